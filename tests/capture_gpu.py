@@ -191,7 +191,9 @@ def gpm(handle: Any, wait_s: float = 0.3) -> dict[str, Any]:
         nv.nvmlGpmMetricsGet(request)
         done = time.perf_counter_ns()
         values = {
-            name: request.metrics[i].value if request.metrics[i].nvmlReturn == 0 else f"error {request.metrics[i].nvmlReturn}"
+            name: request.metrics[i].value
+            if request.metrics[i].nvmlReturn == 0
+            else f"error {request.metrics[i].nvmlReturn}"
             for i, name in enumerate(GPM)
         }
         return {"sample_us": (sampled - start) / 1000, "metrics_us": (done - begin) / 1000, "values": values}

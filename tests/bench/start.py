@@ -59,7 +59,10 @@ STAGES = (
     ("+ what the first frame imports", (FRAME_IMPORTS,)),
     ("+ the first sweep and its frame", (FRAME_IMPORTS, SWEEP_CODE)),
     ("+ Textual, our screen and the rules", (FRAME_IMPORTS, SWEEP_CODE, SCREEN_IMPORTS)),
-    ("+ what keeps the last hour (after the second Frame)", (FRAME_IMPORTS, SWEEP_CODE, SCREEN_IMPORTS, LAST_HOUR_IMPORTS)),
+    (
+        "+ what keeps the last hour (after the second Frame)",
+        (FRAME_IMPORTS, SWEEP_CODE, SCREEN_IMPORTS, LAST_HOUR_IMPORTS),
+    ),
 )
 _COLLECTED = re.compile(r"Collected\s*:\s*(\d+)")
 _PEAK = "\nprint(open('/proc/self/status').read().split('VmHWM:')[1].split()[0], flush=True)\nimport os; os._exit(0)"

@@ -51,8 +51,8 @@ class Run:
         error_reader, error_writer = os.pipe()
         with open(os.devnull) as empty:
             try:
-                given = (empty, out or out_writer, errors or error_writer, answer)
-                files = [one if isinstance(one, int) else one.fileno() for one in given]
+                to_send = (empty, out or out_writer, errors or error_writer, answer)
+                files = [stream if isinstance(stream, int) else stream.fileno() for stream in to_send]
                 socket.send_fds(_server(), [request.encode()], files)
             finally:
                 for file in (answer, out_writer, error_writer):

@@ -324,9 +324,9 @@ def test_a_lost_message_changes_neither_the_output_nor_the_exit_code(closing: st
 
     missing = run("diagnose", str(tmp_path / "missing"))
     assert (missing.returncode, missing.stdout) == (2, "")
-    judged, whole = run("diagnose", "--json", str(cut)), iotop("diagnose", "--json", str(cut))
-    assert "is cut off" in whole.stderr
-    assert (judged.returncode, judged.stdout) == (whole.returncode, whole.stdout)
+    without_stderr, normal = run("diagnose", "--json", str(cut)), iotop("diagnose", "--json", str(cut))
+    assert "is cut off" in normal.stderr
+    assert (without_stderr.returncode, without_stderr.stdout) == (normal.returncode, normal.stdout)
 
 
 @pytest.mark.parametrize("closing", ["2>/dev/full", "2>&-"])

@@ -16,13 +16,13 @@ from iotop_ai.cli.start.crash import NAME, note_crash
 from iotop_ai.cli.start.logging import LOG_VARIABLE, quiet_log
 from tests.cli.program import PLAIN, TOP, command, iotop, iotop_here
 
-S = "Zq7planted"
+SECRET = "Zq7planted"
 BUSY = 'import time\nwhile True: open("/proc/self/stat").read(); sum(range(20000)); time.sleep(0.05)'
 """This program does a little work, so that it is listed among the active processes."""
 LINES = (
-    ("mysql", "-c", BUSY, f"-p{S}", f"--password={S}", "--api-key", S),
-    ("curl", "-c", BUSY, "-u", f"alice:{S}", "-H", f"Authorization: Bearer {S}", f"https://a:{S}@host/"),
-    ("python3", "-c", f"{BUSY}\ntoken='{S}'", f"postgresql://a:{S}@db/x", f"X_SECRET={S}"),
+    ("mysql", "-c", BUSY, f"-p{SECRET}", f"--password={SECRET}", "--api-key", SECRET),
+    ("curl", "-c", BUSY, "-u", f"alice:{SECRET}", "-H", f"Authorization: Bearer {SECRET}", f"https://a:{SECRET}@host/"),
+    ("python3", "-c", f"{BUSY}\ntoken='{SECRET}'", f"postgresql://a:{SECRET}@db/x", f"X_SECRET={SECRET}"),
 )
 
 
@@ -33,7 +33,7 @@ def planted() -> Iterator[list[subprocess.Popen[bytes]]]:
     try:
         for child in children:
             until = time.monotonic() + 30
-            while S.encode() not in (raw := Path(f"/proc/{child.pid}/cmdline").read_bytes()):
+            while SECRET.encode() not in (raw := Path(f"/proc/{child.pid}/cmdline").read_bytes()):
                 assert time.monotonic() < until, raw
                 time.sleep(0.01)
         yield children
@@ -45,7 +45,7 @@ def planted() -> Iterator[list[subprocess.Popen[bytes]]]:
 
 def assert_hidden(raw: bytes, shown: bool = True) -> None:
     """shown: whether the text names the planted processes, so that only hiding can explain the missing secret."""
-    assert S.encode() not in raw, raw[max(0, raw.index(S.encode()) - 200) :][:300]
+    assert SECRET.encode() not in raw, raw[max(0, raw.index(SECRET.encode()) - 200) :][:300]
     if shown:
         assert b"curl" in raw
 
@@ -60,7 +60,7 @@ def test_recordings_and_exports_have_no_secret(
         cwd=TOP, env={**PLAIN, "IOTOP_AI_SOCKET": ""}, stderr=subprocess.PIPE,
     )  # fmt: skip
     time.sleep(1.5)
-    for text in (f"password={S}", f"curl -u a:{S}"):
+    for text in (f"password={SECRET}", f"curl -u a:{SECRET}"):
         iotop("mark", text)
     _, errors = recorded.communicate(timeout=30)
     assert recorded.returncode == 0, errors
@@ -81,7 +81,7 @@ def test_an_export_hides_the_secrets_of_a_full_recording(
 ) -> None:
     file = tmp_path / "full.iotop.jsonl"
     assert iotop("record", "-o", str(file), "--cmdline", "full", "-d", "0.5", "--duration", "4").returncode == 0
-    assert S.encode() in file.read_bytes()
+    assert SECRET.encode() in file.read_bytes()
     for level in ("names", "redacted"):
         done = iotop("export", "--allow-root", "--cmdline", level, "--table", "processes", str(file))
         assert done.returncode == 0
@@ -109,7 +109,7 @@ def test_printed_text_has_no_secret(
 
 def test_the_name_of_a_recorded_command_has_no_secret(tmp_path: Path) -> None:
     file = tmp_path / "a.iotop.jsonl"
-    argv = ("record", "-o", str(file), "--cmdline", "redacted", "--", "sh", "-c", f"true --token {S}")
+    argv = ("record", "-o", str(file), "--cmdline", "redacted", "--", "sh", "-c", f"true --token {SECRET}")
     done = iotop(*argv)
     assert_hidden(file.read_bytes() + done.stdout.encode() + done.stderr.encode(), shown=False)
     assert b"--token ***" in file.read_bytes()
@@ -118,7 +118,7 @@ def test_the_name_of_a_recorded_command_has_no_secret(tmp_path: Path) -> None:
 def test_a_crash_file_holds_no_secret(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     try:
-        raise ValueError(f"https://alice:{S}@host and --password={S} broke")
+        raise ValueError(f"https://alice:{SECRET}@host and --password={SECRET} broke")
     except ValueError as error:
         note_crash(error)
     text = (tmp_path / "iotop-ai" / NAME).read_bytes()
@@ -134,7 +134,7 @@ def test_a_log_holds_no_secret_and_no_escape(tmp_path: Path, monkeypatch: pytest
     quiet_log()
     quiet_log()
     try:
-        log.warning("cannot open %s\x1b[2J", f"postgresql://a:{S}@db")
+        log.warning("cannot open %s\x1b[2J", f"postgresql://a:{SECRET}@db")
     finally:
         for handler in set(log.handlers) - set(before):
             log.removeHandler(handler)

@@ -283,7 +283,9 @@ def _tree(path: str, name: str, flag: str, expected: tuple[str, ...]) -> str:
     if not os.path.isdir(path):
         raise UsageError(f"--{flag} {clean(path)}: no such directory; mount the host's /{name} there")
     if not any(os.path.exists(os.path.join(path, entry)) for entry in expected):
-        raise UsageError(f"--{flag} {clean(path)}: it contains neither {' nor '.join(expected)}; give a mounted /{name}")
+        raise UsageError(
+            f"--{flag} {clean(path)}: it contains neither {' nor '.join(expected)}; give a mounted /{name}"
+        )
     try:
         is_own = os.path.samefile(path, f"/{name}")
     except OSError:

@@ -326,7 +326,9 @@ class JobSockets:
         sockets = self._sockets or {}
         open_sockets = {inode: sockets[inode] for inode in holders.keys() & sockets.keys()}
         near = {
-            tcp_socket.ends: inode for inode, tcp_socket in open_sockets.items() if tcp_socket.address in self._diag.own_addresses
+            tcp_socket.ends: inode
+            for inode, tcp_socket in open_sockets.items()
+            if tcp_socket.address in self._diag.own_addresses
         }
         return {
             inode

@@ -24,7 +24,9 @@ FILE = (str(SLOW_DISK), "--allow-root")
         (["smart.*.used_percent > 90%", "data_wait > 10%"], 1),
     ],
 )
-def test_the_exit_code_shows_whether_a_condition_is_met(conditions: list[str], code: int, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_exit_code_shows_whether_a_condition_is_met(
+    conditions: list[str], code: int, capsys: pytest.CaptureFixture[str]
+) -> None:
     flags = [word for one in conditions for word in ("--fail-if", one)]
     assert main(["diagnose", *FILE, *flags]) == code
     out, err = capsys.readouterr()

@@ -64,7 +64,9 @@ def test_a_replay_follows_the_recorder_through_its_rotations(tmp_path: Path) -> 
             clock_moves(terminal)
             # Another thread reads the appended lines, so they may arrive late.
             terminal.wait_until(
-                lambda text: (line := TIMELINE.search(text)) and line[1] < line[2], LONG_S, "a timeline from one time to a later one"
+                lambda text: (line := TIMELINE.search(text)) and line[1] < line[2],
+                LONG_S,
+                "a timeline from one time to a later one",
             )
             first = terminal.wait_for_match(TIMELINE.pattern)[1]
             terminal.keys("Space", "@")

@@ -76,7 +76,7 @@ def test_abbreviated_flags_are_refused(words: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "meant"),
+    ("typed", "expected"),
     [
         (["record", "-"], ["record", "-o", "-"]),
         (["record", "-d", "2", "-", "--duration", "3"], ["record", "-d", "2", "-o", "-", "--duration", "3"]),
@@ -90,8 +90,8 @@ def test_abbreviated_flags_are_refused(words: str) -> None:
         (["replay", "-"], ["replay", "-"]),
     ],
 )
-def test_record_to_a_pipe_has_a_short_form(given: list[str], meant: list[str]) -> None:
-    assert expand_stream(given) == meant
+def test_record_to_a_pipe_has_a_short_form(typed: list[str], expected: list[str]) -> None:
+    assert expand_stream(typed) == expected
 
 
 def test_record_accepts_each_switch() -> None:
@@ -102,7 +102,7 @@ def test_record_accepts_each_switch() -> None:
 
 
 @pytest.mark.parametrize("words", [["snapshot"], ["-b"], ["-t"], ["why"]])
-def test_only_the_screen_of_another_machine_can_be_shown(words: list[str]) -> None:
+def test_host_works_only_for_the_screen(words: list[str]) -> None:
     with pytest.raises(UsageError, match="ssh HOST iotop-ai"):
         run(["--host", "box", *words])
 
@@ -131,9 +131,9 @@ OWN_MEANING = {"check": {"path", "batch"}, "cache": {"path"}}
 )
 def test_a_command_keeps_each_flag_given_before_it(words: str) -> None:
     before, argv = BEFORE.split(), [*BEFORE.split(), *words.split()]
-    given = vars(build_parser(before).parse_args(before))
-    kept = vars(build_parser(argv).parse_args(argv))
-    changed = {name for name, value in given.items() if kept[name] != value and name != "command"}
+    without_command = vars(build_parser(before).parse_args(before))
+    with_command = vars(build_parser(argv).parse_args(argv))
+    changed = {name for name, value in without_command.items() if with_command[name] != value and name != "command"}
     assert changed <= OWN_MEANING.get(words.split()[0], set())
 
 
@@ -176,12 +176,12 @@ def test_a_start_without_the_parser_has_the_flags_that_the_parser_finds(argv: li
         *(["-d1"], ["--delay=1"], ["-b"], ["--help"], ["snapshot"], ["-d", "1", "-b"], ["-o", "1"], ["", "1"]),
     ],
 )
-def test_every_other_argument_goes_to_the_parser(argv: list[str]) -> None:
+def test_all_arguments_except_a_valid_interval_go_to_the_parser(argv: list[str]) -> None:
     assert plain_flags(argv) is None
 
 
 @pytest.mark.parametrize(
-    ("given", "meant"),
+    ("typed", "expected"),
     [
         (["replay", "a", "--at", "-3m"], ["replay", "a", "--at=-3m"]),
         (["export", "--begin", "-1h", "--end", "-20", "a"], ["export", "--begin=-1h", "--end=-20", "a"]),
@@ -191,5 +191,5 @@ def test_every_other_argument_goes_to_the_parser(argv: list[str]) -> None:
         (["gpu-log", "-d", "5"], ["gpu-log", "-d", "5"]),
     ],
 )
-def test_a_time_counted_from_the_end_is_a_value_and_not_a_flag(given: list[str], meant: list[str]) -> None:
-    assert join_times(given) == meant
+def test_a_time_counted_from_the_end_is_a_value_and_not_a_flag(typed: list[str], expected: list[str]) -> None:
+    assert join_times(typed) == expected

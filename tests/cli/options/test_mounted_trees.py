@@ -22,7 +22,7 @@ INSIDE = 'exec unshare --pid --fork --mount-proc "$@"'
 """Runs a command in a pid namespace with a new /proc. The host's /proc is mounted beside it, as by docker -v."""
 
 
-def taken(*flags: str, **environment: str) -> dict[str, object]:
+def snapshot_of(*flags: str, **environment: str) -> dict[str, object]:
     """The result of one ``snapshot --json``."""
     done = iotop(*flags, "snapshot", "--json", "-d", "0.2", "--no-smart", **environment)
     assert done.returncode == 0, done.stderr
@@ -38,14 +38,14 @@ def flags_of(folder: Path) -> tuple[str, ...]:
 @pytest.mark.parametrize("name", ["made-gpu-server", "made-container", "vm-6.18"])
 def test_another_machines_trees_are_shown_without_data_of_ours(name: str, tmp_path: Path) -> None:
     machine(name, tmp_path)
-    shown = taken(*flags_of(tmp_path))
+    shown = snapshot_of(*flags_of(tmp_path))
     devices = {line["name"] for line in shown["devices"]}  # type: ignore[attr-defined]
     listed = {line.split()[2] for line in (tmp_path / "proc/diskstats").read_text().splitlines()}
     assert devices
     assert devices <= listed
     assert shown["gpus"] == []
     assert (
-        taken(IOTOP_AI_PROCFS=flags_of(tmp_path)[1], IOTOP_AI_SYSFS=flags_of(tmp_path)[3])["devices"]
+        snapshot_of(IOTOP_AI_PROCFS=flags_of(tmp_path)[1], IOTOP_AI_SYSFS=flags_of(tmp_path)[3])["devices"]
         == shown["devices"]
     )
 
@@ -86,7 +86,7 @@ def test_an_invalid_directory_is_one_line(flags: tuple[str, ...], why: str) -> N
     assert (done.returncode, done.stdout, done.stderr) == (2, "", f"usage: {why}\n")
 
 
-def test_our_trees_given_by_their_paths_are_known_as_ours() -> None:
+def test_paths_of_our_own_trees_are_recognised() -> None:
     assert root_from_options("/proc", "/sys").live
     assert root_from_options("", "").live
     with pytest.raises(UsageError, match="no such directory"):
@@ -95,8 +95,8 @@ def test_our_trees_given_by_their_paths_are_known_as_ours() -> None:
 
 def test_nothing_is_changed_through_another_machines_trees(tmp_path: Path) -> None:
     machine("vm-6.18", tmp_path)
-    for what in (("cache", "drop"), ("stage", str(tmp_path), str(tmp_path / "there"))):
-        done = iotop(*flags_of(tmp_path), *what)
+    for arguments in (("cache", "drop"), ("stage", str(tmp_path), str(tmp_path / "there"))):
+        done = iotop(*flags_of(tmp_path), *arguments)
         assert done.returncode == 2
         assert done.stderr.startswith(f"usage: {READ_ONLY} does not allow ")
     done = iotop(*flags_of(tmp_path), "--path", str(tmp_path), "snapshot")
@@ -117,7 +117,7 @@ def test_a_pipe_in_a_tree_does_not_block(tmp_path: Path) -> None:
     for name in ("diskstats", "meminfo", "stat", "loadavg"):
         (tmp_path / "proc" / name).unlink()
         os.mkfifo(tmp_path / "proc" / name)
-    shown = taken(*flags_of(tmp_path))
+    shown = snapshot_of(*flags_of(tmp_path))
     readings = shown["system"]["readings"]  # type: ignore[index]
     assert {readings[name]["status"] for name in ("block", "cpu", "memory")} == {"failed"}
 

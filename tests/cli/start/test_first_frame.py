@@ -34,7 +34,7 @@ def test_the_palette_equals_that_of_rich(red: int, green: int, blue: int) -> Non
 @pytest.mark.parametrize(
     ("colours", "system"), [(2**24, ColorSystem.TRUECOLOR), (256, ColorSystem.EIGHT_BIT)], ids=["true", "256"]
 )
-def test_both_frames_look_the_same(theme: str, colours: int, system: ColorSystem) -> None:
+def test_the_first_frame_and_the_app_use_the_same_colours(theme: str, colours: int, system: ColorSystem) -> None:
     for token in TOKENS:
         for background in ("", "sel", "panel"):
             text_style = text_style_of(theme, token, background)

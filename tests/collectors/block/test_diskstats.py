@@ -183,8 +183,8 @@ def test_a_disk_keeps_its_number_while_too_many_files_are_open(box: Machine) -> 
     assert list(box.rates(line("sda", 5030))) == [BlockKey("sda", 7)]
 
 
-def test_a_loop_that_keeps_its_counters_when_detached_is_another_device(box: Machine) -> None:
-    """The kernel keeps a loop's totals across detach and attach, so only diskseq shows that the file is another one."""
+def test_a_loop_device_attached_again_is_another_device_although_it_keeps_its_counters(box: Machine) -> None:
+    """The kernel keeps the totals of a loop device, so only diskseq shows that another file is attached."""
     box.plug("loop0", 74)
     box.rates(line("loop0", 500, major=7))
     box.plug("loop0", 76)
@@ -260,15 +260,15 @@ def test_a_missing_diskstats_file_is_an_error_until_it_appears(tmp_path: Path) -
 
 
 def test_few_descriptors_are_open_and_all_are_closed(box: Machine) -> None:
-    def opened() -> int:
+    def open_count() -> int:
         return len(os.listdir("/proc/self/fd"))
 
-    before = opened()
+    before = open_count()
     for i in range(20):
         box.rates(line("sda", i), line("nvme0n1", i))
-    assert opened() <= before + 3
+    assert open_count() <= before + 3
     box.collector.close()
-    assert opened() == before
+    assert open_count() == before
 
 
 def test_a_thousand_devices_are_read_fast(box: Machine) -> None:

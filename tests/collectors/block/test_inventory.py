@@ -94,13 +94,13 @@ def test_mounts_lie_on_their_devices(server: dict[str, BlockInfo]) -> None:
     }
 
 
-def test_a_loop_has_its_file_and_the_disks_below_it(server: dict[str, BlockInfo]) -> None:
+def test_a_loop_device_has_its_file_and_the_disks_below_it(server: dict[str, BlockInfo]) -> None:
     loop = server["loop0"]
     assert (loop.detail, loop.below, loop.backing_fstype) == ("loop /raid/images/train set.img", ("dm-2",), "xfs")
     assert (server["loop1"].detail, server["loop1"].below) == ("loop", ())
 
 
-def test_a_server_has_these_rows(server: dict[str, BlockInfo]) -> None:
+def test_the_devices_of_a_server_are_folded_into_rows(server: dict[str, BlockInfo]) -> None:
     tops = [row.title for row in folded(server) if row.depth == 0]
     assert tops == ["sda", "nvme4n1", "md0 x4", "mpatha x2", "md1", "loop0", "loop1", "zram0"]
 
@@ -183,7 +183,7 @@ def test_the_name_of_a_device_gives_its_kind() -> None:
     }  # fmt: skip
 
 
-def replace(place: Path, text: str) -> None:
+def overwrite(place: Path, text: str) -> None:
     """Change a file in place, because the collectors keep its descriptor open."""
     place.write_text(text)
 
@@ -192,7 +192,7 @@ def test_a_new_mount_is_noticed_at_once(tmp_path: Path) -> None:
     watched = Watched(machine("made-laptop", tmp_path))
     assert watched.read()["sda1"].mounts == (Mount("/run/media/u/DISK", "exfat", "/dev/sda1", device="8:1"),)
     place = tmp_path / "proc/self/mountinfo"
-    replace(place, place.read_text().replace("/run/media/u/DISK", "/mnt"))
+    overwrite(place, place.read_text().replace("/run/media/u/DISK", "/mnt"))
     assert [m.path for m in watched.read(1)["sda1"].mounts] == ["/mnt"]
 
 
@@ -200,14 +200,14 @@ def test_a_replugged_disk_is_described_anew_at_once(tmp_path: Path) -> None:
     watched = Watched(machine("made-laptop", tmp_path))
     before = watched.read()
     disk = (tmp_path / "sys/block/sda").resolve()
-    replace(disk / "diskseq", "99\n")
-    replace(disk / "size", "2048\n")
+    overwrite(disk / "diskseq", "99\n")
+    overwrite(disk / "size", "2048\n")
     stats = tmp_path / "proc/diskstats"
-    replace(stats, stats.read_text().replace("sda 100", "sda 101"))
+    overwrite(stats, stats.read_text().replace("sda 100", "sda 101"))
     after = watched.read(1)
     assert (before["sda"].size_bytes, after["sda"].size_bytes) == (240353280 * 512, 2048 * 512)
     rest = "".join(line for line in stats.read_text().splitlines(keepends=True) if " sda" not in line)
-    replace(stats, rest)
+    overwrite(stats, rest)
     assert before.keys() - watched.read(1).keys() == {"sda", "sda1"}
 
 
@@ -215,11 +215,11 @@ def test_a_replaced_disk_does_not_show_the_temperature_of_the_earlier_disk(tmp_p
     watched = Watched(machine("made-laptop", tmp_path))
     assert watched.read()["nvme0n1"].temperature_celsius == 44.85
     disk = (tmp_path / "sys/block/nvme0n1").resolve()
-    replace(disk / "diskseq", "99\n")
+    overwrite(disk / "diskseq", "99\n")
     stats = tmp_path / "proc/diskstats"
-    replace(stats, stats.read_text().replace("nvme0n1 ", "nvme0n1 9", 1))
+    overwrite(stats, stats.read_text().replace("nvme0n1 ", "nvme0n1 9", 1))
     (sensor,) = tmp_path.rglob("temp1_input")
-    replace(sensor, "21850\n")
+    overwrite(sensor, "21850\n")
     assert watched.read(1)["nvme0n1"].temperature_celsius is None
     assert watched.read(30)["nvme0n1"].temperature_celsius == 21.85
 
@@ -227,7 +227,7 @@ def test_a_replaced_disk_does_not_show_the_temperature_of_the_earlier_disk(tmp_p
 def test_a_changed_setting_is_noticed_within_half_a_minute(tmp_path: Path) -> None:
     watched = Watched(machine("made-laptop", tmp_path))
     watched.read()
-    replace((tmp_path / "sys/block/nvme0n1").resolve() / "queue/scheduler", "none [kyber]\n")
+    overwrite((tmp_path / "sys/block/nvme0n1").resolve() / "queue/scheduler", "none [kyber]\n")
     assert watched.read(5)["nvme0n1"].scheduler == "none"
     assert watched.read(26)["nvme0n1"].scheduler == "kyber"
 
@@ -243,7 +243,7 @@ def test_an_array_whose_resync_is_frozen_is_not_resyncing(tmp_path: Path) -> Non
 def test_devices_are_not_read_again_while_too_many_files_are_open(tmp_path: Path) -> None:
     watched = Watched(machine("made-gpu-server", tmp_path))
     before = watched.read()["md0"]
-    replace((tmp_path / "sys/block/md0").resolve() / "md/sync_action", "check\n")
+    overwrite((tmp_path / "sys/block/md0").resolve() / "md/sync_action", "check\n")
     with too_many_open_files():
         watched.clock.now_ns += 31 * SECOND
         now = watched.collector.read()["md0"]
@@ -252,7 +252,7 @@ def test_devices_are_not_read_again_while_too_many_files_are_open(tmp_path: Path
     assert watched.read(1)["md0"].md_sync == "check"
 
 
-def test_a_device_that_vanishes_during_the_reading_is_only_unknown(tmp_path: Path) -> None:
+def test_values_of_a_device_that_vanishes_during_the_reading_are_unknown(tmp_path: Path) -> None:
     root = machine("made-laptop", tmp_path)
     (tmp_path / "sys/block/sda").unlink()
     info = Watched(root).read()["sda"]

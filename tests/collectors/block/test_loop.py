@@ -70,7 +70,7 @@ def diskseq(name: str) -> int:
     return int(Path(f"/sys/block/{name}/diskseq").read_text())
 
 
-def test_a_loop_that_is_attached_again_is_another_device(loop: str, image: Path) -> None:
+def test_a_loop_device_that_is_attached_again_is_another_device(loop: str, image: Path) -> None:
     name = loop.removeprefix("/dev/")
     if not os.path.exists(f"/sys/block/{name}/diskseq"):
         pytest.skip("this kernel has no diskseq (before 5.15)")
@@ -101,7 +101,7 @@ def test_a_loop_that_is_attached_again_is_another_device(loop: str, image: Path)
     collector.close()
 
 
-def test_a_loop_names_its_file_and_the_disk_below(loop: str, image: Path) -> None:
+def test_a_loop_device_names_its_file_and_the_disk_below(loop: str, image: Path) -> None:
     root, clock = Root(), Clock()
     block, mounts = BlockCollector(root, clock), MountsCollector(root)
     block.read()

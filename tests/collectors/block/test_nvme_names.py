@@ -64,7 +64,7 @@ def test_the_temperature_and_lines_of_the_log_follow_the_links(root: Root) -> No
     assert _disk_of("nvme1", old) == "nvme1n1", "the disk of an old recording without links was not found"
 
 
-def test_partitions_of_an_uncounted_head_are_unknown(root: Root) -> None:
+def test_partitions_of_a_multipath_disk_that_counts_nothing_are_unknown(root: Root) -> None:
     collector = BlockCollector(root, Clock())
     before = collector.read()
     file = Path(root.join("proc/diskstats"))

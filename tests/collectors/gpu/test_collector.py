@@ -126,7 +126,7 @@ def test_a_gpu_is_lost_and_comes_back(library: Path, asker: Callable[..., Asker]
 
 
 @needs_library
-def test_a_gpu_without_a_name_is_listed(library: Path, asker: Callable[..., Asker], tmp_path: Path) -> None:
+def test_a_gpu_with_an_unknown_uuid_is_listed(library: Path, asker: Callable[..., Asker], tmp_path: Path) -> None:
     conf = tmp_path / "gpu.conf"
     machine(conf, [SERVER, {**SERVER, "err": 16}])
     ask = asker(library)
@@ -228,9 +228,9 @@ def test_a_driver_whose_library_cannot_be_loaded_is_not_called_absent(
     asker: Callable[..., Asker], tmp_path: Path
 ) -> None:
     missing, library = tmp_path / "libmissing.so", tmp_path / "libnvidia-ml.so.1"
-    for made in (missing, library):
-        needs = [] if made is missing else ["-Wl,--no-as-needed", str(missing)]
-        subprocess.run(["cc", "-shared", "-x", "c", "/dev/null", "-x", "none", *needs, "-o", str(made)], check=True)
+    for path in (missing, library):
+        needs = [] if path is missing else ["-Wl,--no-as-needed", str(missing)]
+        subprocess.run(["cc", "-shared", "-x", "c", "/dev/null", "-x", "none", *needs, "-o", str(path)], check=True)
     missing.unlink()
     reading = asker(library)("first")
     assert reading["status"] == "failed"

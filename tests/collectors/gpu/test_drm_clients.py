@@ -18,7 +18,7 @@ from iotop_ai.model.reading import Reading
 from tests.clocks import SetClock
 from tests.machines import build, parse
 
-S = 1_000_000_000
+SECOND = 1_000_000_000
 DATA = Path(__file__).parents[2] / "data" / "gpu"
 CARD = "AMD-c0ffee0123456789"
 SLOT = "0000:c1:00.0"
@@ -68,11 +68,11 @@ def test_the_fdinfo_of_each_driver_is_parsed() -> None:
     "text",
     ["", "pos:\t0", "drm-driver: vgem\ndrm-client-id: 1", "drm-pdev: 0000:03:00.0\ndrm-client-id:", "drm-engine-gfx"],
 )
-def test_other_fdinfo_files_are_ignored(text: str) -> None:
+def test_fdinfo_without_a_pci_address_or_a_client_is_ignored(text: str) -> None:
     assert parse_client(text.split("\n")) is None
 
 
-def client(root: Path, pid: int, text: str, fd: int = 4, device: str = "/dev/dri/renderD128") -> None:
+def write_client(root: Path, pid: int, text: str, fd: int = 4, device: str = "/dev/dri/renderD128") -> None:
     for folder in ("fd", "fdinfo"):
         (root / f"proc/{pid}/{folder}").mkdir(parents=True, exist_ok=True)
     link = root / f"proc/{pid}/fd/{fd}"
@@ -81,7 +81,7 @@ def client(root: Path, pid: int, text: str, fd: int = 4, device: str = "/dev/dri
     (root / f"proc/{pid}/fdinfo/{fd}").write_text(text + "\n")
 
 
-def amd(gfx: int, number: int = 12, device: str = SLOT, vram: int = 1024) -> str:
+def amd_fdinfo(gfx: int, number: int = 12, device: str = SLOT, vram: int = 1024) -> str:
     return (
         f"drm-driver:\tamdgpu\ndrm-client-id:\t{number}\ndrm-pdev:\t{device}\n"
         f"drm-memory-vram:\t{vram} KiB\ndrm-engine-gfx:\t{gfx} ns"
@@ -89,58 +89,59 @@ def amd(gfx: int, number: int = 12, device: str = SLOT, vram: int = 1024) -> str
 
 
 def test_a_device_that_two_processes_share_counts_once(tmp_path: Path) -> None:
-    clock = SetClock(S)
+    clock = SetClock(SECOND)
     clients = DrmClients(Root(str(tmp_path)), clock)
-    client(tmp_path, 50, amd(40 * S))
-    client(tmp_path, 51, amd(40 * S))  # a worker that inherited the open device
-    client(tmp_path, 52, "garbage", device="/dev/null")
+    write_client(tmp_path, 50, amd_fdinfo(40 * SECOND))
+    write_client(tmp_path, 51, amd_fdinfo(40 * SECOND))  # a worker that inherited the open device
+    write_client(tmp_path, 52, "garbage", device="/dev/null")
     first = clients.read()[SLOT]
     # Work from before the first sweep does not count as current work.
     assert first.busy_ns == {"graphics_ns": 0}
     assert first.processes == (GpuProcess(50, 1 << 20, "graphics", None),)
-    clock.now_ns += S
+    clock.now_ns += SECOND
     for pid in (50, 51):
-        client(tmp_path, pid, amd(40 * S + S // 4))
+        write_client(tmp_path, pid, amd_fdinfo(40 * SECOND + SECOND // 4))
     second = clients.read()[SLOT]
-    assert second.busy_ns == {"graphics_ns": S // 4}
+    assert second.busy_ns == {"graphics_ns": SECOND // 4}
     assert second.processes == (GpuProcess(50, 1 << 20, "graphics", 25),)
-    clock.now_ns += S
+    clock.now_ns += SECOND
+    # A driver may decrease its counter; the larger value then stays in use.
     for pid in (50, 51):
-        client(tmp_path, pid, amd(40 * S))  # a driver may decrease its counter; the larger value then stays in use
-    assert clients.read()[SLOT].busy_ns == {"graphics_ns": S // 4}
-    clock.now_ns += S
-    client(tmp_path, 50, amd(90 * S, number=13))
-    client(tmp_path, 51, amd(40 * S + S // 2))
+        write_client(tmp_path, pid, amd_fdinfo(40 * SECOND))
+    assert clients.read()[SLOT].busy_ns == {"graphics_ns": SECOND // 4}
+    clock.now_ns += SECOND
+    write_client(tmp_path, 50, amd_fdinfo(90 * SECOND, number=13))
+    write_client(tmp_path, 51, amd_fdinfo(40 * SECOND + SECOND // 2))
     # A new client counts as busy for at most the time since the last sweep.
-    assert clients.read()[SLOT].busy_ns == {"graphics_ns": S // 4 + S // 4 + S}
+    assert clients.read()[SLOT].busy_ns == {"graphics_ns": SECOND // 4 + SECOND // 4 + SECOND}
 
 
 def test_a_client_that_a_child_keeps_open_does_not_repeat_its_work(tmp_path: Path) -> None:
     """The child is found a few sweeps after the end of its parent."""
-    clock = SetClock(S)
+    clock = SetClock(SECOND)
     clients = DrmClients(Root(str(tmp_path)), clock)
-    client(tmp_path, 50, amd(40 * S))
+    write_client(tmp_path, 50, amd_fdinfo(40 * SECOND))
     clients.read()
     (tmp_path / "proc/50").rename(tmp_path / "proc/54")
-    client(tmp_path, 54, amd(40 * S + S // 10))
+    write_client(tmp_path, 54, amd_fdinfo(40 * SECOND + SECOND // 10))
     found = []
     for _ in range(2 * SEARCH_EVERY_SWEEPS):
-        clock.now_ns += S
+        clock.now_ns += SECOND
         use = clients.read()[SLOT]
         found += [one.sm_percent for one in use.processes]
-    assert use.busy_ns == {"graphics_ns": S // 10}
+    assert use.busy_ns == {"graphics_ns": SECOND // 10}
     assert found == [10, *[0] * (len(found) - 1)]
 
 
-def test_cycles_are_a_share_of_all_cycles_over_all_engines_of_a_kind(tmp_path: Path) -> None:
-    clock = SetClock(S)
+def test_busy_cycles_are_divided_by_all_cycles_and_by_the_number_of_engines(tmp_path: Path) -> None:
+    clock = SetClock(SECOND)
     clients = DrmClients(Root(str(tmp_path)), clock)
     base = "drm-pdev: 0000:03:00.0\ndrm-client-id: 3\n"
-    client(tmp_path, 60, base + "drm-cycles-ccs: 1000\ndrm-total-cycles-ccs: 9000\ndrm-engine-capacity-ccs: 2")
+    write_client(tmp_path, 60, base + "drm-cycles-ccs: 1000\ndrm-total-cycles-ccs: 9000\ndrm-engine-capacity-ccs: 2")
     clients.read()
-    clock.now_ns += 2 * S
-    client(tmp_path, 60, base + "drm-cycles-ccs: 2000\ndrm-total-cycles-ccs: 11000\ndrm-engine-capacity-ccs: 2")
-    assert clients.read()["0000:03:00.0"].busy_ns == {"compute_ns": S // 2}
+    clock.now_ns += 2 * SECOND
+    write_client(tmp_path, 60, base + "drm-cycles-ccs: 2000\ndrm-total-cycles-ccs: 11000\ndrm-engine-capacity-ccs: 2")
+    assert clients.read()["0000:03:00.0"].busy_ns == {"compute_ns": SECOND // 2}
 
 
 def xe(number: int, busy: int, cycles: int) -> str:
@@ -150,28 +151,28 @@ def xe(number: int, busy: int, cycles: int) -> str:
     )
 
 
-def test_a_new_client_worked_a_share_of_the_cycles_since_the_last_sweep(tmp_path: Path) -> None:
-    clock, hz, day = SetClock(S), 19_200_000, 86_400
+def test_the_cycles_of_a_new_client_count_from_the_last_sweep(tmp_path: Path) -> None:
+    clock, hz, day = SetClock(SECOND), 19_200_000, 86_400
     clients = DrmClients(Root(str(tmp_path)), clock)
 
     def sweep(second: int, text: str) -> tuple[int, int | None]:
-        clock.now_ns = second * S
-        client(tmp_path, 61, text)  # the second and the seventh sweep look for new clients
+        clock.now_ns = second * SECOND
+        write_client(tmp_path, 61, text)  # the second and the seventh sweep look for new clients
         use = clients.read()[SLOT]
         return use.busy_ns["compute_ns"], use.processes[0].sm_percent
 
     clients.read()
     # For the first client of a device it is unknown how many cycles the device had counted before.
     assert sweep(2, xe(1, hz // 2, (day + 2) * hz)) == (0, None)
-    assert sweep(3, xe(2, hz * 4 // 5, (day + 3) * hz)) == (S * 4 // 5, 80)
+    assert sweep(3, xe(2, hz * 4 // 5, (day + 3) * hz)) == (SECOND * 4 // 5, 80)
     (tmp_path / "proc/61/fd/4").unlink()
     for second in range(4, 7):
-        clock.now_ns = second * S
+        clock.now_ns = second * SECOND
         clients.read()
-    assert sweep(7, xe(3, hz // 4, (day + 7) * hz)) == (S * 4 // 5 + S // 4, 25)
-    assert sweep(8, xe(3, hz // 4 + hz // 2, (day + 8) * hz)) == (S * 4 // 5 + S // 4 + S // 2, 50)
+    assert sweep(7, xe(3, hz // 4, (day + 7) * hz)) == (SECOND * 4 // 5 + SECOND // 4, 25)
+    assert sweep(8, xe(3, hz // 4 + hz // 2, (day + 8) * hz)) == (SECOND * 4 // 5 + SECOND // 4 + SECOND // 2, 50)
     # The counters of the client began again.
-    assert sweep(9, xe(3, hz, hz)) == (S * 4 // 5 + S // 4 + S // 2, 0)
+    assert sweep(9, xe(3, hz, hz)) == (SECOND * 4 // 5 + SECOND // 4 + SECOND // 2, 0)
 
 
 @pytest.mark.parametrize(
@@ -182,9 +183,9 @@ def test_a_client_of_the_compute_engines_is_a_compute_process(
 ) -> None:
     base = f"drm-driver: i915\ndrm-pdev: {SLOT}\n"
     engines = f"drm-engine-render: {graphics} ns\ndrm-engine-compute: {computing} ns"
-    client(tmp_path, 60, f"{base}drm-client-id: 3\n{engines}")
-    client(tmp_path, 60, f"{base}drm-client-id: 4\ndrm-engine-render: 0 ns", fd=5)
-    assert [one.kind for one in DrmClients(Root(str(tmp_path)), SetClock(S)).read()[SLOT].processes] == [kind]
+    write_client(tmp_path, 60, f"{base}drm-client-id: 3\n{engines}")
+    write_client(tmp_path, 60, f"{base}drm-client-id: 4\ndrm-engine-render: 0 ns", fd=5)
+    assert [one.kind for one in DrmClients(Root(str(tmp_path)), SetClock(SECOND)).read()[SLOT].processes] == [kind]
 
 
 def test_processes_of_rocm_have_their_memory(tmp_path: Path) -> None:
@@ -206,8 +207,8 @@ def test_processes_of_rocm_have_their_memory(tmp_path: Path) -> None:
     }
     (tmp_path / "two").mkdir()
     assert kfd_processes(build(entries | partition, tmp_path / "two")) == {SLOT: {70: (4 << 30) + 1024}}
-    client(tmp_path, 70, amd(5))
-    client(tmp_path, 71, amd(5, number=2), fd=9)
+    write_client(tmp_path, 70, amd_fdinfo(5))
+    write_client(tmp_path, 71, amd_fdinfo(5, number=2), fd=9)
     state = DrmSweep(root, Clock()).read()[CARD].value
     assert state is not None
     # For a kernel of ROCm the busy time is unknown; 0 % would be wrong.
@@ -230,7 +231,7 @@ def test_in_a_container_the_process_for_a_pid_of_rocm_is_unknown(tmp_path: Path)
     root = build(entries, tmp_path)
     (tmp_path / "proc/self/ns").mkdir(parents=True)
     (tmp_path / "proc/self/ns/pid").symlink_to("pid:[4026532999]")
-    client(tmp_path, 70, amd(5))
+    write_client(tmp_path, 70, amd_fdinfo(5))
     state = DrmSweep(root, Clock()).read()[CARD].value
     assert state is not None
     assert state.processes == (
@@ -241,9 +242,10 @@ def test_in_a_container_the_process_for_a_pid_of_rocm_is_unknown(tmp_path: Path)
 
 def test_the_rate_of_an_engine_is_its_share_of_time() -> None:
     def at(seconds: int, **fields: int) -> dict[str, Reading[GpuState]]:
-        return {CARD: Reading(GpuState(CARD, 0, "MI210", engines_at_ns=seconds * S, **fields), at_ns=seconds * S)}  # type: ignore[arg-type]
+        at_ns = seconds * SECOND
+        return {CARD: Reading(GpuState(CARD, 0, "MI210", engines_at_ns=at_ns, **fields), at_ns=at_ns)}  # type: ignore[arg-type]
 
-    rates = gpu_rates(at(1, graphics_ns=5, decoder_ns=0), at(3, graphics_ns=5 + S, decoder_ns=0), 9.0)[CARD]
+    rates = gpu_rates(at(1, graphics_ns=5, decoder_ns=0), at(3, graphics_ns=5 + SECOND, decoder_ns=0), 9.0)[CARD]
     assert (rates.graphics_ratio, rates.decoder_ratio, rates.copy_ratio) == (0.5, 0.0, None)
 
 
@@ -293,7 +295,7 @@ def test_pcie_packets_that_were_sent_again_are_not_a_reason_for_a_lower_clock() 
     assert not throttle.bits(table((1, 6), 1664, 104, "<6I", 6, 0, 1, 0, 4, 3))
 
 
-def test_bits_are_given_in_words_and_as_those_of_nvml() -> None:
+def test_throttle_bits_are_converted_to_words_and_to_bits_of_nvml() -> None:
     assert (reasons_text(0), reasons_text(1 << 34 | 1), reasons_text(1 << 36 | 1 << 47)) == (
         "", "power limit, memory temperature", "temperature, the board's overheat signal",
     )  # fmt: skip

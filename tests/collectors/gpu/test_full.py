@@ -211,7 +211,7 @@ def test_a_mig_gpu_shows_its_instances(library: Path, asker: Start, tmp_path: Pa
 
 
 @pytest.mark.parametrize("function", ["nvmlDeviceGetGpuInstanceId", "nvmlDeviceGetMemoryInfo_v2"])
-def test_an_instance_that_is_removed_while_it_is_read_ends_no_figure(
+def test_an_instance_that_is_removed_while_it_is_read_has_its_figures_when_it_is_back(
     library: Path, asker: Start, tmp_path: Path, function: str
 ) -> None:
     conf = tmp_path / "gpu.conf"
@@ -276,7 +276,7 @@ def test_mig_is_noticed_when_it_is_switched_on(library: Path, asker: Start, tmp_
     assert len(state["instances"]) == 2
 
     def listed_at(reading: Any) -> list[int]:
-        """The time of the answer with the instances, if it is one that is kept."""
+        """The time of the answer with the instances, if it is kept from an earlier sweep."""
         earlier = reading["value"][uuid(0)]["value"]["earlier"]
         return [one["at_ns"] for one in earlier if one["field"] == "instances"]
 
@@ -381,7 +381,9 @@ def test_a_slow_call_is_made_in_every_fifth_sweep_and_keeps_its_rate(
     assert one["at_ns"] > one["before_at_ns"]
 
 
-def test_the_call_that_waits_20_ms_is_only_a_last_resort(library: Path, asker: Start, tmp_path: Path) -> None:
+def test_the_pcie_rate_call_that_takes_20_ms_is_made_only_without_another_source(
+    library: Path, asker: Start, tmp_path: Path
+) -> None:
     machine(tmp_path / "gpu.conf", [CONSUMER | {"pcie_kbs0": 100, "pcie_kbs1": 2048}])
     ask = asker(library)
     state = ask("first")["value"][uuid(0)]["value"]
@@ -418,7 +420,7 @@ def test_the_share_of_an_idle_process_is_measured_as_zero(library: Path, asker: 
     assert state["processes"][0]["sm_percent"] == 0
 
 
-def test_an_old_driver_has_none_of_these_figures(asker: Start, tmp_path: Path) -> None:
+def test_an_old_driver_lacks_the_newer_figures(asker: Start, tmp_path: Path) -> None:
     machine(tmp_path / "gpu.conf", [HOPPER])
     ask = asker(build(tmp_path, old_driver=True))
     ask("first")

@@ -10,9 +10,9 @@ from iotop_ai.model.gpu.state import GpuProcess, GpuState, gpu_rates
 from iotop_ai.model.reading import Reading
 from tests.machines import Entries, build, parse
 
-S = 1_000_000_000
+SECOND = 1_000_000_000
 SLOT, CARD = "0000:03:00.0", "Intel-0000:03:00.0"
-WAY = "sys/devices/pci0000:00/0000:00:01.0/0000:01:00.0/0000:02:01.0/0000:03:00.0"
+DEVICE_PATH = "sys/devices/pci0000:00/0000:00:01.0/0000:01:00.0/0000:02:01.0/0000:03:00.0"
 HWMON = "sys/class/drm/card1/device/hwmon/hwmon4"
 
 
@@ -33,7 +33,7 @@ def machine(driver: str, **files: str) -> Entries:
         ("0000:00:01.0", "16.0 GT/s PCIe", 8), ("0000:01:00.0", "16.0 GT/s PCIe", 8),
         ("0000:02:01.0", "2.5 GT/s PCIe", 1), ("0000:03:00.0", "2.5 GT/s PCIe", 1),
     ):  # fmt: skip
-        device = WAY[: WAY.index(address) + len(address)]
+        device = DEVICE_PATH[: DEVICE_PATH.index(address) + len(address)]
         found[f"sys/bus/pci/devices/{address}"] = f"../../../{device.removeprefix('sys/')}"
         found[f"{device}/vendor"] = b"0x8086\n"
         for kind in ("current", "max"):
@@ -96,10 +96,10 @@ def test_the_busy_time_of_a_card_comes_from_its_clients(tmp_path: Path) -> None:
     assert state.graphics_ns == 0
 
     def at(seconds: int, graphics: int, compute: int) -> dict[str, Reading[GpuState]]:
-        times = {"graphics_ns": graphics, "compute_ns": compute, "engines_at_ns": seconds * S}
-        return {CARD: Reading(state._replace(**times), at_ns=seconds * S)}  # type: ignore[arg-type]
+        times = {"graphics_ns": graphics, "compute_ns": compute, "engines_at_ns": seconds * SECOND}
+        return {CARD: Reading(state._replace(**times), at_ns=seconds * SECOND)}  # type: ignore[arg-type]
 
-    rates = gpu_rates(at(1, 0, 0), at(2, S // 2, S // 4), None)[CARD]
+    rates = gpu_rates(at(1, 0, 0), at(2, SECOND // 2, SECOND // 4), None)[CARD]
     assert (rates.busy_ratio, rates.compute_ratio) == (0.5, 0.25)
 
 

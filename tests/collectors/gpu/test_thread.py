@@ -109,17 +109,17 @@ def test_a_shorter_interval_applies_at_once() -> None:
 
 
 class FailingCard(Card):
-    """An NVML that fails as a whole while ``lack`` is set."""
+    """An NVML that fails as a whole while ``failure`` is set."""
 
-    lack: Unavailable | None = None
+    failure: Unavailable | None = None
 
     def open(self) -> None:
-        if self.lack is not None:
-            raise self.lack
+        if self.failure is not None:
+            raise self.failure
 
     def state(self, uuid: str) -> GpuState:
-        if self.lack is not None:
-            raise self.lack
+        if self.failure is not None:
+            raise self.failure
         return super().state(uuid)
 
 
@@ -148,26 +148,26 @@ def test_nvidia_gpus_stay_listed_with_the_reason_beside_an_amd_card(tmp_path: Pa
     first = shown(collector)
     (amd,) = set(first) - {"GPU-1"}
     assert (first["GPU-1"], first[amd]) == ((Status.OK, "", 0), (Status.OK, "", 1))
-    card.lack = MISMATCH
+    card.failure = MISMATCH
     wait_until(lambda: shown(collector)["GPU-1"][0] is Status.FAILED)
     assert shown(collector) == {"GPU-1": (Status.FAILED, MISMATCH.reason, None), amd: (Status.OK, "", 1)}
-    card.lack = None
+    card.failure = None
     wait_until(lambda: shown(collector) == first)
     collector.close()
 
 
-@pytest.mark.parametrize("lack", [MISMATCH, Unavailable(Status.ABSENT, "no NVIDIA driver")])
-def test_beside_an_amd_card_one_entry_says_why_nvml_fails_but_none_that_it_is_absent(
-    tmp_path: Path, lack: Unavailable
+@pytest.mark.parametrize("failure", [MISMATCH, Unavailable(Status.ABSENT, "no NVIDIA driver")])
+def test_an_entry_beside_an_amd_card_has_the_reason_why_nvml_fails_unless_it_is_absent(
+    tmp_path: Path, failure: Unavailable
 ) -> None:
     clock = Clock()
     root = build(parse((Path(__file__).parents[2] / "data" / "gpu" / "made-amd-gpu.tree").read_text()), tmp_path)
     card = FailingCard(clock)
-    card.lack = lack
+    card.failure = failure
     collector = GpuCollector(clock, card, every_s=0.05, retry_s=0.1, root=root)
     assert collector.wait(5)
     others = {key: one for key, one in shown(collector).items() if one[0] is not Status.OK}
-    assert others == ({"NVIDIA": (Status.ABSENT, lack.reason, None)} if lack is MISMATCH else {})
+    assert others == ({"NVIDIA": (Status.ABSENT, failure.reason, None)} if failure is MISMATCH else {})
     collector.close()
 
 
@@ -221,7 +221,7 @@ def test_a_vanished_amd_card_disappears_before_nvidias_driver_is_tried_again(tmp
     collector.close()
 
 
-class Losing(Card):
+class LosingCard(Card):
     """An NVML with two GPUs, each with a process; the first GPU is lost between two calls of its sweep."""
 
     def gpus(self) -> dict[str, GpuUnavailable | None]:
@@ -241,7 +241,7 @@ class Losing(Card):
 
 def test_a_gpu_that_is_lost_at_its_last_call_does_not_affect_the_others(tmp_path: Path) -> None:
     clock = Clock()
-    collector = GpuCollector(clock, Losing(clock), every_s=0.02, root=Root(str(tmp_path)))
+    collector = GpuCollector(clock, LosingCard(clock), every_s=0.02, root=Root(str(tmp_path)))
     assert collector.wait(5)
     table = take_reading(collector, clock).value
     collector.close()
@@ -267,20 +267,20 @@ def test_a_slow_opening_does_not_look_like_a_hang() -> None:
     assert began == [clock.now_ns]
 
 
-class Awakening(Card):
+class CardWithLateUuid(Card):
     """An NVML with three GPUs, of which the second has no UUID at first."""
 
     unnamed = True
 
     def gpus(self) -> dict[str, GpuUnavailable | None]:
-        lack = GpuUnavailable(Status.FAILED, "must be reset")
-        return {"GPU-0": None} | ({"gpu 1": lack} if self.unnamed else {"GPU-1": None}) | {"GPU-2": None}
+        failure = GpuUnavailable(Status.FAILED, "must be reset")
+        return {"GPU-0": None} | ({"gpu 1": failure} if self.unnamed else {"GPU-1": None}) | {"GPU-2": None}
 
 
 def test_a_gpu_keeps_its_place_when_its_uuid_becomes_known() -> None:
     """A lost GPU is named by its place in the table: in the third place, it would have the name of another GPU."""
     clock = Clock()
-    card = Awakening(clock)
+    card = CardWithLateUuid(clock)
     collector = GpuCollector(clock, card, every_s=0.02, retry_s=0.02)
     assert collector.wait(5)
     assert list(shown(collector)) == ["GPU-0", "gpu 1", "GPU-2"]
@@ -293,15 +293,15 @@ def test_a_gpu_keeps_its_place_when_its_uuid_becomes_known() -> None:
 def test_a_thread_that_cannot_start_is_reported_and_the_next_wait_starts_it(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = Clock()
     collector = GpuCollector(clock, Card(clock), every_s=0.05)
-    with monkeypatch.context() as full:
-        full.setattr(threading.Thread, "start", no_thread)
+    with monkeypatch.context() as no_threads:
+        no_threads.setattr(threading.Thread, "start", no_thread)
         assert not collector.wait(0)
         failed = take_reading(collector, clock)
         assert (failed.status, failed.reason) == (Status.FAILED, "the GPUs are not read: can't start new thread")
         collector.close()
     collector = GpuCollector(clock, Card(clock), every_s=0.05)
-    with monkeypatch.context() as full:
-        full.setattr(threading.Thread, "start", no_thread)
+    with monkeypatch.context() as no_threads:
+        no_threads.setattr(threading.Thread, "start", no_thread)
         take_reading(collector, clock)
     assert collector.wait(5)
     assert take_reading(collector, clock).status is Status.OK

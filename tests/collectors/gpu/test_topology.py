@@ -88,7 +88,7 @@ def test_in_a_container_only_an_open_device_identifies_a_process(tmp_path: Path)
     assert resolved(root, 2001, minor=None) == [(2001, False, "")]
 
 
-def test_the_other_pid_of_a_process_identifies_it(tmp_path: Path) -> None:
+def test_the_pid_in_another_namespace_identifies_a_process(tmp_path: Path) -> None:
     files = {"proc/700/status": status(700, 31), "proc/701/status": status(701, 32)}
     links = {
         "proc/self/ns/pid": "pid:[4026532999]",
@@ -99,23 +99,23 @@ def test_the_other_pid_of_a_process_identifies_it(tmp_path: Path) -> None:
     assert LocalProcess(None, "").pid is None
 
 
-@pytest.mark.parametrize("own", [12, 2001])
+@pytest.mark.parametrize("own_pid", [12, 2001])
 @pytest.mark.parametrize("cuda", [False, True])
-def test_this_program_is_a_gpu_process_only_with_cuda(tmp_path: Path, own: int, cuda: bool) -> None:
-    """NVML makes it open the GPU too, and in a container its own PID may be the host's PID of a training."""
+def test_this_program_is_a_gpu_process_only_with_cuda(tmp_path: Path, own_pid: int, cuda: bool) -> None:
+    """NVML makes this program open the GPU too, and in a container its PID may be the host's PID of a training."""
     links = {
-        "proc/self": str(own),
-        f"proc/{own}/ns/pid": "pid:[4026532999]",
-        f"proc/{own}/fd/4": "/dev/nvidiactl",
-        f"proc/{own}/fd/5": "/dev/nvidia0",
+        "proc/self": str(own_pid),
+        f"proc/{own_pid}/ns/pid": "pid:[4026532999]",
+        f"proc/{own_pid}/fd/4": "/dev/nvidiactl",
+        f"proc/{own_pid}/fd/5": "/dev/nvidia0",
         "proc/7/fd/5": "/dev/nvidia0",
         "proc/7/fd/6": "/dev/nvidia-uvm",
     }
     if cuda:
-        links[f"proc/{own}/fd/6"] = "/dev/nvidia-uvm"
-    root = tree(tmp_path, {f"proc/{own}/status": status(own), "proc/7/status": status(7)}, links)
+        links[f"proc/{own_pid}/fd/6"] = "/dev/nvidia-uvm"
+    root = tree(tmp_path, {f"proc/{own_pid}/status": status(own_pid), "proc/7/status": status(7)}, links)
     expected = {(12, True): (2001, False, ""), (2001, True): (2001, True, "0-7")}
-    assert resolved(root, 2001) == [expected.get((own, cuda), (7, True, "0-7"))]
+    assert resolved(root, 2001) == [expected.get((own_pid, cuda), (7, True, "0-7"))]
 
 
 def test_a_process_that_uses_two_gpus_is_found_on_both(tmp_path: Path) -> None:
@@ -127,12 +127,12 @@ def test_a_process_that_uses_two_gpus_is_found_on_both(tmp_path: Path) -> None:
         assert (found.pid, found.found) == (7, True)
 
 
-def amd(folder: Path) -> Root:
+def amd_root(folder: Path) -> Root:
     return build(parse((DATA / "made-amd-gpu.tree").read_text()), folder)
 
 
 def test_an_amd_card_is_described_from_sysfs(tmp_path: Path) -> None:
-    cards = AmdCards(amd(tmp_path), Clock())
+    cards = AmdCards(amd_root(tmp_path), Clock())
     assert cards.cards() == (CARD,)
     assert cards.state(CARD) == GpuState(
         uuid=CARD,
@@ -162,7 +162,7 @@ def test_an_amd_card_is_described_from_sysfs(tmp_path: Path) -> None:
     )  # fmt: skip
 
 
-CARD_WAY = "sys/devices/pci0000:00/0000:00:01.1/0000:01:00.0/0000:02:00.0/0000:03:00.0"
+CARD_PATH = "sys/devices/pci0000:00/0000:00:01.1/0000:01:00.0/0000:02:00.0/0000:03:00.0"
 
 
 def switched(folder: Path, root_port: str = "0x1022") -> Root:
@@ -175,11 +175,11 @@ def switched(folder: Path, root_port: str = "0x1022") -> Root:
         "0000:02:00.0": ("0x1002", inside, inside),
         "0000:03:00.0": ("0x1002", inside, inside),
     }
-    for address, (vendor, now, most) in links.items():
-        device = CARD_WAY[: CARD_WAY.index(address) + len(address)]
+    for address, (vendor, now, best) in links.items():
+        device = CARD_PATH[: CARD_PATH.index(address) + len(address)]
         entries[f"sys/bus/pci/devices/{address}"] = f"../../../{device.removeprefix('sys/')}"
         entries[f"{device}/vendor"] = f"{vendor}\n".encode()
-        for kind, (speed, width) in (("current", now), ("max", most)):
+        for kind, (speed, width) in (("current", now), ("max", best)):
             entries[f"{device}/{kind}_link_speed"] = f"{speed}\n".encode()
             entries[f"{device}/{kind}_link_width"] = f"{width}\n".encode()
     entries["sys/class/drm/card1/device/uevent"] = b"DRIVER=amdgpu\nPCI_SLOT_NAME=0000:03:00.0\n"
@@ -212,7 +212,7 @@ def test_a_card_without_an_edge_sensor_has_its_junction_temperature(tmp_path: Pa
 
 
 def test_the_file_pcie_bw_is_never_read(tmp_path: Path) -> None:
-    root = amd(tmp_path)
+    root = amd_root(tmp_path)
     slow = tmp_path / "sys/class/drm/card1/device/pcie_bw"
     slow.write_text("1 2 256\n")
     before = slow.stat().st_atime_ns
@@ -233,7 +233,7 @@ def test_without_a_card_there_are_no_gpus(tmp_path: Path) -> None:
 
 
 def test_the_cards_stay_while_too_many_files_are_open(tmp_path: Path) -> None:
-    sweep = DrmSweep(amd(tmp_path), Clock())
+    sweep = DrmSweep(amd_root(tmp_path), Clock())
     sweep.read()
     with too_many_open_files():
         for _ in range(SEARCH_EVERY_SWEEPS):

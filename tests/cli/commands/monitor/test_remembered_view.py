@@ -115,7 +115,10 @@ def test_flags_of_this_run_take_precedence() -> None:
     found = restored_settings(Settings(), ALL_FIELDS)
     assert (found.sort, found.reverse, found.hidden, found.theme) == ("cpu", False, ("gpu", "system"), "cvd")
     flagged = Settings(sort="write", theme="light", chosen=frozenset({"sort", "theme"}))
-    assert (restored_settings(flagged, ALL_FIELDS).sort, restored_settings(flagged, ALL_FIELDS).theme) == ("write", "light")
+    assert (restored_settings(flagged, ALL_FIELDS).sort, restored_settings(flagged, ALL_FIELDS).theme) == (
+        "write",
+        "light",
+    )
     assert restored_settings(flagged, ALL_FIELDS).tree
     assert not restored_settings(flagged, ALL_FIELDS._replace(only_active=True)).only_active
 

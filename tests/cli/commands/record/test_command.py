@@ -342,7 +342,11 @@ def test_the_ends_of_a_jobs_processes_are_events(tmp_path: Path) -> None:
     assert (recorded[0].role, recorded[0].pid, recorded[0].job_pid) == ("worker", worker_pid, trainer_pid)
     assert recorded[0].code == -signal.SIGKILL or os.geteuid() != 0
     last = next(event for event in recorded if event.role == "trainer")
-    assert (last.pid, last.code, last.text) == (trainer_pid, -signal.SIGTERM, f"trainer trainer.py (pid {trainer_pid}): SIGTERM")
+    assert (last.pid, last.code, last.text) == (
+        trainer_pid,
+        -signal.SIGTERM,
+        f"trainer trainer.py (pid {trainer_pid}): SIGTERM",
+    )
 
 
 @pytest.mark.parametrize(

@@ -158,7 +158,9 @@ def test_a_hostile_name_stays_text(tmp_path: Path, capsys: pytest.CaptureFixture
     assert json.loads(report(capsys, str(path), "--allow-root", "--json"))["jobs"][0]["name"] == name
 
 
-def test_an_html_file_is_complete_and_replaced_only_with_force(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_html_file_is_complete_and_replaced_only_with_force(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     out = tmp_path / "report.html"
     assert report(capsys, *FILE, "--html", str(out)) == ""
     page = out.read_text()

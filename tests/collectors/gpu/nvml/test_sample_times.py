@@ -34,14 +34,14 @@ class Driver:
     class NVMLError(Exception):
         value = NOT_FOUND
 
-    def __init__(self, clock: WallClock, wall: bool = True) -> None:
+    def __init__(self, clock: WallClock, uses_wall_clock: bool = True) -> None:
         self.clock = clock
-        self.wall = wall
+        self.uses_wall_clock = uses_wall_clock
         self.stamps: list[int] = []
 
     def pass_second(self) -> None:
         self.clock.skip(1)
-        now_ns = self.clock.wall_ns() if self.wall else self.clock.monotonic_ns()
+        now_ns = self.clock.wall_ns() if self.uses_wall_clock else self.clock.monotonic_ns()
         self.stamps = [*self.stamps[-15:], now_ns // 1000]
 
     def nvmlDeviceGetComputeRunningProcesses_v3(self, handle: int) -> list[SimpleNamespace]:  # noqa: N802
@@ -59,11 +59,11 @@ def new_samples(driver: Driver, times: SampleTimes) -> int:
     return sum(times.is_new(stamp) for stamp in driver.stamps if stamp > since)
 
 
-@pytest.mark.parametrize("wall", [True, False])
+@pytest.mark.parametrize("uses_wall_clock", [True, False])
 @pytest.mark.parametrize("back_s", [0.05, 20, HOUR_S, 30 * 24 * HOUR_S])
-def test_each_sample_is_new_once_after_the_clock_was_set_back(back_s: float, wall: bool) -> None:
+def test_each_sample_is_new_once_after_the_clock_was_set_back(back_s: float, uses_wall_clock: bool) -> None:
     clock = WallClock(1000 * SECOND)
-    driver, times = Driver(clock, wall), SampleTimes(clock)
+    driver, times = Driver(clock, uses_wall_clock), SampleTimes(clock)
     counts = []
     for second in range(60):
         if second in (20, 40):
