@@ -11,24 +11,24 @@ import struct
 
 from iotop_ai.model.gpu.amd_throttle import NOT_REPORTED, OTHER
 
-_INDEPENDENT: dict[tuple[int, int], int] = {(1, 3): 112, (2, 2): 120, (2, 3): 120, (2, 4): 120}
+_INDEPENDENT_OFFSETS: dict[tuple[int, int], int] = {(1, 3): 112, (2, 2): 120, (2, 3): 120, (2, 4): 120}
 """The offset of indep_throttle_status by (format revision, content revision) of the table.
 
 This field has 64 bits, which have the same meaning on every model.
 """
-_MODEL_SPECIFIC: dict[tuple[int, int], int] = {
+_MODEL_SPECIFIC_OFFSETS: dict[tuple[int, int], int] = {
     (1, 0): 68, (1, 1): 68, (1, 2): 68, (1, 4): 40, (1, 5): 104, (2, 0): 112, (2, 1): 108,
 }  # fmt: skip
 """The offset of throttle_status by (format revision, content revision).
 
 This field has 32 bits, whose meaning depends on the model.
 """
-_RESIDENCIES: dict[tuple[int, int], int] = {(1, 6): 32, (1, 7): 40, (1, 8): 40}
+_COUNTER_OFFSETS: dict[tuple[int, int], int] = {(1, 6): 32, (1, 7): 40, (1, 8): 40}
 """The offset of accumulation_counter by (format revision, content revision).
 
 prochot, ppt, socket_thm, vr_thm and hbm_thm follow this counter. For 1.6, this is the layout of September 2024; the
 layout of May 2024, with the counter at 104, was withdrawn."""
-_RESIDENCY_BITS = (47, 0, 32, 38, 34)
+_COUNTER_BITS = (47, 0, 32, 38, 34)
 """The SMU_THROTTLER_*_BIT of each of these five counters."""
 
 
@@ -47,24 +47,24 @@ class ThrottleDecoder:
         if len(raw) < 4:
             return None
         version = (raw[2], raw[3])
-        if (offset := _INDEPENDENT.get(version)) is not None:
+        if (offset := _INDEPENDENT_OFFSETS.get(version)) is not None:
             return _unpack(raw, offset, "<Q")
-        if (offset := _MODEL_SPECIFIC.get(version)) is not None:
+        if (offset := _MODEL_SPECIFIC_OFFSETS.get(version)) is not None:
             status = _unpack(raw, offset, "<I")
             return status and OTHER
-        offset = _RESIDENCIES.get(version)
+        offset = _COUNTER_OFFSETS.get(version)
         if offset is None or len(raw) < offset + 24:
             return None
         before, self._before = self._before, struct.unpack_from("<6I", raw, offset)
         if before is None or self._before[0] <= before[0] or NOT_REPORTED & 0xFFFFFFFF in self._before:
             return None
         grown = (new != old for new, old in zip(self._before[1:], before[1:], strict=True))
-        return sum(1 << bit for bit, grew in zip(_RESIDENCY_BITS, grown, strict=True) if grew)
+        return sum(1 << bit for bit, grew in zip(_COUNTER_BITS, grown, strict=True) if grew)
 
 
-def _unpack(raw: bytes, offset: int, form: str) -> int | None:
-    size = struct.calcsize(form)
+def _unpack(raw: bytes, offset: int, layout: str) -> int | None:
+    size = struct.calcsize(layout)
     if len(raw) < offset + size:
         return None
-    (value,) = struct.unpack_from(form, raw, offset)
+    (value,) = struct.unpack_from(layout, raw, offset)
     return None if value == NOT_REPORTED & ((1 << 8 * size) - 1) else int(value)

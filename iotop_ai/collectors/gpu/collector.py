@@ -46,7 +46,7 @@ _NVIDIA = "NVIDIA"
 class GpuCollector:
     """Collects the field ``gpu``, which has a Reading for each GPU by UUID. ``read`` returns the newest sweep at once.
 
-    The thread reads all GPUs every ``every_s``. It starts each sweep so that it ends a few milliseconds before the
+    The thread reads all GPUs every ``every_s``. It starts each sweep early enough to end a few milliseconds before the
     reader's next tick. A lost GPU keeps its key, with a failed Reading. Until all GPUs answer, the library
     is opened again after 5 s, then 10 s, and so on up to 60 s; a missing driver is looked for at the same intervals.
     The cards of AMD and Intel, which are found under ``root``, are listed together with NVML's GPUs. root: None to

@@ -113,7 +113,7 @@ def with_use(
     unknown.
     """
     by_pid = {process.pid: process for process in (use.processes if use is not None else ())}
-    unseen = []
+    unmapped = []
     for pid, held_bytes in (rocm or {}).items():
         client = by_pid.get(pid, GpuProcess(pid, 0, "compute"))
         # The compute time of ROCm is unknown; a share of 0 % would be wrong.
@@ -121,8 +121,8 @@ def with_use(
             memory_bytes = max(held_bytes, client.memory_bytes or 0)
             by_pid[pid] = client._replace(kind="compute", memory_bytes=memory_bytes, sm_percent=None)
         else:
-            unseen.append(GpuProcess(pid, held_bytes, "compute", found=False))
-    processes = (*(by_pid[pid] for pid in sorted(by_pid)), *sorted(unseen))
+            unmapped.append(GpuProcess(pid, held_bytes, "compute", found=False))
+    processes = (*(by_pid[pid] for pid in sorted(by_pid)), *sorted(unmapped))
     # If processes of other users cannot be seen, an empty list does not prove that the GPU is unused.
     state = state._replace(processes=processes if processes or all_users else None)
     if not all_users or use is None or not use.busy_ns:

@@ -35,12 +35,12 @@ _KFD = "sys/class/kfd/kfd"
 class Client(NamedTuple):
     """One open device of a process.
 
-    number: the client's ID. engines: (busy, total) by engine, either (ns, None) or (cycles, all cycles).
+    client_id: drm-client-id. engines: (busy, total) by engine, either (ns, None) or (cycles, all cycles).
     capacities: the number of engines behind one name, if it is more than 1.
     """
 
     device: str
-    number: str
+    client_id: str
     memory_bytes: int
     engines: dict[str, tuple[int, int | None]]
     capacities: dict[str, int]
@@ -61,26 +61,26 @@ def parse_client(lines: list[str]) -> Client | None:
     for key, words in fields.items():
         if not key.startswith("drm-") or not words[0].isdecimal():
             continue
-        number, (kind, _, name) = int(words[0]), key[4:].partition("-")
+        amount, (kind, _, name) = int(words[0]), key[4:].partition("-")
         if kind in ("memory", "resident") and name.startswith(_OWN_MEMORY):
-            memory.setdefault(kind, {})[name] = number * _UNITS.get(words[1] if len(words) > 1 else "", 1)
+            memory.setdefault(kind, {})[name] = amount * _UNITS.get(words[1] if len(words) > 1 else "", 1)
         elif kind == "engine" and name.startswith("capacity-"):
-            capacities[name.removeprefix("capacity-")] = max(1, number)
+            capacities[name.removeprefix("capacity-")] = max(1, amount)
         elif kind in ("engine", "cycles"):
-            busy.setdefault(name, number)
+            busy.setdefault(name, amount)
         elif kind == "total" and name.startswith("cycles-"):
-            total_cycles[name.removeprefix("cycles-")] = number
+            total_cycles[name.removeprefix("cycles-")] = amount
     own_memory = memory.get("resident") or memory.get("memory") or {}
-    engines = {name: (number, total_cycles.get(name)) for name, number in busy.items() if name in ENGINES}
+    engines = {name: (amount, total_cycles.get(name)) for name, amount in busy.items() if name in ENGINES}
     return Client(fields["drm-pdev"][0], fields["drm-client-id"][0], sum(own_memory.values()), engines, capacities)
 
 
 def _computes(client: Client) -> bool:
     """Whether the client has used compute engines more than graphics engines, which desktop programs use."""
     used = dict.fromkeys(_MAIN, 0)
-    for name, (number, _) in client.engines.items():
+    for name, (busy, _) in client.engines.items():
         if ENGINES[name] in used:
-            used[ENGINES[name]] += number
+            used[ENGINES[name]] += busy
     return used["compute_ns"] > used["graphics_ns"]
 
 
@@ -123,11 +123,11 @@ class DrmClients:
         span_ns = 0 if before_ns is None else self.at_ns - before_ns
         clients: dict[tuple[str, str], tuple[int, Client]] = {}
         for pid in sorted(self._open):
-            for number in self._open[pid]:
-                client = parse_client(self._root.lines(f"proc/{pid}/fdinfo/{number}"))
+            for fd in self._open[pid]:
+                client = parse_client(self._root.lines(f"proc/{pid}/fdinfo/{fd}"))
                 # Processes may share an open device that they inherited; it is counted for the first of them.
                 if client is not None:
-                    clients.setdefault((client.device, client.number), (pid, client))
+                    clients.setdefault((client.device, client.client_id), (pid, client))
         processes: dict[str, dict[int, GpuProcess]] = {}
         last_busy: dict[tuple[str, str, str], tuple[int, int]] = {}
         for pid, client in clients.values():
@@ -161,12 +161,12 @@ class DrmClients:
         last_busy: receives the new counts.
         """
         totals, main_ns, is_known = self._busy.setdefault(client.device, {}), 0, True
-        for name, (number, total_cycles) in client.engines.items():
-            field, key = ENGINES[name], (client.device, client.number, name)
+        for name, (busy, total_cycles) in client.engines.items():
+            field, key = ENGINES[name], (client.device, client.client_id, name)
             # A driver may report less than before for a while, so keep the larger value (drm-usage-stats).
             old, _ = self._last_busy.get(key, (0, 0))
-            last_busy[key] = max(number, old), self._sweep
-            grown = max(0, number - old)
+            last_busy[key] = max(busy, old), self._sweep
+            grown = max(0, busy - old)
             if total_cycles is not None:
                 before = self._cycles.get((client.device, name))
                 is_known = is_known and (before is not None or field not in _MAIN)
@@ -182,14 +182,14 @@ class DrmClients:
         is_first_sweep, turn = self._sweep == 0, self._sweep % SEARCH_EVERY_SWEEPS
         self._sweep += 1
         pids = {int(name) for name in self._root.names("proc") if name.isdecimal()}
-        self._open = {pid: numbers for pid, numbers in self._open.items() if pid in pids}
+        self._open = {pid: fds for pid, fds in self._open.items() if pid in pids}
         for pid in pids:
             if is_first_sweep or pid % SEARCH_EVERY_SWEEPS == turn or pid in self._open:
                 folder = f"proc/{pid}/fd"
                 links = ((name, self._root.link(f"{folder}/{name}")) for name in self._root.names(folder))
-                numbers = [name for name, link in links if link.startswith(_DEVICE)]
-                if numbers:
-                    self._open[pid] = numbers
+                fds = [name for name, link in links if link.startswith(_DEVICE)]
+                if fds:
+                    self._open[pid] = fds
                 else:
                     self._open.pop(pid, None)
 
@@ -202,18 +202,18 @@ def kfd_processes(root: Root) -> dict[str, dict[int, int]]:
     """
     devices = {}
     for node in root.names(f"{_KFD}/topology/nodes"):
-        number = root.number_or_none(f"{_KFD}/topology/nodes/{node}/gpu_id")
+        gpu_id = root.number_or_none(f"{_KFD}/topology/nodes/{node}/gpu_id")
         words = dict(
             line.split(" ", 1) for line in root.lines(f"{_KFD}/topology/nodes/{node}/properties") if " " in line
         )
         location = words.get("location_id", "")
-        if number and location.isdecimal() and words.get("domain", "0").isdecimal():
+        if gpu_id and location.isdecimal() and words.get("domain", "0").isdecimal():
             bdf = int(location)
-            devices[number] = f"{int(words.get('domain', '0')):04x}:{bdf >> 8 & 255:02x}:{bdf >> 3 & 31:02x}.{bdf & 7}"
+            devices[gpu_id] = f"{int(words.get('domain', '0')):04x}:{bdf >> 8 & 255:02x}:{bdf >> 3 & 31:02x}.{bdf & 7}"
     out: dict[str, dict[int, int]] = {device: {} for device in devices.values()}
     for pid in root.names(f"{_KFD}/proc") if devices else []:
-        for number, device in devices.items():
-            held_bytes = root.number_or_none(f"{_KFD}/proc/{pid}/vram_{number}") if pid.isdecimal() else None
+        for gpu_id, device in devices.items():
+            held_bytes = root.number_or_none(f"{_KFD}/proc/{pid}/vram_{gpu_id}") if pid.isdecimal() else None
             if held_bytes is not None:
                 out[device][int(pid)] = out[device].get(int(pid), 0) + held_bytes
     return out

@@ -49,9 +49,9 @@ class IntelCards:
     def state(self, card: str) -> GpuState:
         """Read one card. A value that the kernel or the card does not provide is None."""
         folder, link = self._folders[card], self._links[card]
-        number = self._root.number_or_none
+        read_number = self._root.number_or_none
         hwmon = self._hwmon(folder)
-        energy = number(f"{hwmon}/energy1_input")
+        energy = read_number(f"{hwmon}/energy1_input")
         energy_at_ns = None if energy is None else self._clock.monotonic_ns()
         i915, xe = f"{folder}/gt/gt0", f"{folder}/device/tile0/gt0/freq0"
         return GpuState(
@@ -59,16 +59,16 @@ class IntelCards:
             number=list(self._folders).index(card),
             name=f"Intel GPU {self._root.text_or(f'{folder}/device/device').removeprefix('0x')}",
             temperature_celsius=_divided(self._first_number(f"{hwmon}/temp2_input", f"{hwmon}/temp1_input"), 1000),
-            memory_celsius=_divided(number(f"{hwmon}/temp3_input"), 1000),
-            power_limit_mw=_divided(number(f"{hwmon}/power1_max"), 1000),
+            memory_celsius=_divided(read_number(f"{hwmon}/temp3_input"), 1000),
+            power_limit_mw=_divided(read_number(f"{hwmon}/power1_max"), 1000),
             energy_mj=_divided(energy, 1000),
             sm_mhz=self._first_number(f"{xe}/act_freq", f"{i915}/rps_act_freq_mhz"),
             sm_max_mhz=self._first_number(f"{xe}/rp0_freq", f"{i915}/rps_RP0_freq_mhz"),
             clock_reasons=self._reasons(f"{xe}/throttle/", "reason_", f"{i915}/throttle_reason_", ""),
             pcie_generation=parse_generation(self._root.text_or(f"{link}/current_link_speed")),
-            pcie_width=known_width(number(f"{link}/current_link_width")),
+            pcie_width=known_width(read_number(f"{link}/current_link_width")),
             pcie_max_generation=parse_generation(self._root.text_or(f"{link}/max_link_speed")),
-            pcie_max_width=known_width(number(f"{link}/max_link_width")),
+            pcie_max_width=known_width(read_number(f"{link}/max_link_width")),
             bus_id=card.removeprefix("Intel-"),
             energy_at_ns=energy_at_ns,
         )
@@ -82,13 +82,13 @@ class IntelCards:
         """Return the PCI address of a card."""
         return card.removeprefix("Intel-")
 
-    def _reasons(self, *places: str) -> int | None:
+    def _reasons(self, *prefixes: str) -> int | None:
         """Return the present throttle reasons; 0 when the card is not throttled.
 
-        None when no driver has these files, or when no present reason is in _REASONS. places: for each driver, the
-        beginning of the paths of its files, and then the prefix of a reason's name.
+        None when no driver has these files, or when no present reason is in _REASONS. prefixes: for each driver two
+        texts, the beginning of the paths of its files and the prefix of a reason's name.
         """
-        for start, prefix in zip(places[::2], places[1::2], strict=True):
+        for start, prefix in zip(prefixes[::2], prefixes[1::2], strict=True):
             status = self._root.number_or_none(f"{start}status")
             if status is None:
                 continue

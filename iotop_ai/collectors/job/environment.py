@@ -158,10 +158,10 @@ class EnvironmentReader:
             self._weighed_ns[job.key] = now_ns
             raw = self._raw(f"proc/{members[0].pid}/mountinfo")
             line_by_id = {int(line.split(b" ", 1)[0]): line for line in raw.split(b"\n") if line[:1].isdigit()}
-            for number, times in ids.items():
+            for number, count in ids.items():
                 for mount in parse_mountinfo(line_by_id.get(number, b"")):
                     job_mount = JobMount(mount.path, mount.fstype, mount.source, mount.device)
-                    weights[job_mount] = weights.get(job_mount, 0.0) + times
+                    weights[job_mount] = weights.get(job_mount, 0.0) + count
         # Counter.most_common would import heapq at its first call, and this thread must open nothing outside /proc.
         return tuple(sorted(weights, key=weights.__getitem__, reverse=True)[:MOST_MOUNTS])
 
@@ -170,8 +170,8 @@ class EnvironmentReader:
         folder = f"proc/{key.pid}"
         for name in self._root.names(f"{folder}/fd")[:MOST_FILES]:
             path = self._root.link(f"{folder}/fd/{name}")
-            elsewhere = path.startswith(_NOT_DATA_FOLDERS) and not path.startswith(_DATA_FOLDERS)
-            if not path.startswith("/") or elsewhere or path.endswith(_NOT_DATA_SUFFIXES):
+            is_other_folder = path.startswith(_NOT_DATA_FOLDERS) and not path.startswith(_DATA_FOLDERS)
+            if not path.startswith("/") or is_other_folder or path.endswith(_NOT_DATA_SUFFIXES):
                 continue
             facts = dict(
                 line.split(b":", 1) for line in self._raw(f"{folder}/fdinfo/{name}").splitlines() if b":" in line

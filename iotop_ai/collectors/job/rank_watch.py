@@ -113,14 +113,16 @@ class RankWatch:
             return
         first = self.start + 1
         for task, wait_state, raw in zip(self._order[1 : self.mains], wait_states[first:], raws[first:], strict=False):
-            at, elsewhere = self._sleeps.get(task.key, (0, 0))
-            if wait_state in _ASLEEP and at + elsewhere < MOST_SLEEPS and not isinstance(raw, OSError):
+            at_pair, elsewhere = self._sleeps.get(task.key, (0, 0))
+            if wait_state in _ASLEEP and at_pair + elsewhere < MOST_SLEEPS and not isinstance(raw, OSError):
                 two_way = raw.startswith(_TWO_WAY)
-                self._sleeps[task.key] = at + two_way, elsewhere + (not two_way)
+                self._sleeps[task.key] = at_pair + two_way, elsewhere + (not two_way)
 
     def answering(self) -> frozenset[ProcessKey]:
         """Return the workers that mostly sleep until the trainer's next request, as simulated environments do."""
-        return frozenset(key for key, (at, elsewhere) in self._sleeps.items() if at >= ANSWERS and at > elsewhere)
+        return frozenset(
+            key for key, (at_pair, elsewhere) in self._sleeps.items() if at_pair >= ANSWERS and at_pair > elsewhere
+        )
 
     def row_pids(self) -> list[int]:
         """Return the PID of each task in this part of the row, in order."""

@@ -71,8 +71,8 @@ LISTED_NS = 2_000_000_000
 SOON_NS = 200_000_000
 """When a new connection appears on this machine, the fd links read longer ago than this, in ns, are read again."""
 MOST_LINKS = 400
-"""After this many fd links, which take 1 ms, an update reads the links of no further known process. The next update
-goes on."""
+"""After this many fd links, which take 1 ms, an update leaves the links of further known processes to the next update.
+"""
 GROWING_NS = 400_000_000
 """How long a process counts as receiving after its last new bytes, in nanoseconds."""
 
@@ -107,8 +107,9 @@ class Traffic(NamedTuple):
     received_bytes_per_s: the rate since the previous update. growing: whether an update in the last 0.4 s saw new
     bytes. peer: the peer of the socket that received most since the previous update, or, if no bytes are new, since the
     socket was opened; "" without sockets that count. sockets: the number of sockets that count. near: the number of
-    connected sockets that do not count: this machine accepts connections on their port, or their other end is in the
-    same job or, for the processes in ``remote_only`` of ``JobSockets.update``, on this machine.
+    connected sockets that do not count. A socket does not count if this machine accepts connections on its port, or if
+    its other end is in the same job; for the processes in ``remote_only`` of ``JobSockets.update``, also if its other
+    end is on this machine.
     """
 
     received_bytes_per_s: float

@@ -113,11 +113,11 @@ def _sram(calls: NvmlCalls, uuid: str) -> tuple[int | None, int | None, bool | N
     The errors are counted since the driver was loaded.
     """
     function = "nvmlDeviceGetSramEccErrorStatus"
-    kind = getattr(calls.api, "c_nvmlEccSramErrorStatus_v1_t", None)
-    if kind is not None and not calls.never(uuid, function):
+    struct_type = getattr(calls.api, "c_nvmlEccSramErrorStatus_v1_t", None)
+    if struct_type is not None and not calls.never(uuid, function):
         import ctypes  # not needed at start-up
 
-        status = kind()
+        status = struct_type()
         # The binding passes the argument on unchanged, and the library writes its answer through it.
         if calls.get(uuid, function, ctypes.byref(status)) is not None:
             return (
@@ -189,12 +189,12 @@ def _links(calls: NvmlCalls, uuid: str) -> tuple[int | None, int | None]:
 
 def _fabric(calls: NvmlCalls, uuid: str) -> tuple[int | None, int | None]:
     """Return (state, status) of the NVLink fabric; None without a fabric (state 0)."""
-    kind = getattr(calls.api, "c_nvmlGpuFabricInfo_v2_t", None)
-    if kind is None or calls.never(uuid, "nvmlDeviceGetGpuFabricInfoV"):
+    struct_type = getattr(calls.api, "c_nvmlGpuFabricInfo_v2_t", None)
+    if struct_type is None or calls.never(uuid, "nvmlDeviceGetGpuFabricInfoV"):
         return None, None
     import ctypes  # not needed at start-up
 
-    info = kind()
+    info = struct_type()
     # The binding passes the argument on unchanged, and the library writes through it; without byref it would crash.
     if calls.get(uuid, "nvmlDeviceGetGpuFabricInfoV", ctypes.byref(info)) is None:
         return None, None
