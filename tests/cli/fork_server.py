@@ -69,7 +69,7 @@ def begin(request: bytes, files: list[int]) -> tuple[int, int, tuple[int, int]]:
 def end(process: int, pid: int, answer: int) -> None:
     """Write the exit status of a run that has ended."""
     code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
-    with contextlib.suppress(BrokenPipeError):  # the test may have left
+    with contextlib.suppress(BrokenPipeError):  # the test may have ended
         os.write(answer, code.to_bytes(NUMBER, "big", signed=True))
     os.close(answer)
     os.close(process)

@@ -100,7 +100,7 @@ def test_the_bare_command_without_a_terminal_names_the_alternatives(arguments: t
         (("why", "--json"), "--json; iotop-ai diagnose prints JSON and reads recordings (see iotop-ai why --help)"),
     ],
 )
-def test_wrong_usage_is_one_line(arguments: tuple[str, ...], message: str) -> None:
+def test_wrong_usage_gives_a_one_line_error(arguments: tuple[str, ...], message: str) -> None:
     line = complaint(*arguments, run=iotop_here)
     assert line.startswith("usage:")
     assert message in line
@@ -206,7 +206,7 @@ def test_ctrl_c_before_any_block_gives_exit_code_130() -> None:
     assert interrupted(after_a_block=False) == (130, "")
 
 
-def test_stdout_on_a_full_disk_is_one_line() -> None:
+def test_stdout_on_a_full_disk_gives_a_one_line_error() -> None:
     with open("/dev/full", "w") as full:
         done = subprocess.run(
             command("-b", "-n", "1", "-d", "0.1"),
@@ -224,7 +224,7 @@ def test_stdout_on_a_full_disk_is_one_line() -> None:
 
 
 @pytest.mark.parametrize("words", [("--help",), ("--version",), ("trend", "--help")])
-def test_help_on_a_full_disk_is_one_line(words: tuple[str, ...]) -> None:
+def test_help_on_a_full_disk_gives_a_one_line_error(words: tuple[str, ...]) -> None:
     with open("/dev/full", "w") as full:
         line = command(*words)
         done = subprocess.run(line, cwd=TOP, env=PLAIN, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
@@ -297,7 +297,7 @@ def test_a_slow_reader_of_a_pipe_that_does_not_block_gets_all_output() -> None:
 
 
 @pytest.mark.parametrize("closing", [">&-", ">&- 2>&-", "<&-"])
-def test_closed_streams_end_without_a_traceback(closing: str) -> None:
+def test_with_a_closed_stream_the_program_ends_without_a_traceback(closing: str) -> None:
     shell = f'exec "$@" {closing}'
     done = subprocess.run(
         ["/bin/sh", "-c", shell, "sh", *command("-b", "-n", "1", "-d", "0.1")],

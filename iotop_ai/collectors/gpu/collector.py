@@ -265,7 +265,7 @@ class GpuCollector:
             self._open, self._unavailable = True, None
             listed = self._nvml.gpus()
             self._unlisted = {uuid: error for uuid, error in listed.items() if error is not None}
-            # Set the time first: with the shorter limit, a slow opening would look like a hang to a reader.
+            # Set the time before the shorter limit; otherwise a slow opening would look like a hang to a reader.
             self._alive_ns = self._clock.monotonic_ns()
             self._patience_s = HUNG_S
             watch = self._nvml.watch()

@@ -104,7 +104,7 @@ class IntelCards:
 
     def _hwmon(self, folder: str) -> str:
         names = self._root.names(f"{folder}/device/hwmon")
-        # Without a sensor, the folder "none" does not exist either, so every value in it is None.
+        # Without a sensor, this is the path of a folder that does not exist, so every value in it is None.
         return f"{folder}/device/hwmon/{names[0] if names else 'none'}"
 
 

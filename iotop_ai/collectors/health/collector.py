@@ -239,7 +239,7 @@ class SmartCollector:
         self._unchecked = False
         now = {disk.name: number for disk in disks if (number := self._diskseq(disk.name)) is not None}
         replaced = frozenset(name for name, number in now.items() if self._diskseqs.get(name, number) != number)
-        # If a number cannot be read this time, the old one is kept, so that the next one can be compared with it.
+        # If a disk's number cannot be read this time, its old number is kept for the next comparison.
         self._diskseqs = {disk.name: self._diskseqs[disk.name] for disk in disks if disk.name in self._diskseqs} | now
         if replaced and self._table is not None:
             self._publish({name: reading for name, reading in self._table.items() if name not in replaced})

@@ -34,7 +34,7 @@ def test_all_alerts_are_off_by_default(own_folder: Path) -> None:
     assert done.stdout.splitlines()[0] == "--alerts none: the rules are off"
 
 
-def test_a_name_after_list_is_refused() -> None:
+def test_a_name_after_alerts_list_is_refused() -> None:
     done = iotop_here("alerts", "list", "zzz")
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == "usage: alerts list accepts no names; remove 'zzz'\n"

@@ -143,7 +143,7 @@ def test_procfs_or_sysfs_of_another_machine_makes_the_program_read_only(tmp_path
     assert (found.settings.readonly, found.origins["readonly"]) == (True, "flag")
 
 
-def test_no_color_overrides_the_files_theme(path: Path) -> None:
+def test_the_variable_no_color_overrides_the_theme_of_the_file(path: Path) -> None:
     assert settings_from(path, "theme = 'light'", NO_COLOR="1")[0].theme == ""
     assert settings_from(path, "theme = 'light'", NO_COLOR="1", IOTOP_AI_THEME="dark")[0].theme == "dark"
 
@@ -193,7 +193,7 @@ def test_smart_types_of_flag_and_file_are_merged(path: Path) -> None:
         ("x = '\x1b[31m'", 1, "not TOML"),
     ],
 )
-def test_a_mistake_is_one_line_with_its_place(path: Path, text: str, line: int, message: str) -> None:
+def test_a_mistake_gives_one_line_with_its_place(path: Path, text: str, line: int, message: str) -> None:
     found = parse_config(path, text)
     (problem,) = found.problems if "a = 1\n" in text or len(found.problems) == 1 else found.problems[:1]
     assert problem.line == line

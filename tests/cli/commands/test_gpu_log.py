@@ -125,7 +125,7 @@ def test_each_format_is_printed(rig: Path) -> None:
 
 
 @needs_library
-def test_an_impossible_query_is_one_line(rig: Path) -> None:
+def test_an_impossible_query_gives_a_one_line_error(rig: Path) -> None:
     child = start(rig, "--query", "timestamp,nonsense")
     out, err = child.communicate(timeout=30)
     assert (child.returncode, out) == (2, "")

@@ -263,7 +263,7 @@ def test_a_remote_machine_is_shown_on_this_screen(ssh: Path, path: str) -> None:
 
 
 @needs_tmux
-def test_a_pipe_is_a_remote_screen_that_takes_keys(path: str) -> None:
+def test_a_recording_from_a_pipe_is_shown_on_a_screen_that_takes_keys(path: str) -> None:
     with Terminal(80, 24) as terminal:
         replay = " ".join(command("replay", "--allow-root", "-"))
         terminal.type(f"(cat {path}; sleep 5) | {replay}; echo rc=$?\n")

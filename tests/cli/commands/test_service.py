@@ -76,7 +76,7 @@ def test_systemd_accepts_the_drop_in_for_alerts(tmp_path: Path) -> None:
 
 
 def test_systemd_reports_a_missing_program(tmp_path: Path) -> None:
-    # systemd-analyze does report errors, so its silence in test_systemd_accepts_the_unit means something.
+    # systemd-analyze does report errors, so a unit without output in test_systemd_accepts_the_unit is valid.
     path = tmp_path / "iotop-ai.service"
     path.write_text(unit(["/nowhere/iotop-ai"], user=False))
     assert "/nowhere/iotop-ai" in verify(path, user=False, folder=tmp_path)

@@ -102,7 +102,7 @@ def test_record_accepts_each_switch() -> None:
 
 
 @pytest.mark.parametrize("words", [["snapshot"], ["-b"], ["-t"], ["why"]])
-def test_host_works_only_for_the_screen(words: list[str]) -> None:
+def test_the_flag_host_works_only_for_the_screen(words: list[str]) -> None:
     with pytest.raises(UsageError, match="ssh HOST iotop-ai"):
         run(["--host", "box", *words])
 
@@ -140,7 +140,7 @@ def test_a_command_keeps_each_flag_given_before_it(words: str) -> None:
 @pytest.mark.parametrize(
     "words", ["snapshot", "diagnose", "check x", "doctor", "health", "cache status x", "stage a b"]
 )
-def test_json_may_stand_before_the_command(words: str) -> None:
+def test_the_flag_json_may_stand_before_the_command(words: str) -> None:
     for argv in (["--json", *words.split()], [*words.split(), "--json"]):
         assert build_parser(argv).parse_args(argv).json is True
     assert build_parser(words.split()).parse_args(words.split()).json is False

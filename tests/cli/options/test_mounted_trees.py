@@ -81,7 +81,7 @@ def test_garbage_in_a_tree_gives_a_reason_and_not_a_traceback(word: str, tmp_pat
         (("--sysfs", "/proc"), "--sysfs /proc: it contains neither block nor class; give a mounted /sys"),
     ],
 )
-def test_an_invalid_directory_is_one_line(flags: tuple[str, ...], why: str) -> None:
+def test_an_invalid_directory_gives_a_one_line_error(flags: tuple[str, ...], why: str) -> None:
     done = iotop(*flags, "snapshot")
     assert (done.returncode, done.stdout, done.stderr) == (2, "", f"usage: {why}\n")
 

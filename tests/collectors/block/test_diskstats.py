@@ -116,7 +116,7 @@ def test_a_hostile_name_is_cleaned() -> None:
     assert parsed[2] == "s�da"
 
 
-def test_partitions_are_found_by_the_kernels_naming() -> None:
+def test_partitions_are_recognised_by_the_kernels_naming_scheme() -> None:
     disks = {"sda", "nvme0n1", "md127", "loop0", "mmcblk0", "mmcblk0boot0"}
     found = {n: disk_of(n, disks) for n in ("sda12", "nvme0n1p3", "md127p1", "loop0p2", "mmcblk0p1", "sda", "xvdb1")}
     assert found == {

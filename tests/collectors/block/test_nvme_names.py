@@ -44,7 +44,7 @@ def test_an_invisible_controller_is_not_guessed(tmp_path: Path) -> None:
     assert (disk.device, disk.reason) == ("", "the kernel does not show its NVMe controller")
 
 
-def test_the_temperature_and_lines_of_the_log_follow_the_links(root: Root) -> None:
+def test_temperature_and_log_lines_are_mapped_by_the_sysfs_links(root: Root) -> None:
     block = BlockCollector(root, Clock())
     block.read()
     infos = BlockInfoCollector(root, Clock(), block).read()

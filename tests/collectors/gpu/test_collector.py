@@ -38,7 +38,7 @@ def test_a_server_card_reports_everything(library: Path, asker: Callable[..., As
     assert one["at_ns"] <= reading["at_ns"]
     figures = known(one["value"])
     assert one["at_ns"] - one["took_ns"] <= figures.pop("energy_at_ns") <= one["at_ns"]
-    figures.pop("xid_watched")  # the watch begins at the same time
+    figures.pop("xid_watched")  # the watch begins at about the same time, so this may be True or False
     assert figures == {
         "uuid": uuid(0),
         "number": 0,

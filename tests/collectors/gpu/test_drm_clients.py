@@ -116,7 +116,7 @@ def test_a_device_that_two_processes_share_counts_once(tmp_path: Path) -> None:
     assert clients.read()[SLOT].busy_ns == {"graphics_ns": SECOND // 4 + SECOND // 4 + SECOND}
 
 
-def test_a_client_that_a_child_keeps_open_does_not_repeat_its_work(tmp_path: Path) -> None:
+def test_the_work_of_a_client_that_a_child_keeps_open_is_not_counted_twice(tmp_path: Path) -> None:
     """The child is found a few sweeps after the end of its parent."""
     clock = SetClock(SECOND)
     clients = DrmClients(Root(str(tmp_path)), clock)
@@ -306,7 +306,7 @@ def test_throttle_bits_are_converted_to_words_and_to_bits_of_nvml() -> None:
     assert [clock_reasons(bits) for bits in (0, 1, 1 << 34, 1 << 43, 1 << 47 | 1)] == [0, 0x4, 0x20, 0x20, 0x44]
 
 
-def test_hot_memory_is_a_thermal_slowdown_of_the_card(tmp_path: Path) -> None:
+def test_hot_memory_counts_as_a_thermal_slowdown_of_the_card(tmp_path: Path) -> None:
     entries = parse((DATA / "made-amd-gpu.tree").read_text())
     entries["sys/class/drm/card1/device/gpu_metrics"] = table((1, 3), 120, 112, "<Q", 1 << 34)
     reading = DrmSweep(build(entries, tmp_path), Clock()).read()

@@ -246,7 +246,7 @@ def test_an_instance_that_is_removed_while_it_is_sampled_gets_figures_when_it_is
     if function == "nvmlGpmMigSampleGet":
         machine(conf, [present | {"err.nvmlGpmMigSampleGet": 2}])
     else:
-        # The two instances are made anew in the other order, so that their samples do not fit those from before.
+        # The two instances are created again in the other order, so that their samples do not fit the earlier ones.
         machine(conf, [present | {"mig0.gi": MIG["mig2.gi"], "mig2.gi": MIG["mig0.gi"]}])
     ask.until(lambda r: not has_figures(r))
     ask("sweep")

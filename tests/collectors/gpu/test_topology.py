@@ -83,7 +83,7 @@ def test_in_a_container_only_an_open_device_identifies_a_process(tmp_path: Path)
     assert resolved(root, 2001, 2002) == [(2001, False, ""), (2002, False, "")]
     assert resolved(root, 7) == [(7, True, "4-7")]
     assert resolved(root, 7, minor=None) == [(7, True, "4-7")]
-    # The process 7 has another GPU open, so NVML's 7 on this one is a process outside this container.
+    # The local process 7 has another GPU open, so NVML's process 7 on this GPU is outside this container.
     assert resolved(root, 7, minor=1) == [(7, False, "")]
     assert resolved(root, 2001, minor=None) == [(2001, False, "")]
 

@@ -195,7 +195,7 @@ def _fabric(calls: NvmlCalls, uuid: str) -> tuple[int | None, int | None]:
     import ctypes  # not needed at start-up
 
     info = struct_type()
-    # The binding passes the argument on unchanged, and the library writes through it; without byref it would crash.
+    # The binding passes the argument on unchanged, and the library writes through it; without byref, we would crash.
     if calls.get(uuid, "nvmlDeviceGetGpuFabricInfoV", ctypes.byref(info)) is None:
         return None, None
     return (None, None) if info.state == 0 else (int(info.state), int(info.status))

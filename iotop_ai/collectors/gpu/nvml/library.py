@@ -156,7 +156,7 @@ class Nvml:
 
     def _note_mig(self, uuid: str, mig: bool | None) -> None:
         if uuid in self._mig and self._mig[uuid] != mig:
-            # With the mode, the supported calls and the meaning of the figures change.
+            # The supported calls and the meaning of the figures depend on the mode.
             self._calls.forget(uuid)
             self._reader.forget(uuid)
         self._mig[uuid] = mig

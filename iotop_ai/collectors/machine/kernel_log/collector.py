@@ -42,7 +42,7 @@ _MOST_RECORDS = 2000
 _MOST_EVENTS = 8
 """The most events of each kind that one tick returns. Further events are left out."""
 _RETRY_NS = 30_000_000_000
-"""How long after a passing error, such as too many open files, the log is opened again, in nanoseconds."""
+"""How long after a temporary error, such as too many open files, the log is opened again, in nanoseconds."""
 _MOST_DEVICES = 256
 """The most devices whose errors are kept. A further device replaces the device whose last error is the oldest."""
 _INCIDENT_NS = 2_000_000_000
@@ -112,7 +112,7 @@ class KernelLogCollector:
         return self._log
 
     def _may_retry(self) -> bool:
-        """Whether it is time to open the log again after a passing error."""
+        """Whether it is time to open the log again after a temporary error."""
         unavailable = self._unavailable
         return (
             unavailable is not None

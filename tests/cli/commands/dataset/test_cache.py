@@ -104,7 +104,7 @@ def test_a_missing_path_is_an_error(what: str) -> None:
 
 
 @pytest.mark.parametrize("what", ["status", "evict"])
-def test_a_device_is_an_error_that_names_what_to_give_instead(what: str) -> None:
+def test_the_error_for_a_device_says_what_to_give_instead(what: str) -> None:
     done = iotop("cache", what, "/dev/null")
     assert (done.returncode, done.stdout) == (2, "")
     assert "/dev/null: it is a device, pipe or socket; name a folder or a file" in done.stderr
@@ -114,7 +114,7 @@ def test_a_device_is_an_error_that_names_what_to_give_instead(what: str) -> None
 def test_without_confirmation_nothing_is_dropped() -> None:
     done = iotop("cache", "drop")
     assert done.returncode == 2
-    # a user who is not root reads "not done"
+    # The message for a user who is not root begins with "not done".
     assert done.stderr.splitlines()[-1].split(":")[0] in ("usage", "not done")
     assert "--yes" in done.stderr or "needs root" in done.stderr
 
@@ -128,7 +128,7 @@ def test_readonly_changes_nothing(what: tuple[str, ...]) -> None:
 
 
 @pytest.mark.parametrize("arguments", [("drop", "--level", "4"), ("drop", "--level", "x"), ("flush",), ()])
-def test_bad_arguments_are_one_line(arguments: tuple[str, ...]) -> None:
+def test_bad_arguments_give_a_one_line_error(arguments: tuple[str, ...]) -> None:
     done = iotop("cache", *arguments)
     assert done.returncode == 2
     assert done.stderr.startswith("usage: ")

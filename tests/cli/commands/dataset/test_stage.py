@@ -95,7 +95,7 @@ def test_differing_files_are_not_replaced_without_a_flag(dataset: Path, fast: Pa
 
 
 @pytest.mark.parametrize("arguments", [(), ("/tmp",), ("/nowhere", "/tmp"), ("/etc/hostname", "/nowhere")])
-def test_invalid_usage_is_one_line(arguments: tuple[str, ...]) -> None:
+def test_invalid_usage_gives_a_one_line_error(arguments: tuple[str, ...]) -> None:
     done = iotop("stage", *arguments)
     assert done.returncode == 2
     assert done.stdout == ""

@@ -61,7 +61,7 @@ def test_the_table_and_the_json_have_every_machine(server: Prometheus) -> None:
     assert (done.returncode, done.stderr) == (0, "")
 
 
-def test_a_server_that_does_not_answer_is_one_line_and_exit_code_2() -> None:
+def test_a_server_that_does_not_answer_gives_one_line_and_exit_code_2() -> None:
     url = f"http://127.0.0.1:{free_port()}"
     done = iotop("fleet", "--prometheus", url, "--once")
     assert (done.returncode, done.stdout) == (2, "")
@@ -75,7 +75,7 @@ def test_a_server_that_does_not_answer_is_one_line_and_exit_code_2() -> None:
         (b"", "it closes the connection before the answer is complete"),
     ],
 )
-def test_a_garbled_answer_is_one_line_and_exit_code_2(fault: bytes, words: str) -> None:
+def test_a_garbled_answer_gives_one_line_and_exit_code_2(fault: bytes, words: str) -> None:
     with answering() as server:
         server.fault = fault
         done = iotop("fleet", "--prometheus", server.url, "--window", "20s", "--json")
@@ -93,7 +93,7 @@ def ask_once(alerts: list[dict[str, str]], *flags: str) -> tuple[int, str, str]:
     return done.returncode, done.stdout, done.stderr
 
 
-def test_a_filter_that_no_machine_passes_is_one_line_and_exit_code_2() -> None:
+def test_a_filter_that_no_machine_passes_gives_one_line_and_exit_code_2() -> None:
     code, text, words = ask_once([], "--find", "nosuch")
     assert (code, words) == (2, "unknown: no machine has 'nosuch'\n")
     assert text.startswith("UNSURE    none of 11 machines matches\n")
@@ -127,7 +127,7 @@ def test_without_a_terminal_the_screen_is_refused() -> None:
         (("--prometheus", "http://x", "--user-file", "a", "--token-file", "b"), "usage: --token-file and --user-file"),
     ],
 )
-def test_invalid_arguments_are_one_line(arguments: tuple[str, ...], line: str) -> None:
+def test_invalid_arguments_give_a_one_line_error(arguments: tuple[str, ...], line: str) -> None:
     done = iotop("fleet", *arguments, "--once")
     assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
     assert done.stderr.startswith(line)

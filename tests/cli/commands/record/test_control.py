@@ -151,7 +151,7 @@ def test_a_signal_ends_the_recording(run: Running) -> None:
 
 
 @pytest.mark.parametrize("more", [["-o", "-"], ["--csv", "-"], ["--", "true"]])
-def test_standard_streams_cannot_be_used_for_anything_else(more: list[str]) -> None:
+def test_standard_streams_can_be_used_only_for_control(more: list[str]) -> None:
     found = iotop("record", "--control", *more)
     assert found.returncode == 2
     assert found.stderr.startswith("usage: --control")

@@ -171,7 +171,9 @@ def test_pandas_reads_the_csv_log(stall: Recorded) -> None:
 
 
 @pytest.mark.parametrize(("ending", "code"), [(0, 0), (signal.SIGTERM, 143), (signal.SIGKILL, 137)])
-def test_other_exit_codes_pass_through(disk: tuple[FuseDisk, Path], tmp_path: Path, ending: int, code: int) -> None:
+def test_the_exit_code_of_the_training_passes_through(
+    disk: tuple[FuseDisk, Path], tmp_path: Path, ending: int, code: int
+) -> None:
     path, log, stop = tmp_path / "run.iotop.jsonl", tmp_path / "log", tmp_path / "stop"
     trainer = [torch_python(), TRAINER, str(disk[1]), "--seconds", "300", "--until", str(stop), "--log", str(log)]
     running = started("-o", str(path), "-d", "0.5", "--", *trainer)

@@ -219,7 +219,7 @@ def test_a_page_needs_this_machine_the_key_and_our_host_name(served: Served) -> 
 
 @needs_extra
 def test_the_printed_address_opens_once(served: Served) -> None:
-    """A later reader of the terminal's history cannot open it, while the first browser keeps its page."""
+    """A later reader of the terminal's history cannot open the address, while the first browser keeps its page."""
     assert served.get(f"/{served.key}", method="HEAD")[0] == 405
     assert served.get(f"/{served.key}", Sec_Purpose="prefetch;prerender")[0] == 503
     first = served.open()
@@ -292,7 +292,7 @@ async def test_impossible_sizes_are_bounded(served: Served) -> None:
 
 
 async def assert_bounded(served: Served, page: str, query: str, messages: Sequence[object]) -> None:
-    others = set(served.monitors())  # the monitor of the page before may still be ending
+    others = set(served.monitors())  # the monitor of the previous page may still be ending
     async with served.socket(page, query) as ws:
         await painted(ws, "process")
         for message in messages:
