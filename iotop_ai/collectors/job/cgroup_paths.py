@@ -80,8 +80,8 @@ def tightest_memory_limit(root: Root, groups: Mapping[str, str], unified: str) -
 
 
 def _limit_v2(root: Root, folder: str) -> MemoryLimit | None:
-    most, high = (root.number_or_none(f"{folder}/memory.{name}") for name in ("max", "high"))
-    limits = [(limit, event) for limit, event in ((most, b"max"), (high, b"high")) if limit is not None]
+    maximum, high = (root.number_or_none(f"{folder}/memory.{name}") for name in ("max", "high"))
+    limits = [(limit, event) for limit, event in ((maximum, b"max"), (high, b"high")) if limit is not None]
     if not limits:
         return None
     limit, event = min(limits, key=lambda pair: pair[0])

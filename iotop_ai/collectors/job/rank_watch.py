@@ -18,7 +18,7 @@ MOST_WORKERS = 16
 """The most workers whose threads and children are listed in one census. The next census lists other workers."""
 RECENT_SAMPLES = 200
 """The number of samples over which the work of child processes is averaged."""
-CHILDREN_WORK = 0.05
+LEAST_CHILDREN_WORK = 0.05
 """The least share of recent samples in which child processes work, for them to count as loaders.
 
 Other children, such as a resource tracker, are mostly idle.
@@ -93,7 +93,7 @@ class RankWatch:
         """How the training process gets its data, judged by its processes."""
         if self._named:
             return Loading.NAMED
-        others = bool(self._workers) or self._children_work >= CHILDREN_WORK
+        others = bool(self._workers) or self._children_work >= LEAST_CHILDREN_WORK
         return Loading.OTHERS if others else Loading.ITSELF
 
     def pids(self) -> list[int]:
@@ -111,8 +111,10 @@ class RankWatch:
         """
         if self._named or not self._workers:
             return
-        first = self.start + 1
-        for task, wait_state, raw in zip(self._order[1 : self.mains], wait_states[first:], raws[first:], strict=False):
+        workers_start = self.start + 1
+        for task, wait_state, raw in zip(
+            self._order[1 : self.mains], wait_states[workers_start:], raws[workers_start:], strict=False
+        ):
             at_pair, elsewhere = self._sleeps.get(task.key, (0, 0))
             if wait_state in _ASLEEP and at_pair + elsewhere < MOST_SLEEPS and not isinstance(raw, OSError):
                 two_way = raw.startswith(_TWO_WAY)
@@ -136,8 +138,8 @@ class RankWatch:
         own_threads = [(self.rank.key.pid, tid) for tid in (census.pin, *census.threads) if tid]
         worker_threads: list[tuple[int, int]] = []
         self._turn += 1
-        first = self._turn * MOST_WORKERS % max(1, len(self._workers)) if len(self._workers) > MOST_WORKERS else 0
-        due = [*self._workers[first:], *self._workers[:first]][:MOST_WORKERS]
+        start = self._turn * MOST_WORKERS % max(1, len(self._workers)) if len(self._workers) > MOST_WORKERS else 0
+        due = [*self._workers[start:], *self._workers[:start]][:MOST_WORKERS]
         children = self._census_of(self.rank.key).children(census.threads)
         for task, raw in zip(due, read_kept([worker.fd(STAT) for worker in due], STAT_SIZE), strict=True):
             # Field 20 of stat is the number of threads. A process with one thread needs no census.

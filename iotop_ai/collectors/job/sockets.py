@@ -212,15 +212,15 @@ class SocketDiag:
                     return None
                 if length < SOCKET.size:
                     break
-                family, state, own_port, port, own, address, uid, inode = SOCKET.unpack_from(buffer, at)
-                own = plain_address(family, own)
-                self.own_addresses.add(own)
+                family, state, own_port, port, own_address, address, uid, inode = SOCKET.unpack_from(buffer, at)
+                own_address = plain_address(family, own_address)
+                self.own_addresses.add(own_address)
                 if state == LISTEN:
                     self.listening.add(own_port)
                 elif inode:  # a socket with inode 0 is not open in any process
                     rtt, retransmits, sent, received = self._info(at, length)
                     peer = numeric_peer(family, address, port)
-                    ends = own_port + own, port + plain_address(family, address)
+                    ends = own_port + own_address, port + plain_address(family, address)
                     sockets[inode] = TcpSocket(inode, received, sent, peer, ends, uid, rtt or None, retransmits)
             count += 1
             at += (length + 3) & ~3

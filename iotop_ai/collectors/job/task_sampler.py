@@ -332,9 +332,9 @@ class TaskSampler:
 
     def _read_unclear_states(self, wait_states: list[int | None], raws: list[bytes | OSError]) -> None:
         """Find the wait states that wchan alone does not give, from the state letters; an ended task keeps None."""
-        asked = [i for i, wait_state in enumerate(wait_states) if wait_state is None]
-        stats = read_kept([self._row[i].fd(STAT) for i in asked], STATE_SIZE)
-        for i, stat in zip(asked, stats, strict=True):
+        unclear = [i for i, wait_state in enumerate(wait_states) if wait_state is None]
+        stats = read_kept([self._row[i].fd(STAT) for i in unclear], STATE_SIZE)
+        for i, stat in zip(unclear, stats, strict=True):
             task, raw = self._row[i], raws[i]
             if isinstance(raw, OSError) and task.fd(WCHAN) < 0:
                 raw = b""
@@ -369,8 +369,8 @@ class TaskSampler:
                 count = min(need, share)
                 if count < 1:
                     break
-                first = self._turn // SELECTIONS_PER_ROTATION * (count - 1) % len(rank.workers) if count < need else 0
-                workers = (*rank.workers[first:], *rank.workers[:first])[: count - 1]
+                start = self._turn // SELECTIONS_PER_ROTATION * (count - 1) % len(rank.workers) if count < need else 0
+                workers = (*rank.workers[start:], *rank.workers[:start])[: count - 1]
                 out.append(_Planned(key, rank, workers, count < need))
                 share -= count
                 room -= count

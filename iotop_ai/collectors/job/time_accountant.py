@@ -29,7 +29,7 @@ from iotop_ai.model.process.records import ProcessIo, ProcessKey, ProcessSample,
 if TYPE_CHECKING:
     from iotop_ai.model.gpu.state import GpuState, GpuTable
 
-STEPS_GPU = 0.05
+LEAST_GPU_USE = 0.05
 """The least utilisation of a GPU, 0..1, that shows that training has begun."""
 STARTUP_MOST_S = 1200.0
 """The age, in seconds, from which a job counts as training, even if nothing shows that training has begun."""
@@ -307,7 +307,7 @@ class TimeAccountant:
     def _phase(
         self, job: Job, state: _State, tick: Tick, fresh: Mapping[ProcessKey, Totals], busy: float | None
     ) -> Phase:
-        if (busy or 0.0) >= STEPS_GPU:
+        if (busy or 0.0) >= LEAST_GPU_USE:
             state.movement.note_progress(tick.at_ns, fresh)
             state.stepped = True
         else:
@@ -322,7 +322,9 @@ class TimeAccountant:
         age = tick.ages_s.get(job.key) or 0.0
         if not state.started:
             # The first compile precedes the first step. Until it ends, loaders and age do not prove that training runs.
-            begun = busy >= STEPS_GPU if busy is not None else not compiles and (bool(job.workers) or age >= ALONE_S)
+            begun = (
+                busy >= LEAST_GPU_USE if busy is not None else not compiles and (bool(job.workers) or age >= ALONE_S)
+            )
             state.started = begun or age >= STARTUP_MOST_S
         if not state.started:
             return Phase.STARTUP

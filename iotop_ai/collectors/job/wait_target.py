@@ -130,13 +130,13 @@ def _syscall(root: Root, task: str) -> bytes:
 
 def _descriptors(root: Root, task: str, waits_on: str, arguments: list[int]) -> dict[int, int]:
     """Return the descriptors that a call waits for, each with its expected inode; 0 for any inode. Raises OSError."""
-    first, second = arguments[0] & _INT, arguments[1] & _INT
+    argument_0, argument_1 = arguments[0] & _INT, arguments[1] & _INT
     if waits_on == "poll":
-        size = min(second, MOST_FDS) * _POLLFD.size
+        size = min(argument_1, MOST_FDS) * _POLLFD.size
         raw = _memory(root, task, arguments[0], size) if size else b""
         return {fd: 0 for fd, _, _ in _POLLFD.iter_unpack(raw) if fd >= 0}
     if waits_on == "select":
-        count = min(first, MOST_SELECTED)
+        count = min(argument_0, MOST_SELECTED)
         size = (count + 63) // 64 * 8
         sets = [_memory(root, task, address, size) for address in arguments[1:4] if address and size]
         bits = 0
@@ -144,8 +144,8 @@ def _descriptors(root: Root, task: str, waits_on: str, arguments: list[int]) -> 
             bits |= int.from_bytes(raw, "little")
         return dict.fromkeys([fd for fd in range(count) if bits >> fd & 1][:MOST_FDS], 0)
     if waits_on == "epoll":
-        return _epoll_targets(root.once(f"{task}/fdinfo/{first}", _EPOLL_SIZE))
-    return {first: 0}
+        return _epoll_targets(root.once(f"{task}/fdinfo/{argument_0}", _EPOLL_SIZE))
+    return {argument_0: 0}
 
 
 def _memory(root: Root, task: str, address: int, size: int) -> bytes:
