@@ -51,7 +51,7 @@ def bound_of(run: Run, cores: float) -> str:
     if used.blocked_ratio is not None and used.blocked_ratio >= OFTEN:
         return "storage"
     if used.running_ratio is not None and used.running_ratio >= OFTEN:
-        return "cpu"  # correct also if other programs use the cores
+        return "cpu"  # also correct if other programs use the cores
     if workers and not threads and used.main_cores >= FULL_CORE:
         return "main"
     if used.blocked_ratio is None or used.running_ratio is None:
@@ -66,14 +66,14 @@ def _has_threads(run: Run) -> bool:
 
 def _uses_all(run: Run, cores: float) -> bool:
     """Whether the processes of this run together use all cores; False if that is unknown."""
-    used, alone = run.used, not run.configuration.workers or _has_threads(run)
+    used, main_does_all = run.used, not run.configuration.workers or _has_threads(run)
     if used.worker_cores is None or used.main_cores is None:
         return False
-    return used.main_cores + (0.0 if alone else used.worker_cores) >= FULL_CORE * cores
+    return used.main_cores + (0.0 if main_does_all else used.worker_cores) >= FULL_CORE * cores
 
 
 def _rising(runs: Sequence[Run], chosen: Run, cores: float) -> bool:
-    """Whether more workers than the chosen ones are likely to be faster and were not tried."""
+    """Whether more workers than in the chosen run were not tried and would probably be faster."""
     configuration, points = chosen.configuration, curve(runs, chosen.configuration)
     others = [run for run in runs if run.configuration._replace(workers=configuration.workers) == configuration]
     # More workers are not worth a try if a larger number was already tried, or if no core is left.

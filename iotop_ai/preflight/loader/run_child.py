@@ -65,18 +65,18 @@ def end_workers_with_parent() -> None:
 
     The new process is a child of init, so that it does not count as a worker. It is in the workers' process group.
     """
-    first, loader = os.fork(), os.getppid()  # in the child, getppid() is the loader's process
-    if first:
-        os.waitpid(first, 0)
+    child_pid, loader_pid = os.fork(), os.getppid()  # in the child, getppid() is the loader's process
+    if child_pid:
+        os.waitpid(child_pid, 0)
         return
     try:
         if not os.fork():
-            end_workers_after(loader)
+            end_workers_after(loader_pid)
     finally:
         os._exit(0)
 
 
-def end_workers_after(loader: int) -> None:
+def end_workers_after(loader_pid: int) -> None:
     """Wait until the parent has closed the pipe or ended, then until the loader has ended; end the process group."""
     import select
     import signal
@@ -87,7 +87,7 @@ def end_workers_after(loader: int) -> None:
     poll = select.poll()
     poll.register(0, 0)  # reports only that the pipe is closed
     poll.poll()
-    while is_alive(loader):
+    while is_alive(loader_pid):
         time.sleep(0.1)
     os.killpg(0, signal.SIGTERM)
     time.sleep(1.0)  # multiprocessing's tracker ignores SIGTERM, and removes the others' semaphores
@@ -221,38 +221,38 @@ def facts_of(loader: Any, kind: str, request: dict[str, Any]) -> dict[str, Any]:
     return out
 
 
-def samples_in(batch: Any, most: int) -> int:
-    """Return the number of samples in one batch, from 1 to ``most``, which is the batch size that was requested.
+def samples_in(batch: Any, batch_size: int) -> int:
+    """Return the number of samples in one batch, from 1 to the requested batch size.
 
     The number is the first dimension of the batch's first array, or the length of the batch's list. A list of lists may
     hold a list for each sample, or a list for each field, as tuple(zip(*batch)) does.
     """
-    return sample_count(batch, most, 0) or 1
+    return sample_count(batch, batch_size, 0) or 1
 
 
-def sample_count(part: Any, most: int, depth: int) -> int | None:
-    """Return the number of samples in a part of a batch; None if the part does not show it, such as a string.
+def sample_count(part: Any, batch_size: int, depth: int) -> int | None:
+    """Return the number of samples in a part of a batch; None if the part does not show it, as a string does not.
 
     depth: the number of lists and dicts around the part.
     """
     shape = getattr(part, "shape", None)
     if shape is not None:
-        return min(int(shape[0]), most) if len(shape) else None
+        return min(int(shape[0]), batch_size) if len(shape) else None
     if depth == 4:  # more deeply nested parts are not searched
         return None
     if isinstance(part, Mapping):
-        return next(filter(None, (sample_count(item, most, depth + 1) for item in part.values())), None)
+        return next(filter(None, (sample_count(item, batch_size, depth + 1) for item in part.values())), None)
     if not isinstance(part, (list, tuple)) or not part:
         return None
-    first, length = part[0], min(len(part), most)
+    first, length = part[0], min(len(part), batch_size)
     is_array, is_mapping = hasattr(first, "shape"), isinstance(first, Mapping)
-    if len(part) == most or not (is_array or is_mapping or isinstance(first, (list, tuple))):
+    if len(part) == batch_size or not (is_array or is_mapping or isinstance(first, (list, tuple))):
         return length
     if depth and is_mapping:
         return length
     if depth and is_array:
-        return max(length, sample_count(first, most, depth) or 1)
-    return next(filter(None, (sample_count(item, most, depth + 1) for item in part)), length)
+        return max(length, sample_count(first, batch_size, depth) or 1)
+    return next(filter(None, (sample_count(item, batch_size, depth + 1) for item in part)), length)
 
 
 def batches_of(loader: Any, once: bool) -> Iterator[Any]:
@@ -277,7 +277,7 @@ def batches_of(loader: Any, once: bool) -> Iterator[Any]:
 def measure(loader: Any, request: dict[str, Any], messages: MessageWriter) -> None:
     """Read batches for the requested time. If time allows, the figures begin when each worker has made one batch."""
     first_batches = max(1, request["workers"])
-    single = getattr(loader, "batch_size", 0) is None
+    is_unbatched = getattr(loader, "batch_size", 0) is None
     start = time.monotonic()
     marks = []  # (time, batches, samples) at the first batch and when each worker has made one
     count = total = 0
@@ -285,7 +285,7 @@ def measure(loader: Any, request: dict[str, Any], messages: MessageWriter) -> No
     for batch in batches_of(loader, request["once"]):
         now = time.monotonic()
         count += 1
-        total += 1 if single else samples_in(batch, request["batch_size"])
+        total += 1 if is_unbatched else samples_in(batch, request["batch_size"])
         del batch
         if count in (1, first_batches):
             marks.append((now, count, total))

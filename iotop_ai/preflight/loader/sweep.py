@@ -76,7 +76,7 @@ def _runs(
     uses_threads = False
     tried: set[Configuration] = set()
     for number, configuration in enumerate(wanted, 1):
-        # A pipeline of tf.data runs in threads, so the start method has no effect.
+        # A tf.data pipeline runs in threads, so the start method has no effect.
         if uses_threads and configuration._replace(start="") in tried:
             continue
         tried.add(configuration._replace(start=""))

@@ -105,7 +105,7 @@ class TreeWatch:
             self._running_samples += 1
 
     def sample_memory(self, batches: int) -> None:
-        """Update the workers and read memory and I/O. Does nothing if that was done a moment ago.
+        """Update the workers and read memory and I/O. Does nothing if they were read a moment ago.
 
         batches: the number of batches read so far.
         """

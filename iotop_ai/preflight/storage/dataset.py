@@ -124,8 +124,8 @@ class _Links:
             path = os.readlink(f"/proc/self/fd/{handle}")
         finally:
             os.close(handle)
-        of_root = folder_status.st_uid == 0 and not folder_status.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
-        if os.geteuid() == 0 and not of_root and not folder_status.st_uid == status.st_uid != 0:
+        only_root_writes = folder_status.st_uid == 0 and not folder_status.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+        if os.geteuid() == 0 and not only_root_writes and not folder_status.st_uid == status.st_uid != 0:
             raise PermissionError(errno.EPERM, "another user's link, which root does not follow")
         self.folders += stat.S_ISDIR(status.st_mode)
         if path in self._seen or path.startswith(self._inside) or not stat.S_ISREG(status.st_mode):

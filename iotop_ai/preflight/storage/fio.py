@@ -56,9 +56,9 @@ def fio_command(program: str, handle: int, size: int, phases: Sequence[Phase]) -
         "--percentile_list=" + ":".join(map(str, _PERCENTILES)),
         *(f"--filename=/proc/self/fd/{handle}", f"--size={size}", f"--io_size={READ_MOST_BYTES}"),
     ]
-    spent = OVERHEAD_S / len(phases)
+    overhead_s = OVERHEAD_S / len(phases)
     for number, phase in enumerate(phases):
-        milliseconds = max(LEAST_S, phase.seconds - spent) * 1000
+        milliseconds = max(LEAST_S, phase.seconds - overhead_s) * 1000
         words += [
             *(f"--name=phase{number}", "--stonewall", f"--rw={'randread' if phase.name == RANDOM else 'read'}"),
             *(f"--bs={phase.block_bytes}", f"--iodepth={phase.depth}", f"--runtime={milliseconds:.0f}ms"),

@@ -85,7 +85,7 @@ def _place(path: str, mounts: MountsCollector, infos: Mapping[str, BlockInfo], r
 def _with_disks(place: Place, chain: tuple[str, ...], infos: Mapping[str, BlockInfo], root: Root) -> Place:
     """Return the Place with the kind, nominal speed, limits and key of its disks."""
     disks = [infos[name] for name in place.disks if name in infos]
-    # The disks below a loop's file count too, because a limit on them slows the loop.
+    # The disks below a loop device's file count too, because a limit on them slows the loop device.
     names = dict.fromkeys([*chain, *place.disks, *(below for disk in disks for below in disk.below)])
     numbers = {f"{infos[name].major}:{infos[name].minor}" for name in names if name in infos}
     nominal = nominal_of(disks[0]) if len(disks) == 1 else None
@@ -102,7 +102,7 @@ def _limits(root: Root, numbers: set[str]) -> tuple[IoLimit, ...]:
 
 
 def _key(place: Place, disks: list[BlockInfo]) -> str:
-    """Return a key that identifies the storage: serial numbers, a loop's file, or a server's export; "" without one."""
+    """Return a key that identifies the storage: serial numbers, a loop device's file or a server's export; else ""."""
     serials = [disk.serial for disk in disks]
     if serials and all(serials):
         return "+".join(sorted(serials))

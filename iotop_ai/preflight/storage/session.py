@@ -39,7 +39,7 @@ _SYNC_FAST_NS = 100_000_000
 """If a write and its fsync take less time than this, the next write is twice as large."""
 _SYNC_MOST = 64
 _FIRST_SYNC = 4
-"""The largest and the first write between two fsyncs, in MiB."""
+"""The most MiB that are written before an fsync, and the MiB that are written before the first one."""
 _BLOCK = 4096
 """The block size at which storage may deduplicate, in bytes."""
 
@@ -133,7 +133,7 @@ class Session:
 
     def _dataset(self, phases: Sequence[Phase]) -> bool:
         """Read the dataset's files; return whether there was anything to read."""
-        scan_phase, *readings = phases
+        scan_phase, *read_phases = phases
 
         def show(files: int, size: int) -> None:
             self._emit.progress(scan_phase, files, size, 0.0)
@@ -147,7 +147,7 @@ class Session:
             samples = read_images(scanned, proceed)
             decoding = decode(self._request.python, samples, self._clock, proceed) if samples else Decoding()
             self._emit.dataset(scanned.dataset, decoding)
-            for number, phase in enumerate(readings, 1):
+            for number, phase in enumerate(read_phases, 1):
                 self._read_files(scanned, phase, scanned.part(number))
         finally:
             os.close(scanned.top.folder)
@@ -317,12 +317,12 @@ class _Writing:
 
     def write(self, buffer: mmap.mmap, number: int) -> int:
         """Run one operation; return the bytes written."""
-        at_ns, start = self._clock.monotonic_ns(), self.written_bytes
+        start_ns, bytes_before = self._clock.monotonic_ns(), self.written_bytes
         for _ in range(min(self._mebibytes, self._most - self.written_bytes // MIB)):
             self._part[:: _BLOCK // 8] = array("Q", range(self._number, self._number + MIB // _BLOCK))
             self._number += MIB // _BLOCK
             self.written_bytes += os.pwrite(self._handle, self._part, self.written_bytes)
         os.fsync(self._handle)
-        if self._clock.monotonic_ns() - at_ns < _SYNC_FAST_NS:
+        if self._clock.monotonic_ns() - start_ns < _SYNC_FAST_NS:
             self._mebibytes = min(2 * self._mebibytes, _SYNC_MOST)
-        return self.written_bytes - start
+        return self.written_bytes - bytes_before

@@ -129,7 +129,7 @@ def _has_own_row(device: BlockDevice, frame: Frame, view: View) -> bool:
 
 @cached_per_frame
 def _with_idle(frame: Frame, view: View) -> tuple[BlockDevice, ...]:
-    """The devices of the panel without ``view.only_active``, in its order."""
+    """The devices that the panel shows without ``view.only_active``, in the panel's order."""
     rows = [d for d in all_devices(frame, view) if _has_own_row(d, frame, view)]
     return tuple(sorted(rows, key=lambda d: (not d.is_culprit, d.info is not None and hidden_when_idle(d.info))))
 
@@ -158,7 +158,7 @@ def _rates_unknown(rates: BlockRates) -> bool:
 @cached_per_frame
 def selected_device(frame: Frame, view: View) -> BlockDevice | None:
     """The device that the graphs show: the user's choice if it is present, otherwise the culprit, the busiest, the disk
-    that holds / or the first in the panel; None if there is none of these. It may be idle, also with
+    that holds / or the first in the panel; None if there is none of these. It may be idle, even with
     ``view.only_active``, so that panels do not move with the load.
     """
     rows = _with_idle(frame, view)

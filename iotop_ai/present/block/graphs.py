@@ -127,10 +127,10 @@ def device_graph_rows(
         return []
     graphs = device_graphs(frame, view, key, 2 * where.cells, limits.hot_ms)
     others = graphs[2:]
-    chart = height - 1 if alone else height - 1 - (2 if height >= _TWO_ROWS else 1) * len(others)
+    chart_height = height - 1 if alone else height - 1 - (2 if height >= _TWO_ROWS else 1) * len(others)
     out = [axis(frame, view._replace(focus=""), width, where)]
-    if chart >= LEAST_ROWS:
-        out += chart_rows(graphs[0], graphs[1], width, where, chart, limits.typical_ms, log=log)
+    if chart_height >= LEAST_ROWS:
+        out += chart_rows(graphs[0], graphs[1], width, where, chart_height, limits.typical_ms, log=log)
         graphs = [] if alone else others
     rows = 2 if len(out) + 2 * len(graphs) <= height else 1
     for graph in graphs:

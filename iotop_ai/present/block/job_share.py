@@ -23,7 +23,7 @@ this multiple of the bytes read from the disk also reads from other places, so i
 
 def share_text(frame: Frame, view: View, device: BlockDevice) -> str:
     """The share of the verdict's job in the bytes read and written, in percent: "97"; "-" without I/O, "?" when unknown
-    or without a job. It covers the latest interval, also while the user accumulates.
+    or without a job. It covers the latest interval, even while the user accumulates.
     """
     device = device._replace(rates=(frame.sample.block.value or {}).get(device.key, UNKNOWN_BLOCK_RATES))
     whole = _total_bytes_per_s(device.rates)

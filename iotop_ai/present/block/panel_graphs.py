@@ -42,8 +42,8 @@ def selected_graphs(
     directions: tuple[str, ...] = (device.totals.direction,)
     if device.totals.bidirectional:
         directions = (READ, WRITE) if apart else (BOTH,)
-    yield _on_one_scale([_rate(frame, samples, slots, sliding.rates[one], device, one) for one in directions])
-    yield _on_one_scale([_await(frame, samples, slots, sliding.awaits[one], device, one) for one in directions])
+    yield _on_one_scale([_rate(frame, samples, slots, sliding.rates[way], device, way) for way in directions])
+    yield _on_one_scale([_await(frame, samples, slots, sliding.awaits[way], device, way) for way in directions])
 
 
 def _on_one_scale(graphs: list[Graph]) -> list[Graph]:
@@ -71,7 +71,7 @@ def _rate(
     device: devices.BlockDevice,
     direction: str,
 ) -> Graph:
-    fields = [f"{one}_bytes_per_s" for one in ((READ, WRITE) if direction == BOTH else (direction,))]
+    fields = [f"{way}_bytes_per_s" for way in ((READ, WRITE) if direction == BOTH else (direction,))]
 
     def value(sample: Sample) -> float | None:
         rates = _rates_in(sample, device.key)

@@ -82,29 +82,29 @@ def mean_size_text(mean: float | None, per_s: float | None) -> str:
     return UNDEFINED if per_s == 0 else UNKNOWN
 
 
-def _times(value: float | None, seconds: float) -> float | None:
+def _scaled(value: float | None, seconds: float) -> float | None:
     return None if value is None else value * seconds
 
 
 _VALUES: dict[str, Callable[[BlockRates, float], str]] = {
-    "r/s": lambda r, s: count(_times(r.reads_per_s, s)),
-    "rMB/s": lambda r, s: mib(_times(r.read_bytes_per_s, s)),
-    "rrqm/s": lambda r, s: count(_times(r.read_merges_per_s, s)),
+    "r/s": lambda r, s: count(_scaled(r.reads_per_s, s)),
+    "rMB/s": lambda r, s: mib(_scaled(r.read_bytes_per_s, s)),
+    "rrqm/s": lambda r, s: count(_scaled(r.read_merges_per_s, s)),
     "%rrqm": lambda r, s: percent(r.read_merged_ratio),
     "rareq": lambda r, s: mean_size_text(r.read_size_bytes, r.reads_per_s),
     "r_await": lambda r, s: await_text(r.read_await_ms, r.reads_per_s),
-    "w/s": lambda r, s: count(_times(r.writes_per_s, s)),
-    "wMB/s": lambda r, s: mib(_times(r.write_bytes_per_s, s)),
-    "wrqm/s": lambda r, s: count(_times(r.write_merges_per_s, s)),
+    "w/s": lambda r, s: count(_scaled(r.writes_per_s, s)),
+    "wMB/s": lambda r, s: mib(_scaled(r.write_bytes_per_s, s)),
+    "wrqm/s": lambda r, s: count(_scaled(r.write_merges_per_s, s)),
     "%wrqm": lambda r, s: percent(r.write_merged_ratio),
     "wareq": lambda r, s: mean_size_text(r.write_size_bytes, r.writes_per_s),
     "w_await": lambda r, s: await_text(r.write_await_ms, r.writes_per_s),
-    "d/s": lambda r, s: count(_times(r.discards_per_s, s)),
-    "dMB/s": lambda r, s: mib(_times(r.discard_bytes_per_s, s)),
+    "d/s": lambda r, s: count(_scaled(r.discards_per_s, s)),
+    "dMB/s": lambda r, s: mib(_scaled(r.discard_bytes_per_s, s)),
     "%drqm": lambda r, s: percent(r.discard_merged_ratio),
     "dareq": lambda r, s: mean_size_text(r.discard_size_bytes, r.discards_per_s),
     "d_await": lambda r, s: await_text(r.discard_await_ms, r.discards_per_s),
-    "f/s": lambda r, s: count(_times(r.flushes_per_s, s)),
+    "f/s": lambda r, s: count(_scaled(r.flushes_per_s, s)),
     "f_await": lambda r, s: await_text(r.flush_await_ms, r.flushes_per_s),
     "in-fl": lambda r, s: count(r.in_flight),
     "aqu-sz": lambda r, s: figure(r.queue_size),
@@ -310,8 +310,8 @@ def _device_line(
             token = "strong"
         out.append(spot.cell(text, token))
     # The mount may extend to the first figure, which rarely fills its column.
-    first = min((c.column - cells(c.text) + 1 if c.right else c.column for c in out[2:]), default=width)
-    out.append(Cell(mount_at, cut(mount, max(0, first - mount_at - 1)), "dim"))
+    first_figure = min((c.column - cells(c.text) + 1 if c.right else c.column for c in out[2:]), default=width)
+    out.append(Cell(mount_at, cut(mount, max(0, first_figure - mount_at - 1)), "dim"))
     return place(width, *out, background=background, key=device.row_key)
 
 

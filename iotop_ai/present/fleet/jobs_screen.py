@@ -40,7 +40,7 @@ PARTS = (
 )
 """The columns of the job under the cursor, on each of its machines."""
 _NAME_END = 18
-"""The column at which the names end and the table's columns start."""
+"""The cell of a row at which the names end and the table's columns start."""
 
 
 def jobs_screen_rows(fleet: Fleet | None, fleet_view: FleetView, width: int, height: int) -> list[Line]:

@@ -161,30 +161,30 @@ def summary(fleet: Fleet) -> tuple[State, str]:
     have trouble, how much time is lost, and the cause of most of it.
     """
     troubled = [machine for machine in fleet.machines if machine.troubled]
-    many = plural(len(fleet.machines), "machine")
+    count_text = plural(len(fleet.machines), "machine")
     if not fleet.machines:
         return State.UNSURE, "no machine: this Prometheus has no figures of iotop-ai, node_exporter or dcgm-exporter"
     states = [machine.state for machine in troubled if machine.state in _WORST_FIRST]
     if not troubled and fleet.unanswered:
         queries = "1 query" if len(fleet.unanswered) == 1 else f"{len(fleet.unanswered)} queries"
-        state, text = State.UNSURE, f"{many}, nothing wrong seen; {queries} not answered"
+        state, text = State.UNSURE, f"{count_text}, nothing wrong seen; {queries} not answered"
     elif not troubled:
-        state, text = _calm(fleet.machines, many)
+        state, text = _calm(fleet.machines, count_text)
     else:
         state = State(min(states, key=_WORST_FIRST.index)) if states else State.UNSURE
-        text = f"{len(troubled)} of {many} {'has' if len(troubled) == 1 else 'have'} trouble"
+        text = f"{len(troubled)} of {count_text} {'has' if len(troubled) == 1 else 'have'} trouble"
     return state, "; ".join([text, *_loss_clauses(fleet)])
 
 
-def _calm(machines: Sequence[FleetMachine], many: str) -> tuple[State, str]:
+def _calm(machines: Sequence[FleetMachine], count_text: str) -> tuple[State, str]:
     """The state and the sentence if no machine has trouble. The state is OK only if each iotop-ai has a verdict."""
-    unjudged = [m for m in machines if not m.state or m.state == State.UNSURE.value or m.measuring]
-    if len(unjudged) == len(machines):
-        return State.UNSURE, f"{many}, none with a verdict of iotop-ai"
-    if not unjudged:
-        return State.OK, f"{many}, nothing wrong"
-    state = State.UNSURE if any("iotop" in machine.sources for machine in unjudged) else State.OK
-    return state, f"{many}, nothing wrong seen; {len(unjudged)} without a verdict of iotop-ai"
+    without_verdict = [m for m in machines if not m.state or m.state == State.UNSURE.value or m.measuring]
+    if len(without_verdict) == len(machines):
+        return State.UNSURE, f"{count_text}, none with a verdict of iotop-ai"
+    if not without_verdict:
+        return State.OK, f"{count_text}, nothing wrong"
+    state = State.UNSURE if any("iotop" in machine.sources for machine in without_verdict) else State.OK
+    return state, f"{count_text}, nothing wrong seen; {len(without_verdict)} without a verdict of iotop-ai"
 
 
 def _loss_clauses(fleet: Fleet) -> list[str]:

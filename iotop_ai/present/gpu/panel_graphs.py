@@ -26,7 +26,7 @@ _POWER_FIRST = ("power", "clock", "temp")
 _COMMON = ("SM", "power", "temp", "PCIe in")
 """The figures that are shown over all GPUs together."""
 _LABELS_OF_ONE = {"PCIe in": "in", "PCIe out": "out", "SM": "SM"}
-"""The word after "GPU 2" in a label. Figures that are not listed differ in their units."""
+"""The word after "GPU 2" in a label. A figure that is not listed needs no word, because its unit identifies it."""
 _LABELS_OF_ALL = {"SM": "GPU SM", "power": "GPU power", "clock": "GPU MHz", "memory": "GPU mem"}
 """The labels of figures over all GPUs, if they differ from the figure's own label."""
 
@@ -43,9 +43,9 @@ def named_graphs(frame: Frame, view: View, samples: tuple[Sample, ...], slots: i
 
 
 def _named_labels(frame: Frame) -> tuple[str, ...]:
-    first = frame.verdict.primary
-    by_power = dict(first.args).get("why") in ("power_cap", "power_brake")
-    return _POWER_FIRST if by_power else _CAUSES.get(first.class_id, ())
+    primary = frame.verdict.primary
+    by_power = dict(primary.args).get("why") in ("power_cap", "power_brake")
+    return _POWER_FIRST if by_power else _CAUSES.get(primary.class_id, ())
 
 
 def common_graphs(frame: Frame, view: View, samples: tuple[Sample, ...], slots: int) -> Iterator[list[Graph]]:
@@ -80,8 +80,8 @@ def _kept_series() -> dict[tuple[str, str], SlidingSeries]:
 
 
 def _subject(frame: Frame, uuids: Collection[str]) -> str:
-    """ "GPU 2" for one of several GPUs; "" for more than one, for the only GPU of the machine, and for a GPU that does
-    not answer.
+    """ "GPU 2" if the graphs show only one of the machine's several GPUs; otherwise, or if that GPU does not answer,
+    "".
     """
     readings = frame.snapshot.gpu.value or {}
     states = [readings[uuid].value for uuid in uuids if uuid in readings]

@@ -114,7 +114,7 @@ def _top(frame: Frame, view: View, width: int, gpu: Gpu, sentences: list[Meaning
     if sentences and sentences[0].id in _SLOWED:
         word = "SLOWED"
     if gpu.state is None:
-        # A GPU whose query failed is lost; one that may not be queried, or only later, is unknown.
+        # A GPU whose query failed is lost. If the query is not permitted or still to come, the state is unknown.
         word = "LOST" if gpu.reading.status is Status.FAILED else "UNSURE"
     name = "" if gpu.state is None else short_model(gpu.state.name)
     number = cut(gpu.uuid, 16) if gpu.state is None else f"GPU {gpu.state.number}"

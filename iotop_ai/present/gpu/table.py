@@ -144,8 +144,8 @@ def _visible(frame: Frame, view: View, groups: _Groups, room: int) -> _Groups:
         start = scroll_to(at, view.scroll, len(groups), room)
         return groups[start : start + room]
     precedences = [_precedence(frame, view, group) for group in groups]
-    first = sorted(range(len(groups)), key=lambda i: (precedences[i], -len(groups[i]), i))[:room]
-    return tuple(groups[i] for i in sorted(first))
+    indexes = sorted(range(len(groups)), key=lambda i: (precedences[i], -len(groups[i]), i))[:room]
+    return tuple(groups[i] for i in sorted(indexes))
 
 
 def _precedence(frame: Frame, view: View, group: tuple[Gpu, ...]) -> int:
@@ -362,8 +362,8 @@ def _job(frame: Frame, view: View, gpu: Gpu, spot: ColumnSlot) -> Cell:
 
 
 def _users(frame: Frame, view: View, gpu: Gpu, spot: ColumnSlot) -> list[Cell]:
-    """The process with the most memory on the GPU, or its user; "-" if there is none, the pid if it is not in /proc,
-    "?" if the driver does not list the processes.
+    """The process with the most memory on the GPU; for the column "user", its user. "-" if there is none, the pid if it
+    is not in /proc, "?" if the driver does not list the processes.
     """
     users = None if gpu.state is None else gpu_users(frame, view, gpu.state)
     if users is None:

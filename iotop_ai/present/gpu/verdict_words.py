@@ -20,8 +20,8 @@ _RECOVERY |= {6: _RECOVERY[1], 7: _RECOVERY[2]}
 """The words for the codes of ``GpuDetail.recovery``."""
 
 
-def _verb(a: Args, one: str, many: str) -> str:
-    return one if number(a, "gpus") == 1 else many
+def _verb(a: Args, singular: str, plural: str) -> str:
+    return singular if number(a, "gpus") == 1 else plural
 
 
 def _throttle(a: Args) -> Spans:

@@ -235,11 +235,11 @@ def _curves(state: SmartState, width: int) -> list[Line]:
 def resampled(points: Sequence[PastPoint], name: str, slots: int) -> list[float | None]:
     """A figure at ``slots`` moments, spaced evenly from the first point to the last.
 
-    Each is the value of the latest reading at or before the moment. Between two readings that are more than a day and a
-    half and more than three times the mean distance apart, the moments after the first slot are None.
+    Each is the value of the latest reading at or before the moment. In a gap between two readings that is longer than
+    1.5 days and than 3 times the mean gap, the moments after the first slot are None.
     """
     first, last = points[0].wall_s, points[-1].wall_s
-    longest = max(1.5 * _DAY_S, 3 * (last - first) / max(1, len(points)))
+    longest_gap_s = max(1.5 * _DAY_S, 3 * (last - first) / max(1, len(points)))
     out: list[float | None] = []
     at = 0
     for slot in range(slots):
@@ -249,7 +249,8 @@ def resampled(points: Sequence[PastPoint], name: str, slots: int) -> list[float 
         after = points[at + 1].wall_s if at + 1 < len(points) else last
         in_slot = moment - points[at].wall_s < (last - first) / slots
         value = getattr(points[at], name)
-        out.append(float(value) if value is not None and (in_slot or after - points[at].wall_s <= longest) else None)
+        known = value is not None and (in_slot or after - points[at].wall_s <= longest_gap_s)
+        out.append(float(value) if known else None)
     return out
 
 

@@ -28,7 +28,7 @@ def figure_rows(state: SmartState, width: int) -> list[Line]:
     spare = None if state.available_spare_percent is None else f"{state.available_spare_percent} %"
     if spare is not None and state.spare_threshold_percent is not None:
         spare += f", limit {state.spare_threshold_percent} %"
-    hours, scsi = state.power_on_hours, state.protocol == "scsi"
+    hours, is_scsi = state.power_on_hours, state.protocol == "scsi"
     facts: list[tuple[str, str | None]] = [
         ("firmware", state.firmware or None),
         ("power on", None if hours is None else f"{hours:,} h{_years(hours)}"),
@@ -43,7 +43,7 @@ def figure_rows(state: SmartState, width: int) -> list[Line]:
         ("too warm", _too_warm(state, grown)),
         ("own limits", _limits(state)),
         ("rotation", None if not state.rotation_rpm else f"{state.rotation_rpm:,} rpm"),
-        ("grown defects", _count(state.reallocated, grown.get("reallocated", "")) if scsi else None),
+        ("grown defects", _count(state.reallocated, grown.get("reallocated", "")) if is_scsi else None),
         ("commands failed", _count(state.io_errors, ", SMART queries included")),
         ("kernel timeouts", _count(state.io_timeouts)),
         ("smartctl's exit", _exit(state.exit_status)),

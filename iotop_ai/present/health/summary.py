@@ -61,14 +61,14 @@ def _state_health(state: SmartState) -> Health:
     return Health("?", "unsure", "the disk does not say")
 
 
-def reading_health(reading: Reading[SmartState] | None, whole: Reading[Any]) -> Health:
-    """The health of a disk by its Reading; for a disk without a Reading, by ``whole``, the Reading of all SMART."""
+def reading_health(reading: Reading[SmartState] | None, smart: Reading[Any]) -> Health:
+    """The health of a disk by its Reading; for a disk without a Reading, by ``smart``, the Reading of all disks."""
     if reading is None:
-        if whole.value is not None:
+        if smart.value is not None:
             return _STATUS[Status.UNSUPPORTED]
-        if whole.status is Status.ABSENT:
-            return Health("no tool", "dim", whole.reason or "smartctl is not installed")
-        reading = Reading(None, whole.status, whole.reason, whole.remedy)
+        if smart.status is Status.ABSENT:
+            return Health("no tool", "dim", smart.reason or "smartctl is not installed")
+        reading = Reading(None, smart.status, smart.reason, smart.remedy)
     if reading.value is not None and reading.status is Status.OK:
         return _state_health(reading.value)
     if reading.value is not None and reading.status is Status.ASLEEP:

@@ -83,8 +83,8 @@ def list_rows(frame: Frame, view: HealthView, width: int, height: int) -> list[L
     if len(rows) > room:
         out.append(row(width, [Span(f" {len(rows) - room} more", "dim")]))
     if not rows:
-        whole = frame.snapshot.smart
-        out.append(row(width, [Span(f" no disk here: {whole.reason or 'none was found'}", "dim")]))
+        smart = frame.snapshot.smart
+        out.append(row(width, [Span(f" no disk here: {smart.reason or 'none was found'}", "dim")]))
     out += without_smart
     if selected is not None:
         out += [*([blank(width)] if height >= SPREAD_FROM else []), rule(width, selected.name), *reasons]

@@ -29,7 +29,7 @@ from iotop_ai.present.verdict.culprit import Culprit, culprit_of
 _OWN_SHARE = 0.3
 """A process that reads less than this share of its disk's bytes is not named as the reader."""
 _MARGIN = 1.1
-"""The bytes of the other disks count this many times, because processes and disks are not read at the same instant."""
+"""The bytes of the other disks are multiplied by this, because processes and disks are not read at the same instant."""
 
 
 @panel
@@ -99,7 +99,7 @@ def hops(frame: Frame, view: View, width: int) -> list[Span]:
     """Process or job › mount › partition › disk, without unknown parts, and without details if they do not fit.
 
     If there is a job, the path leads to the job's files, unless the user selected a disk that does not hold them. All
-    rates are those of the latest interval, also while the user accumulates.
+    rates are those of the latest interval, even while the user accumulates.
     """
     view = view if view.base is None else view._replace(base=None)
     job, culprit = current_job(frame), culprit_of(frame, view)
@@ -261,7 +261,7 @@ def _elsewhere(
             total += moved
         elif other.name != device.name:
             below += moved
-    # The members of an array move bytes only for the array, also while it is checked.
+    # The members of an array move bytes only for the array, even while it is checked.
     is_array = device.info is not None and device.info.kind == "md"
     return total if is_array else total + max(0.0, below - (bytes_of(device) or 0.0))
 

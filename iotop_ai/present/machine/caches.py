@@ -60,9 +60,9 @@ def running_text(snapshot: Snapshot, uid: int | None) -> str:
     return f"running now: {text}" if text else "no training job and no other user's process is visible here"
 
 
-def _is_person(uid: int, own: int | None) -> bool:
+def _is_person(uid: int, own_uid: int | None) -> bool:
     """Whether a user's processes are named: the processes of people, and of root unless the viewer is root."""
-    return FIRST_USER <= uid != _NOBODY or (uid == 0 and own != 0)
+    return FIRST_USER <= uid != _NOBODY or (uid == 0 and own_uid != 0)
 
 
 def _job(job: Job, uid: int | None) -> str:
