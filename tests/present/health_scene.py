@@ -14,7 +14,7 @@ from iotop_ai.model.health.smart import ErrorEntry, HealthPoint, PastPoint, Self
 from iotop_ai.model.reading import Reading, Status
 from iotop_ai.model.snapshot import Snapshot
 from tests.present.make import NS, START_NS, TIB, Disk, Machine, disk, frame
-from tests.present.make import snapshots as grow
+from tests.present.make import snapshots as make_snapshots
 
 DATA = Path(__file__).parents[1] / "data/smart"
 NOW_S = 1_794_884_000
@@ -86,9 +86,9 @@ def machine(self_test_left: int | None = None) -> Machine:
 
 def ill_snapshots(count: int) -> list[Snapshot]:
     """Snapshots of the machine, a second apart, while sda runs a self-test of which 40 % is left."""
-    return grow(lambda _: machine(self_test_left=40), count)
+    return make_snapshots(lambda _: machine(self_test_left=40), count)
 
 
 @cache
 def ill(self_test_left: int | None = None) -> Frame:
-    return frame(grow(lambda _: machine(self_test_left), 3))
+    return frame(make_snapshots(lambda _: machine(self_test_left), 3))

@@ -12,7 +12,7 @@ from iotop_ai.model.frame import Frame
 from iotop_ai.model.reading import Reading, Status
 from iotop_ai.model.snapshot import Snapshot
 from tests.present.make import GIB, KIB, MIB, TIB, TRAINER_PROCESSES, Disk, Machine, Proc, disk, frame, gpu, smart
-from tests.present.make import snapshots as grow
+from tests.present.make import snapshots as make_snapshots
 
 SDA = disk("sda", detail="SATA SSD", transport="ata", model="Micron 5300", size_bytes=int(3.5 * TIB), rotational=False)
 SDA1 = disk("sda1", "partition", [("/data", "ext4")], parent="sda")
@@ -49,23 +49,23 @@ DENIED = tuple(Proc(9000 + n, "julia", "bob", denied=True) for n in range(37))
 
 
 def _starved_second(i: int, onset: int) -> Machine:
-    ill = min(1.0, max(0.0, (i - onset) / 6))
-    wave = (0, 3, -4, 6, -2, 5, -7, 2)[i % 8] if ill == 1.0 else 0
-    busy = round(96 - 74 * ill) + wave
-    mb = 480 - 388 * ill + wave
+    slowness = min(1.0, max(0.0, (i - onset) / 6))
+    wave = (0, 3, -4, 6, -2, 5, -7, 2)[i % 8] if slowness == 1.0 else 0
+    busy = round(96 - 74 * slowness) + wave
+    mb = 480 - 388 * slowness + wave
     gpus = tuple(gpu(n, busy + (n % 3) - 1, processes=TRAINER_PROCESSES[n : n + 1]) for n in range(8))
-    read_await, write_await = 0.9 + 86.1 * ill + (wave if ill else 0), 0.8 + 90.4 * ill
+    read_await, write_await = 0.9 + 86.1 * slowness + (wave if slowness else 0), 0.8 + 90.4 * slowness
     sda = {"reads": 735, "read_await": read_await, "writes": 2, "write_await": write_await}
     return Machine(
         disks=(
-            Disk(SDA, read_bytes=round(mb * MIB), write_bytes=100 * KIB, busy=0.4 + 0.6 * ill, **sda),
-            Disk(SDA1, read_bytes=round(mb * MIB), busy=0.4 + 0.6 * ill, **sda),
+            Disk(SDA, read_bytes=round(mb * MIB), write_bytes=100 * KIB, busy=0.4 + 0.6 * slowness, **sda),
+            Disk(SDA1, read_bytes=round(mb * MIB), busy=0.4 + 0.6 * slowness, **sda),
             Disk(MD0, writes=11, write_bytes=round(3.2 * MIB), write_await=0.1, busy=0.0),
             *(Disk(m, writes=3, write_bytes=800 * KIB, write_await=0.1) for m in MEMBERS),
             root_disk(98 * KIB),
         ),
         procs=(
-            *workers(round(mb * MIB / 64), 0.04 + 0.93 * ill, "D" if ill > 0.5 else "S"),
+            *workers(round(mb * MIB / 64), 0.04 + 0.93 * slowness, "D" if slowness > 0.5 else "S"),
             *trainers(0.06),
             *OTHERS,
             *DENIED,
@@ -76,7 +76,7 @@ def _starved_second(i: int, onset: int) -> Machine:
             "nvme4n1": smart("nvme4n1", celsius=41),
             **{m.name: smart(m.name) for m in MEMBERS},
         },
-        pressure={"io": 0.02 + 0.95 * ill, "cpu": 0.01, "memory": 0.0},
+        pressure={"io": 0.02 + 0.95 * slowness, "cpu": 0.01, "memory": 0.0},
         net=NET,
         usage=USAGE,
     )
@@ -139,7 +139,7 @@ def starved_verdict(since_ns: int | None = None) -> Verdict:
 
 @cache
 def _starved_snapshots(count: int, onset: int) -> tuple[Snapshot, ...]:
-    return tuple(grow(lambda i: _starved_second(i, onset), count))
+    return tuple(make_snapshots(lambda i: _starved_second(i, onset), count))
 
 
 def starved_snapshots(count: int = 101, onset: int = 35) -> list[Snapshot]:
@@ -174,7 +174,7 @@ def _healthy_second(i: int) -> Machine:
 
 @cache
 def healthy() -> Frame:
-    taken = grow(_healthy_second, 61)
+    taken = make_snapshots(_healthy_second, 61)
     compute = Finding(
         "gpu_bound",
         Severity.INFO,
@@ -212,7 +212,7 @@ def _unsure_second(i: int) -> Machine:
 
 @cache
 def unsure() -> Frame:
-    taken = grow(_unsure_second, 61)
+    taken = make_snapshots(_unsure_second, 61)
     unknown = Finding(
         "unknown",
         Severity.INFO,
@@ -245,7 +245,7 @@ def _small_second(i: int) -> Machine:
 
 @cache
 def no_gpu(count: int = 31) -> Frame:
-    taken = grow(_small_second, count)
+    taken = make_snapshots(_small_second, count)
     idle = Finding(
         "idle",
         Severity.INFO,
@@ -259,7 +259,7 @@ def no_gpu(count: int = 31) -> Frame:
 
 @cache
 def first() -> Frame:
-    """The very first Snapshot, in which no rate is known yet."""
+    """The Frame of the very first Snapshot, in which no rate is known yet."""
     taken = starved_snapshots(1)
     unknown = Finding("unknown", Severity.INFO, 0.0)
     return frame(taken, Verdict((unknown,), 0.0, 10.0, 6, 6))

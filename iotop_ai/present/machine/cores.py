@@ -1,4 +1,4 @@
-"""The CPU's cores: a row for each with its shares of time, or several cores in a row on a machine with many."""
+"""The CPU's cores: a row for each with its shares of time, or several cores per row on a machine with many."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def _whole_row(width: int, at: list[ColumnSlot], number: int, core: CoreRates, h
 
 
 def _side_by_side(width: int, height: int, cores: list[tuple[int, CoreRates, str]]) -> list[Line]:
-    """Several cores in a row, filled column by column. If not all fit, the busiest ones are shown."""
+    """Several cores per row, filled column by column. If not all fit, the busiest ones are shown."""
     most_per_row = max(1, (width - 1) // _CORE_CELLS)
     rows = height - 1
     left_out = len(cores) - most_per_row * rows

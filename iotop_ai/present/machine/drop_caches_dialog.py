@@ -63,8 +63,8 @@ def levels_of(memory: MemoryState | None) -> Levels:
 
 
 def drop_body(now: Snapshot, view: DropView, width: int) -> tuple[list[Row], list[Row]]:
-    """(rows about the drop and its cost, rows of the choices). From the start of an action on: (rows about its progress
-    or its result, the row of keys).
+    """(rows about the drop and its cost, rows of the choices). Once an action has begun: (rows about its progress or
+    its result, the row of keys).
     """
     levels = levels_of(now.memory.value)
     if view.doing:

@@ -102,10 +102,10 @@ def _why(report: Report, choice: Choice) -> list[str]:
     if reason := reason_text(report, choice):
         out.append(reason)
     if choice.rising:
-        most = chosen.configuration.workers
-        tries = dict.fromkeys(min(factor * most, MOST_WORKERS) for factor in (1, 2, 4))
+        workers = chosen.configuration.workers
+        tries = dict.fromkeys(min(factor * workers, MOST_WORKERS) for factor in (1, 2, 4))
         more = f"try --workers {','.join(map(str, tries))}" if len(tries) > 1 else "a sweep cannot try more"
-        out.append(f"the curve still rises at {plural(most, 'worker')}: {more}")
+        out.append(f"the curve still rises at {plural(workers, 'worker')}: {more}")
     return out
 
 

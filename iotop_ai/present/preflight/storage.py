@@ -147,7 +147,7 @@ def is_floor(result: Measured) -> bool:
 
 
 def legend_text(results: Sequence[Measured]) -> list[str]:
-    """The meaning of the marks in the table of the results; only of those that it has."""
+    """The meaning of each mark that the table of the results contains."""
     out = []
     if any(map(is_floor, results)):
         out.append("+ marks a floor: the reader used a whole core, or all of them; the storage may be faster")
@@ -200,7 +200,7 @@ def _threshold_text(threshold: Threshold) -> str:
 
 
 def missing_text(report: Report) -> str:
-    """Why a check has no answer, for standard error. The check must be one that has none."""
+    """Why a check has no answer, for standard error. Call it only for a check without an answer."""
     if report.failed:
         return report.failed
     flags_of: dict[str, list[str]] = {}

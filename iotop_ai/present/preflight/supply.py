@@ -1,4 +1,4 @@
-"""What a storage gives and what limits it, in words, for a check that does not know a training run's need."""
+"""What the storage gives and what limits it, in words, for a check that does not know a training run's need."""
 
 from __future__ import annotations
 

@@ -64,7 +64,7 @@ def test_a_narrow_banner_shows_why_a_job_died_and_when() -> None:
         ("bfq", 5, "ionice -c3 -p 704 (fio, and the same for all 5), or give it a disk other than sda"),
     ],
 )
-def test_ionice_is_advised_for_every_process_and_where_the_scheduler_obeys_it(
+def test_ionice_is_advised_for_all_processes_where_the_scheduler_obeys_it(
     scheduler: str, count: int, cure: str
 ) -> None:
     fio = tuple(Task(700 + i, "fio", 1, read=60 * MB / count, blocked=0.9) for i in range(count))

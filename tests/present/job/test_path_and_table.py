@@ -153,7 +153,7 @@ SLOW_LOOP = disk("loop1", "loop")._replace(minor=3)
 
 
 def beside_vda(slow: Disk, vda_bytes: int, reader: Proc) -> Frame:
-    """A machine with ``slow`` and vda, which reads ``vda_bytes``. A further process may not be read."""
+    """A machine with ``slow`` and vda, which reads ``vda_bytes``. Another process may not be read."""
     drives = (Disk(ROOT, reads=90, read_bytes=vda_bytes, read_await=0.1), slow)
     shown = frame(snapshots(lambda second: Machine(drives, (reader, Proc(9, "other", cpu=0.1, denied=True))), 8))
     return shown._replace(carry=shown.carry._replace(active_ns={slow.info.name: shown.snapshot.at_ns}))
@@ -172,8 +172,8 @@ def test_the_disk_that_iotop_ai_selects_names_only_a_process_that_must_read_it(
 
 
 def test_the_disk_that_iotop_ai_selects_does_not_name_a_process_that_reads_elsewhere() -> None:
-    still = Disk(SLOW_LOOP, writes=4, write_bytes=4096, write_await=900.0)
-    shown = beside_vda(still, 9 * MIB, Proc(7, "pytest", read=9 * MIB))
+    slow_writer = Disk(SLOW_LOOP, writes=4, write_bytes=4096, write_await=900.0)
+    shown = beside_vda(slow_writer, 9 * MIB, Proc(7, "pytest", read=9 * MIB))
     assert path_of(shown, UTC) == "? process (not permitted) › loop1"
 
 
@@ -188,7 +188,7 @@ def test_the_disk_that_iotop_ai_selects_names_the_writer_only_while_no_other_dis
     assert path_of(shown(busy, slow._replace(writes=1, write_bytes=4096)), UTC) == "? process › / ext4 › vda"
 
 
-def test_a_selected_disk_that_mostly_writes_does_not_name_a_process_because_it_reads() -> None:
+def test_a_selected_disk_that_mostly_writes_does_not_name_a_process_that_mostly_reads() -> None:
     busy = Disk(ROOT, reads=40, read_bytes=40 * MIB, read_await=1.0, writes=90, write_bytes=90 * MIB, write_await=1.0)
     other = Disk(DATA, reads=1, read_bytes=MIB, read_await=35.0, writes=1, write_bytes=4096)
     procs = (Proc(8, "copier", read=40 * MIB, write=MIB),)
@@ -199,7 +199,7 @@ def test_a_selected_disk_that_mostly_writes_does_not_name_a_process_because_it_r
 @pytest.mark.parametrize(
     ("write", "begin"), [(200 * MIB, "? process (not permitted)"), (0, "no process reads or writes")]
 )
-def test_a_process_that_may_not_be_read_can_be_what_writes(write: int, begin: str) -> None:
+def test_a_process_that_may_not_be_read_can_be_the_writer(write: int, begin: str) -> None:
     drive = Disk(DRIVE, writes=400 if write else 0, write_bytes=write, write_await=2.0)
     procs = (Proc(7, "python"), Proc(8, "rsync", "bob", cpu=0.3, denied=True))
     shown = frame(snapshots(lambda second: Machine((drive,), procs), 8))

@@ -1,4 +1,4 @@
-"""The screen of jobs: one row for each, the largest loss first, and all details of the marked job."""
+"""The screen of jobs: one row per job, the largest loss first, and all details of the marked job."""
 
 from __future__ import annotations
 

@@ -91,7 +91,7 @@ def test_the_largest_loss_has_the_colour_of_the_state() -> None:
     assert tokens(State.OK, compute=0.8, data_disk=0.2) == {"compute": "ok", "disk": "graph"}
 
 
-def test_figures_are_rounded_separately_and_in_a_table_to_their_sum() -> None:
+def test_figures_are_rounded_separately_but_in_a_table_they_add_up_to_100() -> None:
     thirds = [1, 1, 1, *[0] * 11]
     assert [part.figure for part in parts_of(thirds)] == ["33", "33", "33"]
     assert [part.figure for part in parts_for_table(thirds)] == ["33.4", "33.3", "33.3"]
@@ -112,7 +112,7 @@ def test_the_screen_has_the_bar_under_the_banner_at_any_size(size: tuple[int, in
     assert lines[slots[1].y].text.startswith(" time     data: disk ")
 
 
-def test_at_80x24_the_bar_takes_no_other_panel_away() -> None:
+def test_at_80x24_the_bar_removes_no_other_panel() -> None:
     with_bar = {slot.panel: slot.height for slot in plan(80, 24, slow_disk()[-1], UTC)}
     without = {slot.panel: slot.height for slot in plan(80, 24, not_counted()[-1], UTC)}
     assert with_bar.pop("time") == 1
@@ -121,7 +121,7 @@ def test_at_80x24_the_bar_takes_no_other_panel_away() -> None:
     assert with_bar == without
 
 
-def test_there_is_no_bar_without_job_times_without_a_job_or_with_a_hidden_banner() -> None:
+def test_there_is_no_bar_if_job_times_or_jobs_are_missing_or_the_banner_is_hidden() -> None:
     assert time_rows(not_counted()[-1], UTC, 80, 1) == []
     snapshot = slow_disk()[-1].snapshot
     none = next(iter(frames([snapshot._replace(jobs=snapshot.jobs._replace(value=None))])))
@@ -131,7 +131,7 @@ def test_there_is_no_bar_without_job_times_without_a_job_or_with_a_hidden_banner
     assert "time" not in [slot.panel for slot in plan(80, 24, slow_disk()[-1], hidden)]
 
 
-def test_the_first_picture_has_the_row_of_the_bar() -> None:
+def test_the_first_frame_has_the_row_of_the_bar() -> None:
     first = next(frame for frame in slow_disk() if time_is_counted(frame))
     assert bar(first._replace(history=first.history[-1:])) == " time     measuring"
     assert bar(slow_disk()[-1], view=UTC._replace(silent_s=12.0)).startswith(" time     data: disk")

@@ -169,7 +169,7 @@ def test_the_path_is_that_of_the_job_while_others_are_busy() -> None:
     assert text(last(hidden), 1) == " alice train.py › 8 workers › open files of another user (sudo)"
 
 
-def test_the_wait_line_lists_the_workers_in_a_fixed_order() -> None:
+def test_the_wait_line_lists_the_states_of_the_workers_in_a_fixed_order() -> None:
     assert text(last(JOB_ALONE), 2) == (
         " workers  BLOCKED ━━━━━━━━━━━━━━━━━━━─  97 %  run   1  cpu-wait   0  idle   2 %"
     )

@@ -80,7 +80,7 @@ def findings(place: Place = EXT4, **fields: object) -> list[str]:
     return findings_text(Report(place, 1, OWN, "own", (READ,))._replace(**fields))
 
 
-def test_a_storage_that_hangs_is_reported_first() -> None:
+def test_storage_that_hangs_is_reported_first() -> None:
     found = findings(hung_s=7.2, notes=("its own process waits",))
     assert found == ["hangs: no answer from disk nvme0n1p1 for 7 s", "its own process waits"]
 
@@ -123,7 +123,7 @@ def test_the_reason_why_a_check_has_no_answer_is_reported() -> None:
     assert missing_text(Report(EXT4, 1)) == "nothing could be measured"
 
 
-def test_a_storage_slower_than_before_is_reported() -> None:
+def test_storage_slower_than_before_is_reported() -> None:
     change = Change("read", 200.0 * MIB, 120.0 * MIB, 1_794_884_000)
     found = findings(changes=(change,))
     assert found[0].startswith("sequential read: 40 % slower than on 2026-11-")
@@ -145,7 +145,7 @@ def test_an_earlier_check_of_the_same_day_is_named_by_its_time() -> None:
     ]
 
 
-def test_parts_that_were_not_written_are_explained() -> None:
+def test_the_reason_why_nothing_is_written_is_reported() -> None:
     target = Target("file", 9 * MIB, True, 0, "mounted read-only")
     assert findings(target=target) == [
         "nothing is written: mounted read-only; so figures of writing, metadata and small files are missing"
@@ -154,15 +154,15 @@ def test_parts_that_were_not_written_are_explained() -> None:
 
 def test_each_mark_of_the_table_has_a_legend() -> None:
     floor, unknown = "+ marks a floor", "? under p99: unknown, fewer than 100 operations"
-    slow, known = Latency(1.0, 1.0, 1.0, None, 2.0), Latency(1.0, 1.0, 1.0, 1.5, 2.0)
-    assert legend_text((READ, READ._replace(latency=known))) == []
+    without_p99, with_p99 = Latency(1.0, 1.0, 1.0, None, 2.0), Latency(1.0, 1.0, 1.0, 1.5, 2.0)
+    assert legend_text((READ, READ._replace(latency=with_p99))) == []
     for name in (SEQUENTIAL, READAHEAD, DATASET, WRITE):
         (line,) = legend_text((READ._replace(name=name, cpu_bound=True),))
         assert line.startswith(floor)
     # Reading memory is the work of the CPU, so that row is not a floor of the storage.
     assert legend_text((READ._replace(name=CACHED, cpu_bound=True),)) == []
-    assert legend_text((READ._replace(latency=slow),))[0].startswith(unknown)
-    assert legend_text((READ._replace(name=WRITE, latency=slow),)) == []
+    assert legend_text((READ._replace(latency=without_p99),))[0].startswith(unknown)
+    assert legend_text((READ._replace(name=WRITE, latency=without_p99),)) == []
 
 
 def test_a_row_of_a_dataset_names_the_mean_size_of_its_files() -> None:

@@ -14,7 +14,7 @@ SMALL = tuple(Measured(RANDOM, 4 * KIB, depth, 1000 * depth, 4000 * KIB * depth,
 
 
 def files(alone: int, together: int, *, cpu_bound: bool = False) -> tuple[Measured, ...]:
-    """The small files by one reader and by four: the files per second of each."""
+    """The results for small files, read by one reader and by four. alone, together: the files per second."""
     rows = ((1, alone), (4, together))
     return tuple(
         Measured(FILES, 128 * KIB, depth, ops, 128 * KIB * ops, 1.0, cpu_bound=cpu_bound) for depth, ops in rows
@@ -62,7 +62,7 @@ def test_the_datasets_own_files_are_counted() -> None:
     assert supply_text(report(row._replace(ops=9000), dataset=dataset))[2] == "of the dataset's own files: ?/s"
 
 
-def test_with_a_need_or_without_figures_there_is_no_such_sentence() -> None:
+def test_with_a_need_or_without_figures_there_is_no_supply_text() -> None:
     assert supply_text(report(demand=Demand(100.0, 4, 1.0, 2.0))) == []
     assert supply_text(report(hung_s=7.0)) == []
     assert supply_text(report(failed="Input/output error")) == []

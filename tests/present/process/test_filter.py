@@ -23,7 +23,7 @@ READER = Subject(
 
 
 @pytest.mark.parametrize(
-    ("text", "meant"),
+    ("text", "matches"),
     [
         ("read > 10M", True), ("read>20M", False), ("read >= 20M", True), ("read > 0.01G", True), ("io < 1g", True),
         ("cpu = 50", True), ("cpu >= 50%", True), ("mem = 2M", True), ("mem <= 2048 K", None), ("threads != 9", False),
@@ -35,14 +35,14 @@ READER = Subject(
         ("write < 1M or read > 1", True), ("pid = 77 and (name = python)", True),
     ],
 )  # fmt: skip
-def test_expressions_match_processes(text: str, meant: bool | None) -> None:
+def test_expressions_match_processes(text: str, matches: bool | None) -> None:
     found = parse_filter(text)
     assert found.query
-    if meant is None:
+    if matches is None:
         assert found.trouble == "before K: write 'and' or 'or', as in user = root and read > 1M"
     else:
         assert not found.trouble
-        assert (found.answer(READER) is True) is meant
+        assert (found.answer(READER) is True) is matches
 
 
 @pytest.mark.parametrize(
@@ -92,11 +92,11 @@ def test_an_invalid_filter_has_a_reason_and_hides_nothing(text: str, trouble: st
     assert found.answer(READER)
 
 
-@pytest.mark.parametrize(("text", "meant"), [("^pyth", True), ("lr=3", True), ("train.py|x", True), ("[", False)])
-def test_text_without_a_field_name_is_a_regular_expression_or_plain_text(text: str, meant: bool) -> None:
+@pytest.mark.parametrize(("text", "matches"), [("^pyth", True), ("lr=3", True), ("train.py|x", True), ("[", False)])
+def test_text_without_a_field_name_is_a_regular_expression_or_plain_text(text: str, matches: bool) -> None:
     found = parse_filter(text)
     assert (found.query, found.trouble) == (False, "")
-    assert found.answer(READER) is meant
+    assert found.answer(READER) is matches
 
 
 @pytest.mark.parametrize(

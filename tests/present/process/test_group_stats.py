@@ -30,20 +30,20 @@ def test_cached_stats_equal_those_of_all_members() -> None:
     keys = tuple(ProcessKey(pid, 1) for pid in range(MANY + 40))
     other = ProcessKey(9000, 1)
     info = {key: ProcessInfo(*("sleep", (), "root"), 0) for key in keys} | {other: ProcessInfo("cat", (), "root", 0)}
-    ledger: TrackedDictBuilder[ProcessKey, ProcessStat] = TrackedDictBuilder(awake)
+    builder: TrackedDictBuilder[ProcessKey, ProcessStat] = TrackedDictBuilder(awake)
     for key in (*keys, other):
-        ledger.put(key, stat_of("S", 1, 10))
+        builder.put(key, stat_of("S", 1, 10))
     cache = GroupStatsCache()
     for _ in range(200):
         for _ in range(dice.randrange(3)):
-            ledger.put(dice.choice((other, other, *keys[:3])), stat_of(dice.choice("SDR"), 2, dice.randrange(50)))
+            builder.put(dice.choice((other, other, *keys[:3])), stat_of(dice.choice("SDR"), 2, dice.randrange(50)))
         looks = {keys[5]: ThreadLook((("D", 1),), ())} if dice.random() < 0.2 else {}
-        table = ProcessTable({}, ledger.now, info, frozenset(), 1, 1, (1,), {}, {}, looks, {})
+        table = ProcessTable({}, builder.now, info, frozenset(), 1, 1, (1,), {}, {}, looks, {})
         assert cache.stats(GROUP, keys, table) == by_hand(keys, table)
         if dice.random() < 0.2:  # this Frame was not drawn
-            ledger.mark_published()
-            ledger.put(keys[1], stat_of("R", 1, 1))
-        ledger.mark_published()
+            builder.mark_published()
+            builder.put(keys[1], stat_of("R", 1, 1))
+        builder.mark_published()
 
 
 def test_without_a_member_that_can_be_read_the_stats_are_unknown() -> None:

@@ -15,7 +15,7 @@ PER_S = tuple(name for name in ProcessRates._fields if name.endswith("_per_s"))
 
 
 @pytest.mark.parametrize("name", PER_S)
-def test_each_sum_since_the_base_covers_the_interval_of_its_file(name: str) -> None:
+def test_each_sum_since_the_base_covers_the_interval_of_its_proc_file(name: str) -> None:
     own_s = {"io_s": 6.0} if name in ProcessRates._fields[:7] else {"stat_s": 6.0}
     rates = UNKNOWN_PROCESS_RATES._replace(**{name: 10.0}, **own_s)
     assert getattr(groups._rates_over(rates, 12.0), name) == 5.0
@@ -27,7 +27,7 @@ def test_each_figure_of_a_group_is_a_sum_or_has_a_separate_rule() -> None:
 
 
 def labels(*procs: Proc, trainers: tuple[int, ...] = (), sort: str = "io") -> list[tuple[str, int]]:
-    """The (label, first pid) of each group, sorted by label. Each of ``trainers`` is a job."""
+    """The (label, first pid) of each group, sorted by label. Each pid of ``trainers`` is that of a job's trainer."""
     one = frame(snapshots(lambda i: Machine(procs=procs), 4))
     table = one.snapshot.processes.value
     assert table is not None

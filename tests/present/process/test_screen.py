@@ -132,7 +132,7 @@ def test_all_parts_are_shown() -> None:
     assert file_row.split()[-2:] == ["/data", "sda"]
 
 
-def test_the_guilty_disk_is_coloured_in_the_row_of_a_file() -> None:
+def test_the_culprit_disk_is_coloured_in_the_row_of_a_file() -> None:
     shown = frame()
     key = worker(shown)
     rows = process_screen_rows(shown, View(), ProcessPage(key, detail(key)), 160, 70)

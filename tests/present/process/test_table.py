@@ -50,10 +50,10 @@ def test_a_row_is_a_group_or_in_a_tree_a_process() -> None:
 
 @pytest.mark.parametrize("tree", [False, True])
 def test_the_monitor_itself_is_listed_while_it_is_active(tree: bool) -> None:
-    held = made()
+    shown = made()
     for name, listed in (("spinner", True), ("sleeper", False)):
-        pid = next(key.pid for key, info in held.snapshot.processes.value.info.items() if info.name == name)  # type: ignore[union-attr]
-        own = held._replace(snapshot=held.snapshot._replace(own=held.snapshot.own._replace(pid=pid)))
+        pid = next(key.pid for key, info in shown.snapshot.processes.value.info.items() if info.name == name)  # type: ignore[union-attr]
+        own = shown._replace(snapshot=shown.snapshot._replace(own=shown.snapshot.own._replace(pid=pid)))
         assert (name in {group.name for group in groups(own, UTC._replace(tree=tree))}) is listed
 
 
@@ -73,8 +73,8 @@ def test_rows_are_sorted(sort: str, first: str) -> None:
 def test_rows_are_sorted_by_name_or_reversed() -> None:
     names = [label.split()[0] for label in labels(made(), UTC._replace(sort="name", only_active=True))]
     assert names == sorted(names)
-    turned = labels(made(), UTC._replace(sort="name", only_active=True, reverse=True))
-    assert [label.split()[0] for label in turned] == names[::-1]
+    reversed_labels = labels(made(), UTC._replace(sort="name", only_active=True, reverse=True))
+    assert [label.split()[0] for label in reversed_labels] == names[::-1]
 
 
 @pytest.mark.parametrize(
@@ -90,7 +90,7 @@ def test_a_filter_reads_the_command_line() -> None:
     assert labels(one, UTC._replace(pattern="lr[")) == ["python train.py"]
 
 
-def test_a_row_has_its_figures_and_unknown_ones() -> None:
+def test_a_row_shows_known_and_unknown_figures() -> None:
     lines = process_rows(made(), UTC, 80, 8)
     assert lines[1].text.split() == ["worker", "x4", "alice", "8.0", "M", "0", "75", "80", "D", "2/4", "100", "+3"]
     assert lines[5].text.split() == ["secret", "eve", "?", "?", "?", "0", "S", "301"]
@@ -148,8 +148,8 @@ def test_before_the_first_rate_no_row_claims_that_there_is_no_io() -> None:
 
 
 def test_a_large_number_of_threads_is_not_cut() -> None:
-    many = made(*(Proc(100 + n, "worker", read=MIB, threads=200) for n in range(64)))
-    head, row = (line.text for line in process_rows(many, UTC, 240, 5)[:2])
+    shown = made(*(Proc(100 + n, "worker", read=MIB, threads=200) for n in range(64)))
+    head, row = (line.text for line in process_rows(shown, UTC, 240, 5)[:2])
     end = head.index(" thr ") + 4
     assert row[:end].split()[-1] == "13k"
 
@@ -163,7 +163,7 @@ def test_sums_since_the_base_are_shown() -> None:
     assert lines[1].text.split()[3:5] == ["80.0", "M"]
 
 
-def test_a_sum_is_the_growth_of_the_counters_even_of_an_earlier_reading() -> None:
+def test_a_sum_is_the_growth_of_the_counters_even_if_they_were_read_earlier() -> None:
     machine = Machine(procs=(Proc(1, "python", read=MIB),))
     taken = snapshots(lambda i: machine, 11)
     table = taken[-1].processes.value
@@ -184,7 +184,7 @@ def test_faults_since_the_base_are_summed() -> None:
         assert row[:end].split()[-1] == value
 
 
-def test_a_sum_of_faults_is_the_growth_of_the_counter_even_of_an_earlier_reading() -> None:
+def test_a_sum_of_faults_is_the_growth_of_the_counter_even_if_it_was_read_earlier() -> None:
     machine = Machine(procs=(Proc(1, "python", read=KIB, faults=7),))
     taken = snapshots(lambda i: machine, 11)
     table = taken[-1].processes.value
@@ -236,10 +236,10 @@ def test_adaptive_reading_is_named() -> None:
     one = made(Proc(101, "dd"))
     table = one.snapshot.processes.value
     assert table is not None
-    partly = one.snapshot.processes._replace(value=table._replace(adaptive=True))
-    there = one._replace(snapshot=one.snapshot._replace(processes=partly))
+    reading = one.snapshot.processes._replace(value=table._replace(adaptive=True))
+    adaptive = one._replace(snapshot=one.snapshot._replace(processes=reading))
     for width in (80, 120, 160):
-        assert "adaptive" in process_rows(there, UTC, width, 6)[0].text
+        assert "adaptive" in process_rows(adaptive, UTC, width, 6)[0].text
         assert "adaptive" not in process_rows(one, UTC, width, 6)[0].text
 
 

@@ -64,12 +64,12 @@ def test_the_filter_finds_tagged_processes() -> None:
     assert {group.name for group in groups(FRAME, view._replace(tree=True))} >= {"worker", "spinner"}
 
 
-def test_a_tag_ends_with_its_process_and_does_not_pass_to_its_pid() -> None:
+def test_a_tag_ends_with_its_process_and_is_not_inherited_with_its_pid() -> None:
     now = FRAME.snapshot
     later = made(*(proc for proc in PROCS if proc.pid != 201)).snapshot
     assert existing_tags(SOME, now) is SOME
     assert existing_tags(SOME, later) == {KEYS[100]}
-    # when an earlier moment is shown, the process is still in the picture
+    # the process still exists at the earlier moment that is shown
     assert existing_tags(SOME, later, now) is SOME
     again = ProcessKey(100, KEYS[100].start_ticks + 1)
     assert existing_tags(frozenset((again,)), now) == frozenset()

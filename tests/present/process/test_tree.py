@@ -46,9 +46,9 @@ def test_showing_only_active_processes_keeps_ancestors() -> None:
 
 
 def test_a_kernel_thread_is_listed_while_it_is_active_or_if_it_matches_the_filter() -> None:
-    held = made(Proc(2, "kthreadd", ppid=0, kernel=True), Proc(3, "kworker", ppid=2, kernel=True, write=MIB), *PROCS)
+    active = made(Proc(2, "kthreadd", ppid=0, kernel=True), Proc(3, "kworker", ppid=2, kernel=True, write=MIB), *PROCS)
     for only_active in (False, True):
-        names = {g.mark + g.name for g in groups(held, TREE._replace(only_active=only_active))}
+        names = {g.mark + g.name for g in groups(active, TREE._replace(only_active=only_active))}
         assert {"kthreadd", "└ kworker"} <= names
     idle = made(Proc(2, "kthreadd", ppid=0, kernel=True), Proc(3, "kworker", ppid=2, kernel=True), *PROCS)
     assert "kworker" not in {g.name for g in groups(idle, TREE)}
@@ -71,11 +71,11 @@ def test_rows_fit_80_columns() -> None:
 @given(st.dictionaries(st.integers(1, 40), st.integers(0, 40), max_size=30))
 def test_every_process_has_one_row_after_its_parent(ppids: dict[int, int]) -> None:
     # A parent is older than its child, so there can be no cycle.
-    above = {ProcessKey(p, 0): ProcessKey(q, 0) for p, q in ppids.items() if q in ppids and q < p}
-    order = branches({ProcessKey(p, 0): (float(p),) for p in ppids}, above)
+    parent_of = {ProcessKey(p, 0): ProcessKey(q, 0) for p, q in ppids.items() if q in ppids and q < p}
+    order = branches({ProcessKey(p, 0): (float(p),) for p in ppids}, parent_of)
     place = {key: i for i, (key, _) in enumerate(order)}
     assert len(order) == len(place) == len(ppids)
-    for key, parent in above.items():
+    for key, parent in parent_of.items():
         assert place[parent] < place[key]
     assert all(len(mark) <= 2 * DEEPEST + 2 for _, mark in order)
 

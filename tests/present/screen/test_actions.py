@@ -1,4 +1,4 @@
-"""The table of keys: no key has two actions on a screen, names are those that users write, and keys can be changed."""
+"""The table of keys: each key has one action on a screen and a name that users can write, and can be changed."""
 
 import pytest
 
@@ -75,20 +75,20 @@ def test_keys_have_names(typed: str, key: str | None) -> None:
 
 
 def test_a_key_of_the_settings_takes_precedence_over_a_default() -> None:
-    keymap, taken = remapped({"filter.open": ["space"]})
+    keymap, conflicts = remapped({"filter.open": ["space"]})
     assert keymap == (("filter.open", ("space",)), ("time.pause", ()))
-    assert taken == (KeyConflict("space", "filter.open", "time.pause", both_remapped=False),)
+    assert conflicts == (KeyConflict("space", "filter.open", "time.pause", both_remapped=False),)
 
 
 def test_two_actions_can_swap_their_keys() -> None:
-    keymap, taken = remapped({"device.next": ["b"], "device.previous": ["n"]})
+    keymap, conflicts = remapped({"device.next": ["b"], "device.previous": ["n"]})
     assert dict(keymap) == {"device.next": ("b",), "device.previous": ("n",)}
-    assert taken == ()
+    assert conflicts == ()
 
 
 def test_two_settings_with_one_key_are_one_conflict() -> None:
-    _, taken = remapped({"rows.active": ["f11"], "filter.open": ["f11"]})
-    assert taken == (KeyConflict("f11", "filter.open", "rows.active", both_remapped=True),)
+    _, conflicts = remapped({"rows.active": ["f11"], "filter.open": ["f11"]})
+    assert conflicts == (KeyConflict("f11", "filter.open", "rows.active", both_remapped=True),)
 
 
 def test_the_same_key_on_two_screens_is_not_a_conflict() -> None:

@@ -68,8 +68,8 @@ def test_a_narrow_link_has_graphs_of_its_rates() -> None:
 
 
 def test_the_disk_that_the_user_selected_comes_before_the_gpu_of_the_verdict() -> None:
-    drive = Machine((Disk(disk("sda")),), gpus=tuple(gpu_scenes.computing(n, 1) for n in range(8)))
-    shown = frame(snapshots(lambda i: drive, 5), PCIE)
+    machine = Machine((Disk(disk("sda")),), gpus=tuple(gpu_scenes.computing(n, 1) for n in range(8)))
+    shown = frame(snapshots(lambda i: machine, 5), PCIE)
     assert titles(graph_rows(shown, UTC, 160, 9))[1].startswith("GPU 5")
     chosen = titles(graph_rows(shown, UTC._replace(device="sda"), 160, 9))
     assert [title.split()[0] for title in chosen[1:3]] == ["sda", "r_await"]

@@ -30,8 +30,8 @@ from tests.present import gpu_scenes, scenes
 
 VIEW = View(utc_offset_s=0)
 SIZES = [(60, 15), (80, 24), (100, 30), (160, 48), (250, 70)]
-ABOVE = sorted(TITLES)
-SCREEN_KEYS = {screen: screen_keys(VIEW, screen) for screen in ABOVE}
+OTHER_SCREENS = sorted(TITLES)
+SCREEN_KEYS = {screen: screen_keys(VIEW, screen) for screen in OTHER_SCREENS}
 
 
 def page(screen: str, width: int, height: int, view: View = VIEW, number: int = 0) -> list[str]:
@@ -53,14 +53,14 @@ def test_in_a_replay_space_plays_and_plus_sets_the_speed(screen: str) -> None:
     assert (words["replay"]["Space"], words["replay"]["+ -"]) == ("play", "speed")
 
 
-@pytest.mark.parametrize("screen", ABOVE)
+@pytest.mark.parametrize("screen", OTHER_SCREENS)
 def test_every_action_of_a_screen_is_in_the_help(screen: str) -> None:
     printed = {name for key in SCREEN_KEYS[screen] for name in key.actions}
     assert printed == {action.name for action in SCREENS[screen]} - {"app.interrupt", "app.suspend"}
     assert {action.name for action in APP_ACTIONS} - printed == {"app.interrupt", "app.suspend"}
 
 
-@pytest.mark.parametrize("screen", ABOVE)
+@pytest.mark.parametrize("screen", OTHER_SCREENS)
 def test_the_help_has_the_keys_that_work(screen: str) -> None:
     actions = all_actions()
     for key in SCREEN_KEYS[screen]:
@@ -73,7 +73,7 @@ def test_the_help_has_the_keys_that_work(screen: str) -> None:
 
 
 @pytest.mark.parametrize("size", SIZES)
-@pytest.mark.parametrize("screen", ABOVE)
+@pytest.mark.parametrize("screen", OTHER_SCREENS)
 def test_keys_of_the_screen_are_on_the_first_page(screen: str, size: tuple[int, int]) -> None:
     rows = page(screen, *size)
     assert rows[0].startswith(f"── help: {TITLES[screen]}")
@@ -91,17 +91,17 @@ def test_keys_of_the_screen_are_on_the_first_page(screen: str, size: tuple[int, 
 
 
 @pytest.mark.parametrize("size", SIZES)
-@pytest.mark.parametrize("screen", ["main", *ABOVE])
+@pytest.mark.parametrize("screen", ["main", *OTHER_SCREENS])
 def test_the_hint_is_not_cut(screen: str, size: tuple[int, int]) -> None:
-    many = page_count(*size, VIEW, screen)
-    for number in range(many):
+    pages = page_count(*size, VIEW, screen)
+    for number in range(pages):
         first = page(screen, *size, number=number)[0]
         assert "…" not in first
-        assert "Space: " in first if number + 1 < many else first.endswith(" any key goes back ──")
-    if many > 1:
-        columns = next(n for n in range(1, many) if page(screen, *size, number=n)[1].startswith(" columns"))
-        room = size[0] >= 80
-        assert ("column meanings; other keys go back" in page(screen, *size, number=columns - 1)[0]) is room
+        assert "Space: " in first if number + 1 < pages else first.endswith(" any key goes back ──")
+    if pages > 1:
+        columns = next(n for n in range(1, pages) if page(screen, *size, number=n)[1].startswith(" columns"))
+        has_room = size[0] >= 80
+        assert ("column meanings; other keys go back" in page(screen, *size, number=columns - 1)[0]) is has_room
 
 
 TABLES: dict[str, tuple[tuple[Column, ...], ...]] = {

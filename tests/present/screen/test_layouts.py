@@ -36,9 +36,9 @@ def headline_words(text: str) -> list[str]:
 
 @pytest.mark.parametrize("name", SCENES)
 def test_every_size_is_filled_exactly(name: str) -> None:
-    whole = set(headline_words(screen_rows(250, 70, made(name), VIEW)[0].text))
+    all_words = set(headline_words(screen_rows(250, 70, made(name), VIEW)[0].text))
     for i, width in enumerate(WIDTHS):
-        # The fullest scene has all sizes; in the others, each width has a third of the heights.
+        # The fullest scene is tested at all sizes, each other scene at a third of the heights for each width.
         for height in HEIGHTS if name == "eight" else HEIGHTS[i % 3 :: 3]:
             lines = screen_rows(width, height, made(name), VIEW)
             at = f"{name} at {width}x{height}"
@@ -46,7 +46,7 @@ def test_every_size_is_filled_exactly(name: str) -> None:
             assert {cells(line.text) for line in lines} == {width}, at
             first = lines[0].text
             assert "…" not in first, f"{at}: {first}"
-            assert set(headline_words(first)) <= whole, f"{at}: {first}"
+            assert set(headline_words(first)) <= all_words, f"{at}: {first}"
             shown = {slot.panel for slot in plan(width, height, made(name), VIEW)}
             assert {"banner", "path", "disk", "keys"} <= shown, at
             assert re.match(r" q( |:)", lines[-1].text), at

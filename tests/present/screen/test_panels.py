@@ -43,13 +43,13 @@ def test_the_banner_has_its_rows_in_every_state() -> None:
         }
 
 
-def test_the_start_of_a_verdict_takes_the_row_of_a_second_finding() -> None:
+def test_the_start_of_a_verdict_is_shown_if_no_second_finding_needs_the_row() -> None:
     assert banner_rows(NO_GPU, UTC, 80, 4)[2].text.startswith("▌since    02:53:30, CALM for 20 s ")
     assert banner_rows(STARVED, UTC, 80, 4)[2].text.startswith("▌and      sda is FAILING")
     assert banner_rows(STARVED, UTC, 160, 6)[5].text.startswith("▌since ")
 
 
-def test_a_verdict_on_the_first_seconds_counts_from_its_own_start() -> None:
+def test_a_verdict_in_the_first_seconds_counts_from_its_own_start() -> None:
     """The line of the last hour shows the same number of seconds."""
     now = NO_GPU.snapshot.at_ns
     measured = NO_GPU.carry._replace(states=((now - 20 * 10**9, "UNSURE"), (now - 5 * 10**9, "CALM")))
@@ -57,7 +57,7 @@ def test_a_verdict_on_the_first_seconds_counts_from_its_own_start() -> None:
     assert row.startswith("▌since    02:53:45, CALM for 5 s ")
 
 
-def test_the_path_names_the_process_that_reads_and_the_guilty_hop() -> None:
+def test_the_path_names_the_process_that_reads_and_colours_the_culprit() -> None:
     lines = path_rows(STARVED, UTC, 80, 3)
     assert lines[1].text.strip() == "alice pt_data_worker x64 reads › /data ext4 › sda1 › sda SATA SSD"
     assert [s.text.strip() for s in lines[1].spans if s.token == "bad"] == ["sda"]

@@ -1,4 +1,4 @@
-"""The whole screen at every size and in every scene: exact width, known styles, and outside text only as text."""
+"""The whole screen at every size and in every scene: exact width, known styles, and names from outside as plain text."""
 
 from __future__ import annotations
 
@@ -100,8 +100,8 @@ def test_a_hidden_panel_keeps_its_title() -> None:
     assert rows[slots["gpu"].y].startswith("── gpu ──")
     assert rows[slots["gpu"].y].endswith(" hidden; z shows it ──")
     assert rows[slots["graphs"].y].endswith(" hidden; 3 shows it ──")
-    whole = {slot.panel: slot for slot in plan(80, 24, scene("starved"), UTC)}
-    assert slots["process"].height > whole["process"].height + 4
+    all_shown = {slot.panel: slot for slot in plan(80, 24, scene("starved"), UTC)}
+    assert slots["process"].height > all_shown["process"].height + 4
     low = plan(60, 15, scene("starved"), view)
     assert {"gpu", "graphs", "banner"}.isdisjoint(slot.panel for slot in low)
 
