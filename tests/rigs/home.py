@@ -60,8 +60,8 @@ class Home:
 
     def _mount(self) -> None:
         if self._hidden:
-            holding = ["unshare", "-m", "--propagation", "private", "sh", "-c", "echo && exec sleep infinity"]
-            self._holder = subprocess.Popen(holding, stdout=subprocess.PIPE)
+            command = ["unshare", "-m", "--propagation", "private", "sh", "-c", "echo && exec sleep infinity"]
+            self._holder = subprocess.Popen(command, stdout=subprocess.PIPE)
             assert self._holder.stdout is not None
             assert self._holder.stdout.readline()
             self.inside = ("nsenter", f"--mount=/proc/{self._holder.pid}/ns/mnt", "--wd=/")

@@ -1,4 +1,4 @@
-"""The whole screen at every size and in every scene: exact width, known styles, and names from outside as plain text."""
+"""The whole screen at every size and in every scene: exact width, known styles, outside names as plain text."""
 
 from __future__ import annotations
 

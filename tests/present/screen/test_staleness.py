@@ -26,7 +26,7 @@ def loud(lines: list[Line]) -> set[str]:
 
 
 @pytest.mark.parametrize(("width", "height"), [(80, 4), (160, 6), (60, 4)])
-def test_of_an_old_verdict_only_the_age_is_coloured(width: int, height: int) -> None:
+def test_only_the_age_of_an_old_verdict_is_coloured(width: int, height: int) -> None:
     fresh = banner_rows(FRAME, View(), width, height)
     old = banner_rows(FRAME, View(silent_s=12, silent_in="processes"), width, height)
     assert len(old) == len(fresh) == height
@@ -52,7 +52,7 @@ def test_the_age_is_shown_instead_of_the_word_live_on_each_screen() -> None:
 
 
 @pytest.mark.parametrize("mode", ["paused", "replay", "back", "ended"])
-def test_a_paused_or_earlier_picture_is_not_called_silent(mode: str) -> None:
+def test_a_paused_or_earlier_frame_does_not_count_as_silent(mode: str) -> None:
     silent, usual = View(silent_s=12, mode=mode), View(mode=mode)
     assert banner_rows(FRAME, silent, 100, 4) == banner_rows(FRAME, usual, 100, 4)
     assert path_rows(FRAME, silent, 100, 3) == path_rows(FRAME, usual, 100, 3)
@@ -63,37 +63,37 @@ def test_a_remote_source_is_named() -> None:
     assert "the remote end sends nothing" in text(old[1])
 
 
-def last_check(silence: StalenessWatch, clock: SetClock, until_s: float, interval_s: float = 1.0) -> int | None:
+def last_check(watch: StalenessWatch, clock: SetClock, until_s: float, interval_s: float = 1.0) -> int | None:
     """The result of the last check, after one check in each second until this time."""
     found = None
     while clock.now_ns < until_s * 1e9:
         clock.skip(1)
-        found = silence.check(interval_s)
+        found = watch.check(interval_s)
     return found
 
 
 def test_silence_begins_after_three_intervals_and_ends_with_a_reading() -> None:
     clock = SetClock()
-    silence = StalenessWatch(clock)
-    assert last_check(silence, clock, 3) is None
-    assert last_check(silence, clock, 4) == 4
-    assert last_check(silence, clock, 9) == 9
-    silence.note_reading()
-    assert last_check(silence, clock, 12) is None
-    assert last_check(silence, clock, 13) == 4
+    watch = StalenessWatch(clock)
+    assert last_check(watch, clock, 3) is None
+    assert last_check(watch, clock, 4) == 4
+    assert last_check(watch, clock, 9) == 9
+    watch.note_reading()
+    assert last_check(watch, clock, 12) is None
+    assert last_check(watch, clock, 13) == 4
 
 
 def test_with_a_long_interval_silence_begins_later() -> None:
     clock = SetClock()
-    silence = StalenessWatch(clock)
-    assert last_check(silence, clock, 180, interval_s=60.0) is None
-    assert last_check(silence, clock, 181, interval_s=60.0) == 181
+    watch = StalenessWatch(clock)
+    assert last_check(watch, clock, 180, interval_s=60.0) is None
+    assert last_check(watch, clock, 181, interval_s=60.0) == 181
 
 
 def test_a_screen_that_was_itself_stopped_claims_no_silence() -> None:
     clock = SetClock()
-    silence = StalenessWatch(clock)
-    assert last_check(silence, clock, 2) is None
+    watch = StalenessWatch(clock)
+    assert last_check(watch, clock, 2) is None
     clock.skip(600)
-    assert silence.check(1.0) is None
-    assert last_check(silence, clock, clock.now_ns / 1e9 + 4) == 4
+    assert watch.check(1.0) is None
+    assert last_check(watch, clock, clock.now_ns / 1e9 + 4) == 4

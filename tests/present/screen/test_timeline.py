@@ -22,7 +22,7 @@ LINE = Timeline(
 
 
 def drawn(line: Timeline, width: int = 80, **view: object) -> tuple[str, dict[str, str]]:
-    """The text of the row, and by style the text that has it."""
+    """The text of the row, and the part of the text that has each style."""
     (row,) = timeline_rows(FRAME, View(timeline=line, utc_offset_s=0, **view), width, 1)
     tokens: dict[str, str] = {}
     for span in row.spans:
@@ -116,5 +116,5 @@ def test_the_word_of_a_stretch_is_not_repeated_after_a_sign() -> None:
     marked = LINE._replace(marks=((BEGIN + 150 * SECOND, "look"),))
     text, _ = drawn(marked, 160)
     assert text.count("STARVED") == 1
-    torn = LINE._replace(gaps=((BEGIN + 120 * SECOND, BEGIN + 180 * SECOND),))
-    assert drawn(torn, 160)[0].count("STARVED") == 2
+    with_gap = LINE._replace(gaps=((BEGIN + 120 * SECOND, BEGIN + 180 * SECOND),))
+    assert drawn(with_gap, 160)[0].count("STARVED") == 2

@@ -50,18 +50,18 @@ def test_the_zoomed_system_panel_lists_every_core() -> None:
     (title,) = (i for i, text in enumerate(lines) if text.startswith("── core"))
     assert lines[title].split()[3:] == ["busy%", "user%", "system%", "iowait%", "steal%"]
     assert lines[title + 1].split()[0] == "0"
-    many = [line.text for line in screen_rows(80, 24, scenes.starved(61), UTC._replace(zoom="system", focus="system"))]
-    (title,) = (i for i, text in enumerate(many) if text.startswith("── cores"))
-    assert "more, less busy" in many[-4]  # there are 192 cores
+    node_lines = [line.text for line in screen_rows(80, 24, scenes.starved(61), UTC._replace(zoom="system", focus="system"))]
+    (title,) = (i for i, text in enumerate(node_lines) if text.startswith("── cores"))
+    assert "more, less busy" in node_lines[-4]  # there are 192 cores
 
 
-def few(count: int) -> Machine:
+def machine_with(count: int) -> Machine:
     return Machine((Disk(disk("sda")),), procs=tuple(Proc(100 + n, f"p{n}", cpu=0.01) for n in range(count)))
 
 
 @pytest.mark.parametrize(("count", "least"), [(5, 20), (60, 7)])
 def test_rows_that_the_list_does_not_need_make_the_graphs_taller(count: int, least: int) -> None:
-    scene = frame(snapshots(lambda i: few(count), 5))
+    scene = frame(snapshots(lambda i: machine_with(count), 5))
     slots = {slot.panel: slot for slot in plan(250, 70, scene, UTC)}
     assert slots["graphs"].height >= least
     assert slots["process"].height >= min(count + 2, 30)
@@ -70,7 +70,7 @@ def test_rows_that_the_list_does_not_need_make_the_graphs_taller(count: int, lea
 @pytest.mark.parametrize("size", [(250, 70), (160, 60)])
 @pytest.mark.parametrize("count", range(1, 24))
 def test_a_tall_window_has_at_most_four_blank_rows_below_the_list(count: int, size: tuple[int, int]) -> None:
-    scene = frame(snapshots(lambda i: few(count), 5))
+    scene = frame(snapshots(lambda i: machine_with(count), 5))
     slots = {slot.panel: slot for slot in plan(*size, scene, UTC)}
     lines = screen_rows(*size, scene, UTC)
     process = lines[slots["process"].y : slots["process"].y + slots["process"].height]
@@ -86,11 +86,11 @@ def test_remaining_rows_go_to_the_first_graphs(rows: int, heights: list[int]) ->
 
 
 def test_one_more_process_moves_no_panel() -> None:
-    heights = {plan(250, 70, frame(snapshots(lambda i, n=n: few(n), 5)), UTC) for n in range(7, 11)}  # type: ignore[misc]
+    heights = {plan(250, 70, frame(snapshots(lambda i, n=n: machine_with(n), 5)), UTC) for n in range(7, 11)}  # type: ignore[misc]
     assert len(heights) == 1
 
 
 @pytest.mark.parametrize(("kept", "count", "rows"), [(0, 10, 12), (12, 10, 12), (12, 3, 12), (12, 2, 4), (12, 11, 16)])
 def test_rows_reserved_for_the_list_are_released_late(kept: int, count: int, rows: int) -> None:
-    scene = frame(snapshots(lambda i: few(count), 5))
+    scene = frame(snapshots(lambda i: machine_with(count), 5))
     assert listed_rows(scene, UTC._replace(listed=kept)) == rows

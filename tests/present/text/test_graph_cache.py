@@ -29,7 +29,7 @@ def reads(sample: Sample) -> float | None:
 
 
 def plain_area(values: list[float | None], top: float, rows: int) -> list[str]:
-    """The picture, drawn dot by dot."""
+    """The graph, drawn dot by dot."""
     high = 4 * rows - 1
     dots = [None if v is None else 0 if v <= 0 else max(1, min(high, round(v / top * high))) for v in values]
     out = []
@@ -95,12 +95,12 @@ def test_each_cell_has_the_colour_of_its_two_values(
 
 @given(st.lists(st.integers(0, 3), min_size=1, max_size=12), st.sampled_from([6, 12, 30]), st.integers(12, 40))
 def test_series_that_slide_equal_new_ones(steps: list[int], slots: int, kept: int) -> None:
-    moving, end = SlidingSeries(), 6
+    sliding, end = SlidingSeries(), 6
     for step in steps:
         end = min(len(ALL), end + step)
         # A Sample that is too old for the history is replaced by another object.
         part = tuple(s._replace() if i % 3 == 0 else s for i, s in enumerate(ALL[max(0, end - kept) : end]))
-        assert moving.series((), part, reads, slots, 1.0) == series(part, reads, slots, 1.0)
+        assert sliding.series((), part, reads, slots, 1.0) == series(part, reads, slots, 1.0)
 
 
 def test_each_second_only_one_sample_is_read() -> None:
@@ -110,18 +110,18 @@ def test_each_second_only_one_sample_is_read() -> None:
         asked.append(sample)
         return reads(sample)
 
-    moving = SlidingSeries()
-    moving.series((), ALL[:30], value, 20, 1.0)
+    sliding = SlidingSeries()
+    sliding.series((), ALL[:30], value, 20, 1.0)
     asked.clear()
-    moving.series((), ALL[:31], value, 20, 1.0)
+    sliding.series((), ALL[:31], value, 20, 1.0)
     assert asked == [ALL[30]]
 
 
 def test_another_key_or_interval_starts_a_new_series() -> None:
-    moving = SlidingSeries()
-    moving.series(("sda",), ALL[:20], reads, 10, 1.0)
-    assert moving.series(("sdb",), ALL[:21], lambda _: 5.0, 10, 1.0).values == (5.0,) * 10
-    assert moving.series(("sdb",), ALL[:22], reads, 10, 2.0) == series(ALL[:22], reads, 10, 2.0)
+    sliding = SlidingSeries()
+    sliding.series(("sda",), ALL[:20], reads, 10, 1.0)
+    assert sliding.series(("sdb",), ALL[:21], lambda _: 5.0, 10, 1.0).values == (5.0,) * 10
+    assert sliding.series(("sdb",), ALL[:22], reads, 10, 2.0) == series(ALL[:22], reads, 10, 2.0)
 
 
 def test_the_cache_does_not_grow() -> None:

@@ -54,13 +54,13 @@ def test_another_program_is_red_beside_the_disk(size: tuple[int, int]) -> None:
     assert {"sda", "fio x3"} <= words
 
 
-def test_a_neighbour_is_named_by_its_larger_direction() -> None:
+def test_the_larger_direction_of_a_neighbour_is_marked() -> None:
     shared = last(SHARED)
     assert culprit_of(shared, View()).process_cell == "read"
     table = shared.sample.processes.value
     assert table is not None
-    turned = {k: r._replace(read_bytes_per_s=0.0, write_bytes_per_s=r.read_bytes_per_s) for k, r in table.rates.items()}
-    rated = shared.sample.processes._replace(value=table._replace(rates=turned))
+    swapped = {k: r._replace(read_bytes_per_s=0.0, write_bytes_per_s=r.read_bytes_per_s) for k, r in table.rates.items()}
+    rated = shared.sample.processes._replace(value=table._replace(rates=swapped))
     writing = shared._replace(sample=shared.sample._replace(processes=rated))
     assert culprit_of(writing, View()).process_cell == "write"
 
@@ -105,8 +105,8 @@ def test_a_busy_machine_names_its_limit_in_the_colour_of_the_state_busy() -> Non
 
 
 def test_a_disk_of_a_second_finding_has_the_colour_of_that_finding() -> None:
-    drowning = Disk("vda", "virtio", write_bytes_per_s=40 * MB, await_ms=1002.0, busy=1.0)
-    frame = last(replace(JOB_PREPARING, disks=(*JOB_PREPARING.disks, drowning)))
+    overloaded = Disk("vda", "virtio", write_bytes_per_s=40 * MB, await_ms=1002.0, busy=1.0)
+    frame = last(replace(JOB_PREPARING, disks=(*JOB_PREPARING.disks, overloaded)))
     row = next(line for line in screen_rows(80, 24, frame, View()) if line.key == "disk:vda")
     assert "warn" in {span.token for span in row.spans}
 

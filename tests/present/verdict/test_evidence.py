@@ -14,38 +14,38 @@ from tests.diagnosis.job_scenes import DATA_SCENES, STATE_SCENES, TIME_SCENES, w
 SCENES = {**DATA_SCENES, **STATE_SCENES, **TIME_SCENES}
 
 
-def of(class_id: str, *evidence: Evidence) -> list[tuple[str, str, str]]:
+def facts_about(class_id: str, *evidence: Evidence) -> list[tuple[str, str, str]]:
     finding = Finding(class_id, Severity.WARNING, 0.9, "sda", (("normal_ms", 1.3004),), evidence)
     return [(fact.value, fact.limit, fact.standing) for fact in facts_of(finding)]
 
 
 def test_a_figure_meets_its_threshold_or_not() -> None:
-    assert of("storage_read", Evidence("jobs.5.stall_ratio", 0.78, "ratio", 0.08)) == [("78 %", ">= 8 %", MET)]
-    assert of("storage_read", Evidence("gpus.busy_ratio", 0.22, "ratio", 0.7)) == [("22 %", "< 70 %", MET)]
-    assert of("gpu_bound", Evidence("gpus.busy_ratio", 0.97, "ratio", 0.9)) == [("97 %", ">= 90 %", MET)]
-    assert of("storage_read", Evidence("disks.sda.read_size_bytes", 131072, "B", 49152)) == [
+    assert facts_about("storage_read", Evidence("jobs.5.stall_ratio", 0.78, "ratio", 0.08)) == [("78 %", ">= 8 %", MET)]
+    assert facts_about("storage_read", Evidence("gpus.busy_ratio", 0.22, "ratio", 0.7)) == [("22 %", "< 70 %", MET)]
+    assert facts_about("gpu_bound", Evidence("gpus.busy_ratio", 0.97, "ratio", 0.9)) == [("97 %", ">= 90 %", MET)]
+    assert facts_about("storage_read", Evidence("disks.sda.read_size_bytes", 131072, "B", 49152)) == [
         ("128 KB", "< 48 KB", UNMET)
     ]
-    assert of("storage_read", Evidence("disks.sda.queue_size", 7.9, "count")) == [("7.9", "", PLAIN)]
-    assert of("fs_full", Evidence("filesystems./.inodes_used_ratio", None, "ratio", 0.99)) == [
+    assert facts_about("storage_read", Evidence("disks.sda.queue_size", 7.9, "count")) == [("7.9", "", PLAIN)]
+    assert facts_about("fs_full", Evidence("filesystems./.inodes_used_ratio", None, "ratio", 0.99)) == [
         ("?", ">= 99 %", UNKNOWN)
     ]
 
 
 def test_only_a_time_is_compared_with_the_typical_time() -> None:
-    assert of("storage_read", Evidence("disks.sda.read_await_ms", 87.0, "ms", 1.3))[0][1] == "typical 1.3 ms"
-    assert of("storage_read", Evidence("jobs.5.stall_ratio", 1.4, "ratio", 1.3))[0][1] == ">= 130 %"
+    assert facts_about("storage_read", Evidence("disks.sda.read_await_ms", 87.0, "ms", 1.3))[0][1] == "typical 1.3 ms"
+    assert facts_about("storage_read", Evidence("jobs.5.stall_ratio", 1.4, "ratio", 1.3))[0][1] == ">= 130 %"
 
 
 def test_a_rate_just_below_its_limit_counts_as_limited() -> None:
-    assert of("io_limit", Evidence("jobs.50.read_bytes", 97 * 2**20 / 10, "B/s", 10 * 2**20)) == [
+    assert facts_about("io_limit", Evidence("jobs.50.read_bytes", 97 * 2**20 / 10, "B/s", 10 * 2**20)) == [
         ("9.7 MB/s", "limit 10 MB/s", MET)
     ]
-    assert of("io_limit", Evidence("jobs.50.read_ios", 310.0, "1/s", 300.0)) == [("310 1/s", "limit 300 1/s", MET)]
+    assert facts_about("io_limit", Evidence("jobs.50.read_ios", 310.0, "1/s", 300.0)) == [("310 1/s", "limit 300 1/s", MET)]
 
 
 def test_a_latency_is_compared_with_the_normal_one() -> None:
-    assert of("storage_read", Evidence("disks.sda.read_await_ms", 87.0, "ms", 1.3)) == [
+    assert facts_about("storage_read", Evidence("disks.sda.read_await_ms", 87.0, "ms", 1.3)) == [
         ("87 ms", "typical 1.3 ms", MET)
     ]
 
@@ -118,13 +118,13 @@ def test_a_loss_that_only_the_long_window_shows_has_its_figure_as_evidence(
 
 
 def test_figures_of_gpus_are_compared_in_the_right_direction() -> None:
-    assert of("comm_wait", Evidence("gpus.busy_ratio", 1.0, "ratio", 0.9)) == [("100 %", ">= 90 %", MET)]
-    assert of("comm_wait", Evidence("gpus.power_ratio", 0.14, "ratio", 0.4)) == [("14 %", "< 40 %", MET)]
-    assert of("gpu_throttle", Evidence("gpus.0.sm_clock_ratio", 0.45, "ratio", 0.85)) == [("45 %", "< 85 %", MET)]
-    assert of("gpu_fault", Evidence("gpus.3.answers", 0.0, "bool", 1.0)) == [("no", "should be yes", MET)]
-    assert of("no_gpu", Evidence("jobs.5.gpus", 0.0, "count", 1.0)) == [("0", "< 1", MET)]
-    assert of("healthy", Evidence("jobs.5.stall_ratio", 0.01, "ratio", 0.08)) == [("1 %", "< 8 %", MET)]
-    assert of("gpu_throttle", Evidence("gpus.0.temperature_celsius", 91.0, "celsius", 90.0)) == [
+    assert facts_about("comm_wait", Evidence("gpus.busy_ratio", 1.0, "ratio", 0.9)) == [("100 %", ">= 90 %", MET)]
+    assert facts_about("comm_wait", Evidence("gpus.power_ratio", 0.14, "ratio", 0.4)) == [("14 %", "< 40 %", MET)]
+    assert facts_about("gpu_throttle", Evidence("gpus.0.sm_clock_ratio", 0.45, "ratio", 0.85)) == [("45 %", "< 85 %", MET)]
+    assert facts_about("gpu_fault", Evidence("gpus.3.answers", 0.0, "bool", 1.0)) == [("no", "should be yes", MET)]
+    assert facts_about("no_gpu", Evidence("jobs.5.gpus", 0.0, "count", 1.0)) == [("0", "< 1", MET)]
+    assert facts_about("healthy", Evidence("jobs.5.stall_ratio", 0.01, "ratio", 0.08)) == [("1 %", "< 8 %", MET)]
+    assert facts_about("gpu_throttle", Evidence("gpus.0.temperature_celsius", 91.0, "celsius", 90.0)) == [
         ("91 C", ">= 90 C", MET)
     ]
     assert metric_words("jobs.50.time.host") == "main thread runs, GPU idle"
@@ -133,18 +133,18 @@ def test_figures_of_gpus_are_compared_in_the_right_direction() -> None:
 
 
 def test_a_figure_that_supports_the_verdict_is_not_shown_against_it() -> None:
-    assert of("gpu_bound", Evidence("gpus.sm_ratio", 0.91, "ratio", 0.5)) == [("91 %", ">= 50 %", MET)]
-    assert of("comm_wait", Evidence("gpus.sm_ratio", 0.14, "ratio", 0.5)) == [("14 %", "< 50 %", MET)]
+    assert facts_about("gpu_bound", Evidence("gpus.sm_ratio", 0.91, "ratio", 0.5)) == [("91 %", ">= 50 %", MET)]
+    assert facts_about("comm_wait", Evidence("gpus.sm_ratio", 0.14, "ratio", 0.5)) == [("14 %", "< 50 %", MET)]
     small = Finding("gpu_bound", Severity.INFO, 0.8, "", (("small", 1.0),), (Evidence("gpus.sm_ratio", 0.2, "", 0.5),))
     assert [fact.standing for fact in facts_of(small)] == [MET]
     power = "gpus.0.power_watts"
-    assert of("gpu_throttle", Evidence(power, 395.0, "W", 400.0)) == [("395 W", "limit 400 W", MET)]
-    assert of("gpu_throttle", Evidence(power, 200.0, "W", 400.0)) == [("200 W", "limit 400 W", UNMET)]
+    assert facts_about("gpu_throttle", Evidence(power, 395.0, "W", 400.0)) == [("395 W", "limit 400 W", MET)]
+    assert facts_about("gpu_throttle", Evidence(power, 200.0, "W", 400.0)) == [("200 W", "limit 400 W", UNMET)]
     full, other = (Evidence(f"gpus.0.pcie_{way}_bytes_per_s", rate, "B/s", 50 * 2**30)
                    for way, rate in (("rx", 45 * 2**30), ("tx", 2**30)))  # fmt: skip
-    assert of("pcie", full, other) == [("45 GB/s", "limit 50 GB/s", MET), ("1.0 GB/s", "limit 50 GB/s", PLAIN)]
+    assert facts_about("pcie", full, other) == [("45 GB/s", "limit 50 GB/s", MET), ("1.0 GB/s", "limit 50 GB/s", PLAIN)]
     serial = (
         Evidence("disks.sda.read_await_ms", 1.5, "ms", 1.3),
         Evidence("disks.sda.read_size_bytes", 2**17, "B", 49152),
     )
-    assert of("loader_serial", *serial) == [("1.5 ms", "typical 1.3 ms", MET), ("128 KB", ">= 48 KB", MET)]
+    assert facts_about("loader_serial", *serial) == [("1.5 ms", "typical 1.3 ms", MET), ("128 KB", ">= 48 KB", MET)]

@@ -70,7 +70,7 @@ def test_every_class_has_a_scene() -> None:
     assert got == {name: name.split()[0] for name in scenes}
     turns = play(*epochs(20, 4, 4))[-1].verdict.primary.class_id
     missing = set(PRECEDENCE) ^ {*got.values(), turns}
-    assert not missing, f"{missing}: a scene of that name in tests/diagnosis/*_scenes.py"
+    assert not missing, f"{missing}: tests/diagnosis/*_scenes.py lacks scenes of these names, or they do not exist"
 
 
 @pytest.mark.parametrize(
@@ -183,7 +183,7 @@ def test_classes_about_gpus_have_their_words(name: str, expected: str, because: 
         ("Intel-0000:03:00.0", "xpu-smi or intel_gpu_top"),
     ],
 )
-def test_a_gpu_with_a_low_clock_is_looked_into_with_the_command_of_its_maker(uuid: str, command: str) -> None:
+def test_the_advice_for_a_low_clock_names_the_command_of_the_gpus_maker(uuid: str, command: str) -> None:
     machine = GPU_SCENES["imbalance clock"]
     frame = last(replace(machine, gpu_only={**machine.gpu_only, 0: {"uuid": uuid}}))
     assert sentence(headline.advice, frame).endswith(f"at a lower clock: heat, power limit, {command}")
@@ -378,10 +378,10 @@ def test_a_slowed_gpu_has_a_cure_that_can_work(name: str, change: dict[str, obje
 
 def test_only_the_limit_of_the_gpus_with_a_lowered_limit_is_raised() -> None:
     machine = GPU_SCENES["gpu_throttle lowered"]
-    one = replace(
+    one_lowered = replace(
         machine,
         gpu_state={**machine.gpu_state, "power_limit_mw": 700_000},
         gpu_only={3: {"power_limit_mw": 400_000}},
         gpu_only_rates={n: {"power_limit_watts": 700.0, "sm_mhz": 1755.0} for n in range(8) if n != 3},
     )
-    assert sentence(headline.advice, last(one)) == "run nvidia-smi -i 3 -pl 700: the limit of GPU 3 is 400 W"
+    assert sentence(headline.advice, last(one_lowered)) == "run nvidia-smi -i 3 -pl 700: the limit of GPU 3 is 400 W"

@@ -22,7 +22,7 @@ _RANGE = json.dumps(
 
 
 class Answering(http.server.ThreadingHTTPServer):
-    """fault: what is sent in place of every answer; b"" closes the connection. None: the recorded answers are sent."""
+    """fault: the bytes sent in place of every answer; b"" closes the connection, None sends the recorded answers."""
 
     daemon_threads = True
 
@@ -59,8 +59,8 @@ class _Answer(http.server.BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         server = self.server
         assert isinstance(server, Answering)
-        path, _, words = self.path.partition("?")
-        query = urllib.parse.parse_qs(words)["query"][0]
+        path, _, query_string = self.path.partition("?")
+        query = urllib.parse.parse_qs(query_string)["query"][0]
         server.asked.append(query)
         server.wait()
         body = server.fault

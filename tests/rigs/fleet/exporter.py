@@ -87,17 +87,17 @@ def exporter(machines: Mapping[str, Scene], others: Sequence[str] = ()) -> Itera
 def scrape_configs(port: int, machines: Mapping[str, Scene], others: Sequence[str]) -> list[dict[str, Any]]:
     """The scrape configurations. The instance of a machine is its name, as if it had a separate address."""
 
-    def job(name: str, kind: str, hosts: Sequence[str], number: int) -> dict[str, Any]:
+    def job(name: str, kind: str, hosts: Sequence[str], usual_port: int) -> dict[str, Any]:
         configs = [
             {
                 "targets": [f"127.0.0.1:{port}"],
-                "labels": {"instance": f"{host}:{number}", "__metrics_path__": f"/m/{host}/{kind}"},
+                "labels": {"instance": f"{host}:{usual_port}", "__metrics_path__": f"/m/{host}/{kind}"},
             }
             for host in hosts
         ]
         return {"job_name": name, "honor_labels": False, "static_configs": configs}
 
-    more = [job(kind, kind, list(others), number) for kind, (number, _) in TEXTS.items()] if others else []
+    more = [job(kind, kind, list(others), usual_port) for kind, (usual_port, _) in TEXTS.items()] if others else []
     return [job("iotop-ai", "metrics", list(machines), 9743), *more]
 
 

@@ -43,4 +43,4 @@ def smartctl_text(host: str, seconds: float) -> str:
 
 
 TEXTS = {"node": (9100, node_text), "dcgm": (9400, dcgm_text), "smartctl": (9633, smartctl_text)}
-"""The port and the text of each exporter."""
+"""The usual port and the text of each exporter."""

@@ -89,8 +89,8 @@ def _growth(scene: Scene) -> dict[tuple[str, str], float]:
         }
         for at in (0, -1)
     )
-    rounds = len(ticks) / (len(ticks) - 1)
-    return {key: max(0.0, value - first.get(key, value)) * rounds for key, value in last.items()}
+    scale = len(ticks) / (len(ticks) - 1)
+    return {key: max(0.0, value - first.get(key, value)) * scale for key, value in last.items()}
 
 
 @cache

@@ -53,7 +53,7 @@ assert LATE.slurm == PEER.slurm == JOB
 
 
 def kept_answers() -> dict[str, Answer]:
-    """The recorded answers, by question."""
+    """The recorded answers, by the name of the query."""
     with gzip.open(ANSWERS) as file:
         return {name: parse_vector(body.encode()) for name, body in json.load(file).items()}
 
