@@ -123,8 +123,8 @@ def sourced_numbers() -> str:
     """A line for each limit that has a source, with the limits whose text refers to it."""
     meaning, out = field_docs(Thresholds), dict[str, list[str]]()
     for name, value in LIMITS._asdict().items():
-        first = meaning[name].removeprefix("See ").removesuffix(".")
-        out.setdefault(first if first in meaning else name, []).append(f"`{name}` {value:g}")
+        referred = meaning[name].removeprefix("See ").removesuffix(".")
+        out.setdefault(referred if referred in meaning else name, []).append(f"`{name}` {value:g}")
     sourced = {name: texts for name, texts in out.items() if "Source: " in meaning[name]}
     return "".join(f"- {', '.join(texts)}: {meaning[name]}\n" for name, texts in sourced.items())
 
@@ -134,8 +134,8 @@ def own_values() -> str:
     out = []
     for name, spec in CLASS_SPECS.items():
         own = {"confirm_s": spec.confirm_s or None, "leave": spec.leave, "keep_s": spec.keep_s}
-        if given := ", ".join(f"{key} {value:.3g}" for key, value in own.items() if value is not None):
-            out.append(f"`{name}` {given}")
+        if text := ", ".join(f"{key} {value:.3g}" for key, value in own.items() if value is not None):
+            out.append(f"`{name}` {text}")
     return "; ".join(out) + ".\n"
 
 

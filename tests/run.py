@@ -127,7 +127,7 @@ def run_tests(python: Path, arguments: list[str]) -> int:
     """Run pytest in the project's folder: first the tests that must run alone, then those that run side by side.
 
     Many tests wait for a terminal or a program, so there are three workers for each core. The tests that only compute
-    run beside both; beside the first, which mostly wait, at a low priority. A failed test is not repeated.
+    run beside both groups, at a low priority while the first group runs. A failed test is not repeated.
     """
     workers = str(3 * (os.cpu_count() or 1))
     with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryFile() as output, open(os.devnull, "wb") as unread:

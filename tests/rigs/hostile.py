@@ -24,7 +24,7 @@ NAMES: dict[bytes, tuple[bytes, ...]] = {
 
 
 def why_no_hostile() -> str:
-    """The reason why these processes cannot run here; "" if they can."""
+    """The reason why hostile processes cannot run here; "" if they can."""
     return "" if shutil.which("cc") else "needs cc (gcc)"
 
 
@@ -51,8 +51,8 @@ def hostile_processes(folder: Path) -> Iterator[list[int]]:
 @contextlib.contextmanager
 def hostile_mount(folder: Path) -> Iterator[Path]:
     """Mount ext4 on a loop device whose file and mount point have TITLE and markup in their names. Needs root."""
-    odd = os.fsdecode(TITLE) + "[@click=app.quit]"
-    image, mount = folder / f"{odd}.img", folder / f"m{odd}"
+    odd_name = os.fsdecode(TITLE) + "[@click=app.quit]"
+    image, mount = folder / f"{odd_name}.img", folder / f"m{odd_name}"
     with image.open("wb") as file:
         file.truncate(16 << 20)
     mount.mkdir()
@@ -69,7 +69,7 @@ def hostile_mount(folder: Path) -> Iterator[Path]:
 
 
 def why_no_hostile_mount() -> str:
-    """The reason why such a mount is impossible here; "" if it is possible."""
+    """The reason why a hostile mount is impossible here; "" if it is possible."""
     if os.geteuid():
         return "needs root to mount"
     missing = [p for p in ("losetup", "mkfs.ext4", "mount") if not shutil.which(p)]

@@ -1,4 +1,4 @@
-"""A real systemd as the init of a container: the machine's files, below an overlay that is discarded."""
+"""A real systemd as the init of a container, which has the machine's files below an overlay that is discarded."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ def program(path: Path, script: str) -> None:
 
 
 def programs(folder: Path, monkeypatch: pytest.MonkeyPatch, **scripts: str) -> None:
-    """Put shell scripts before the programs of the machine."""
+    """Put shell scripts into the PATH, before the programs of the machine."""
     for name, script in scripts.items():
         program(folder / name, script)
     monkeypatch.setenv("PATH", str(folder), prepend=":")
@@ -35,7 +35,7 @@ def test_a_home_without_a_mount_ends_its_processes(tmp_path: Path, monkeypatch: 
 def test_a_failing_folder_without_a_mount_ends_its_server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     calls = tmp_path / "calls"
     programs(tmp_path, monkeypatch, fusermount3=f'echo "$@" >> {calls}')
-    # The folder is gone before it is looked at again, and the server lives on.
+    # The folder is gone before the rig looks at it again, and the server keeps running.
     monkeypatch.setattr(fuse, "build", lambda target, source: program(target, 'rmdir "$3" && exec sleep 600'))
     rig = fuse.FailingFolder(tmp_path)
     with pytest.raises(FileNotFoundError):

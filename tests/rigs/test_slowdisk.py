@@ -83,7 +83,7 @@ def test_the_throttled_disk_is_as_slow_as_its_limit(tmp_path: Path) -> None:
     assert not disk.image.exists()
 
 
-def test_only_the_state_of_a_reader_shows_where_it_waits(tmp_path: Path) -> None:
+def test_a_reader_that_waits_for_the_disk_is_in_state_d(tmp_path: Path) -> None:
     if why := why_no_throttled_disk(tmp_path):
         pytest.skip(why)
     samples: list[tuple[int, bytes]] = []

@@ -104,8 +104,8 @@ def test_the_values_are_those_that_smartctl_prints(machine: Machine) -> None:
 
 
 def test_without_permission_the_sudoers_lines_are_shown(machine: Machine) -> None:
-    dropped = f"setpriv --bounding-set -sys_admin,-sys_rawio {sys.executable}"
-    code, text = machine.run(f"{PROGRAM.replace(sys.executable, dropped)} health nvme0n1", LONG_S)
+    without_rights = f"setpriv --bounding-set -sys_admin,-sys_rawio {sys.executable}"
+    code, text = machine.run(f"{PROGRAM.replace(sys.executable, without_rights)} health nvme0n1", LONG_S)
     assert code == 2, text
     assert "ALL=(root) NOPASSWD: /usr/sbin/smartctl --json\\=c --scan-open" in text
     assert "QEMU NVMe Ctrl; reading SMART needs root" in text

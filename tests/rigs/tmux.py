@@ -127,7 +127,7 @@ class Terminal:
         return dict(zip(names, values, strict=True))
 
     def wait_app(self) -> None:
-        """Wait until the app enables the mouse, because its first picture is painted before the app is loaded.
+        """Wait until the app enables the mouse, because its first frame is painted before the app is loaded.
 
         A click is lost until the app has its layout, so before a click, wait for the app's answer to a key instead.
         """

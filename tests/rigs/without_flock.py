@@ -15,4 +15,4 @@ assert prctl(38, 1, 0, 0, 0) == 0
 assert prctl(22, 2, ctypes.byref(Program(4, rows)), 0, 0) == 0
 os.execv(sys.argv[1], sys.argv[1:])
 """
-"""Runs a program in which flock(2) fails with ENOSYS (seccomp), as on a Lustre that is mounted without locks."""
+"""Runs a program in which flock(2) fails with ENOSYS (seccomp), as on a Lustre filesystem mounted without locks."""

@@ -19,12 +19,12 @@ from tests.scenarios.scenes import full_filesystem, short_of_cache, short_of_mem
 def _thrash(cause: Cause, chance: random.Random) -> Cause:
     """Return the cause with two to three times as much data as the cache can hold, which is read again and again."""
     limit, rate = chance.randrange(80, 120), chance.randrange(20, 40)
-    each = round(limit * chance.uniform(2.0, 3.0) / 8)
+    file_mib = round(limit * chance.uniform(2.0, 3.0) / 8)
     size, batch = chance.choice([256, 512]), chance.randrange(4, 9)
     step = round(batch * size / 1024 / rate * chance.uniform(0.2, 0.5), 3)
     return with_options(
-        cause._replace(scene=short_of_cache(limit, 0, rate << 20, (8, each))), "--batch", batch, "--size", size << 10,
-        "--step", step, setting=f"{8 * each} MiB of data in {limit} MiB, {rate} MiB/s, batch {batch}, {size} KiB",
+        cause._replace(scene=short_of_cache(limit, 0, rate << 20, (8, file_mib))), "--batch", batch, "--size", size << 10,
+        "--step", step, setting=f"{8 * file_mib} MiB of data in {limit} MiB, {rate} MiB/s, batch {batch}, {size} KiB",
     )  # fmt: skip
 
 

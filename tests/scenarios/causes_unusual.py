@@ -95,7 +95,7 @@ def _saving_in_background(cause: Cause, chance: random.Random) -> Cause:
 
 
 def _ahead(cause: Cause, chance: random.Random) -> Cause:
-    """Return the cause with loaders that are blocked in reads for 40 to 60 % of the time, and always ahead."""
+    """Return the cause with loaders that are blocked in reads for 40 to 60 % of the time, but keep ahead."""
     delay, batch = chance.randrange(10, 25), chance.randrange(4, 9)
     step = round(batch * delay / 1000 / 2 / chance.uniform(0.4, 0.6), 3)
     return with_options(

@@ -1,10 +1,10 @@
-"""A process that reads the GPUs on request. Each library needs a new process, as LD_LIBRARY_PATH is read only at exec.
+"""A process that reads the GPUs on request. Each library needs a new process: LD_LIBRARY_PATH is read only at exec.
 
 It reads one command per line from stdin and prints one JSON object per line: ``read`` (the Reading as the live source
 takes it), ``sweep`` (the Reading after the next sweep), ``first`` (the Reading after the first answer), ``details``,
-``events``, ``costs``, ``rates`` (those of the next two sweeps), and ``xid UUID NUMBER`` (note an Xid of the log).
-Its arguments are the seconds between two sweeps, the seconds between two tries to open the library, and optionally the
-folder that contains proc and sys.
+``events``, ``costs``, ``rates`` (those between the next two sweeps), and ``xid UUID NUMBER`` (note an Xid, as from the
+kernel's log). Its arguments are the seconds between two sweeps, the seconds between two tries to open the library, and
+optionally the folder that contains proc and sys.
 """
 
 from __future__ import annotations

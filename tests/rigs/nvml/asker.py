@@ -15,7 +15,10 @@ REPO = Path(__file__).parents[3]
 
 
 class Asker:
-    """A process with its own library (None: that of the machine), and the text file with the answers of the library."""
+    """The child process. library: its NVML library; None for that of the machine.
+
+    conf: the text file with the answers of the library. log: the file in which the library lists its calls.
+    """
 
     def __init__(
         self, folder: Path, library: Path | None, every_s: float = 0.05, retry_s: float = 0.1, root: Path | None = None
@@ -45,10 +48,10 @@ class Asker:
         return answer
 
     def until(self, wanted: Callable[[dict[str, Any]], bool], command: str = "sweep") -> dict[str, Any]:
-        """The first wanted answer, within the next minute."""
-        until = time.monotonic() + 60
+        """The first answer for which ``wanted`` is true. Raises AssertionError after a minute."""
+        end = time.monotonic() + 60
         while not wanted(reading := self(command)):
-            assert time.monotonic() < until, f"still {reading}"
+            assert time.monotonic() < end, f"still {reading}"
             time.sleep(0.01)
         return reading
 

@@ -174,6 +174,6 @@ def machine(path: Path, gpus: Sequence[Gpu], **keys: object) -> None:
     for number, gpu in enumerate(gpus):
         own = {"uuid": uuid(number), "busid": f"00000000:{number + 0x18:02X}:00.0", **gpu}
         lines += [f"gpu{number}.{key}={value}" for key, value in own.items()]
-    beside = path.with_suffix(".new")
-    beside.write_text("\n".join(lines) + "\n")
-    os.replace(beside, path)
+    new_file = path.with_suffix(".new")
+    new_file.write_text("\n".join(lines) + "\n")
+    os.replace(new_file, path)

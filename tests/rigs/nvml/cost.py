@@ -1,7 +1,7 @@
 """A child that runs the whole monitor for a while, and prints its cost and the share of the NVML calls in it.
 
 ``python -m tests.rigs.nvml.cost SECONDS WIDTH HEIGHT`` prints one JSON object: the number of GPUs, the CPU time in ms
-per second, in all and in the calls, and the calls per second.
+per second, in total and in the NVML calls, and the calls per second.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ from iotop_ai.present.screen.view import View
 from iotop_ai.sources.live.source import LiveSource
 
 WARM = 7
-"""The last Frame that is left out. Until then, the library is opened and every question is first asked."""
+"""The last Frame that is left out. Until then, the library is opened and every call is made for the first time."""
 
 
 def main(seconds: int, width: int, height: int) -> None:
     source = LiveSource(Settings(smart=False))
     door = source._slow.gpu._nvml._door
-    plain, spent = door.timed, [0, 0]
+    original, spent = door.timed, [0, 0]  # spent: nanoseconds, calls
 
     def timed(label: str, call: Callable[..., Any], *args: Any, **keywords: Any) -> Any:
         start = time.thread_time_ns()
         try:
-            return plain(label, call, *args, **keywords)
+            return original(label, call, *args, **keywords)
         finally:
             spent[0] += time.thread_time_ns() - start
             spent[1] += 1

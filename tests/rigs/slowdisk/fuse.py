@@ -1,4 +1,4 @@
-"""Rig B: a loop over a FUSE file, whose latency, bandwidth and errors can be changed at run time."""
+"""Rig B: a loop device over a FUSE file, whose latency, bandwidth and errors can be changed at run time."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ FAILING = Path(__file__).with_name("failfs.c")
 
 
 def why_no_fuse_disk() -> str:
-    """The reason why this machine cannot have such a disk; "" if it can."""
+    """The reason why this machine cannot have a FuseDisk; "" if it can."""
     if os.geteuid():
         return "needs root for loop devices"
     for program, package in (
@@ -57,10 +57,10 @@ class FuseDisk:
         self._control = folder / "fuse.ctl"
         self._mount = folder / "fuse.mnt"
         self._mebibytes = mebibytes
-        beside = ["-o", "max_idle_threads=64"]
+        parallel = ["-o", "max_idle_threads=64"]
         if at_once != 10 and subprocess.run(["pkg-config", "--atleast-version=3.12", "fuse3"]).returncode == 0:
-            beside += ["-o", f"max_threads={at_once}"]
-        self._how = ("-o", f"fsname={source}", *(("-s",) if serial else beside))
+            parallel += ["-o", f"max_threads={at_once}"]
+        self._how = ("-o", f"fsname={source}", *(("-s",) if serial else parallel))
         self._server: subprocess.Popen[bytes] | None = None
         self.node = ""
 
@@ -93,7 +93,7 @@ class FuseDisk:
         return self
 
     def set(self, *, delay_us: int = 0, bytes_per_s: int = 0, fail: bool = False) -> None:
-        """Set the latency of a request, the bandwidth of all (0: no limit), and whether each request fails with EIO."""
+        """Set the latency of a request, the total bandwidth (0: no limit), and whether each request fails with EIO."""
         fresh = self._control.with_suffix(".new")
         fresh.write_text(f"{delay_us} {bytes_per_s} {int(fail)}")
         os.replace(fresh, self._control)
@@ -139,7 +139,7 @@ class FailingFolder:
         """Set the fault of the files.
 
         what: "ok", "eio" (writes, truncations and fsync fail), "sync" (only fsync fails) or "hang".
-        name: the name of the file that is meant; "*" for all.
+        name: the name of the file that has the fault; "*" for all.
         """
         fresh = self._control.with_suffix(".new")
         fresh.write_text(f"{what} {name}")

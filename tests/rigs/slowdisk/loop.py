@@ -1,4 +1,4 @@
-"""A loop device over a file, and code that both rigs use."""
+"""A loop device over a file, and helpers for the rigs A (throttle.py) and B (fuse.py)."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
-"""Rig A: a loop over a file whose disk is throttled for the processes of one control group.
+"""Rig A: a loop device over a file whose disk is throttled for the processes of one control group.
 
-The loop's worker runs in the block control group of the process that issued the request, so the loop's counters show
-the whole wait. A limit on the device itself would not be visible, because its requests wait before they are counted.
+The loop device's worker runs in the block control group of the process that issued the request, so the loop device's
+counters show the whole wait. A limit on the loop device itself would not be visible, because its requests would wait
+before they are counted.
 """
 
 from __future__ import annotations

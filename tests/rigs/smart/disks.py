@@ -1,4 +1,4 @@
-"""Made-up disks: a shim answers the real smartctl for NVMe, and a script replaces it for SATA."""
+"""Made-up disks: for NVMe, a shim answers the real smartctl; for SATA, a script replaces smartctl."""
 
 from __future__ import annotations
 
@@ -97,17 +97,17 @@ class Smartctl:
             f"export LD_PRELOAD={self._shim} FAKE_NVME={fakes}",
             *lines,
         ]
-        beside = self.folder / "script.new"
-        beside.write_text("\n".join(text) + "\n")
-        beside.chmod(0o755)
-        os.replace(beside, self.path)
+        new_file = self.folder / "script.new"
+        new_file.write_text("\n".join(text) + "\n")
+        new_file.chmod(0o755)
+        os.replace(new_file, self.path)
         self._lines = lines
 
     def disk(self, controller: str, answers: Mapping[str, object]) -> None:
         """Add or change an NVMe controller with one namespace."""
-        beside = self.folder / "conf.new"
-        beside.write_text("".join(f"{key}={value}\n" for key, value in answers.items()))
-        os.replace(beside, self.folder / f"{controller}.conf")
+        new_file = self.folder / "conf.new"
+        new_file.write_text("".join(f"{key}={value}\n" for key, value in answers.items()))
+        os.replace(new_file, self.folder / f"{controller}.conf")
         if controller not in self._disks:
             self._disks.append(controller)
             self.block(f"{controller}n1")
@@ -117,7 +117,7 @@ class Smartctl:
     def sata(self, name: str, attributes: Mapping[int, tuple[int, int]] = {}, **more: object) -> None:
         """Add or change a SATA disk.
 
-        attributes: (value, raw) by id. more: ``failing``, ``hours``, and of self-tests the ``seconds`` and ``fails``.
+        attributes: (value, raw) by id. more: ``failing``, ``hours``, and for self-tests ``seconds`` and ``fails``.
         """
         own = self.folder / name
         old = json.loads((own / "disk.json").read_text()) if own.exists() else {"log": [], "test": None}
@@ -128,9 +128,9 @@ class Smartctl:
             self._satas.append(name)
         defaults = {"failing": False, "seconds": 3.0, "fails": False, "hours": 1}
         disk = {**defaults, **old, **more, "attributes": {str(number): pair for number, pair in attributes.items()}}
-        beside = own / "disk.new"
-        beside.write_text(json.dumps(disk))
-        os.replace(beside, own / "disk.json")
+        new_file = own / "disk.new"
+        new_file.write_text(json.dumps(disk))
+        os.replace(new_file, own / "disk.json")
         self.write_script(*self._lines)
 
     def block(self, name: str, **files: str) -> None:

@@ -90,9 +90,9 @@ class Sata:
         self.disk: dict[str, Any] = json.loads(self._file.read_text())
 
     def save(self) -> None:
-        beside = self._file.with_suffix(".new")
-        beside.write_text(json.dumps(self.disk))
-        os.replace(beside, self._file)
+        new_file = self._file.with_suffix(".new")
+        new_file.write_text(json.dumps(self.disk))
+        os.replace(new_file, self._file)
 
     def settle(self) -> int | None:
         """End a self-test whose time is over. Return the status byte of the self-test; None without one."""

@@ -37,7 +37,7 @@ def why_no_machine() -> str:
 
 
 def built() -> Path:
-    """The folder with kernel and initramfs, built if needed. Raises CalledProcessError, such as without a network."""
+    """The folder with kernel and initramfs, built if needed. Raises CalledProcessError, e.g. without a network."""
     if not (CACHE / "initramfs.gz").exists():
         CACHE.mkdir(parents=True, exist_ok=True)
         subprocess.run(["bash", HERE / "build.sh", CACHE], check=True, capture_output=True, timeout=300)
@@ -45,7 +45,7 @@ def built() -> Path:
 
 
 class Machine:
-    """``with Machine() as m: code, text = m.run("smartctl -a /dev/nvme0"); m.qmp("device_del", id="nvme0")``."""
+    """The guest. Use it as ``with Machine() as m: code, text = m.run("smartctl -a /dev/nvme0"); m.unplug_nvme()``."""
 
     def __init__(self) -> None:
         self._folder = Path(tempfile.mkdtemp(prefix="vm-"))
@@ -79,11 +79,11 @@ class Machine:
         def drive(name: str) -> tuple[str, ...]:
             return "-drive", f"file={self._folder / name}.img,format=raw,if=none,id={name}-image"
 
-        line = f"console=ttyS0 quiet panic=-1 rdinit=/init mitigations=off delayacct psi=1 rig={HERE}"
+        cmdline = f"console=ttyS0 quiet panic=-1 rdinit=/init mitigations=off delayacct psi=1 rig={HERE}"
         return [
             *("qemu-system-x86_64", "-accel", "tcg,thread=multi", "-cpu", "max", "-m", "1024", "-smp", "2"),
             *("-nodefaults", "-display", "none", "-no-reboot"),
-            *("-kernel", str(self._boot / "vmlinuz"), "-initrd", str(self._boot / "initramfs.gz"), "-append", line),
+            *("-kernel", str(self._boot / "vmlinuz"), "-initrd", str(self._boot / "initramfs.gz"), "-append", cmdline),
             *("-chardev", f"file,id=c0,path={self._folder}/console", "-serial", "chardev:c0"),
             *("-chardev", f"socket,id=c1,path={self._folder}/agent,server=on,wait=off", "-serial", "chardev:c1"),
             *("-qmp", f"unix:{self._folder}/qmp,server=on,wait=off"),
@@ -104,17 +104,17 @@ class Machine:
     def _connect(self, name: str) -> BinaryIO:
         end = time.monotonic() + 20
         while True:
-            line = socket.socket(socket.AF_UNIX)
+            connection = socket.socket(socket.AF_UNIX)
             try:
-                line.connect(str(self._folder / name))
+                connection.connect(str(self._folder / name))
             except OSError:
-                line.close()
+                connection.close()
                 if time.monotonic() > end or self._qemu is None or self._qemu.poll() is not None:
                     raise
                 time.sleep(0.05)
             else:
-                line.settimeout(BOOT_S)
-                return line.makefile("rwb")  # type: ignore[return-value]
+                connection.settimeout(BOOT_S)
+                return connection.makefile("rwb")  # type: ignore[return-value]
 
     def run(self, command: str, timeout: float = 120) -> tuple[int, str]:
         """Run a bash command as root in the guest. Returns its exit status (-1 after the timeout) and its output."""
