@@ -13,7 +13,7 @@ from tests.scenarios.scenes import limited, plain, slow, stacked, write_files
 __all__ = ["CAUSES", "Cause", "Scene", "Setting", "limited", "plain", "slow", "why_no_blkio", "write_files"]
 
 LOADING = ("--workers", "2", "--batch", "4", "--step", "0.05")
-ALONE = ("--workers", "0", "--batch", "4", "--step", "0.05")
+NO_WORKERS = ("--workers", "0", "--batch", "4", "--step", "0.05")
 KIB = 1 << 10
 
 
@@ -155,7 +155,7 @@ CAUSES: dict[str, Cause] = {
         "storage_read", stacked(10 << 20), (*LOADING, "--batch", "12"), draw=_stack, why_not=why_no_losetup
     ),
     "storage_read nw=0": on_slow_disk(
-        "storage_read", slow(40_000, serial=True), *ALONE, gpu=True, draw=_serial_disk
+        "storage_read", slow(40_000, serial=True), *NO_WORKERS, gpu=True, draw=_serial_disk
     ),
     "cold first epoch": on_slow_disk(
         "storage_read", slow(0, 6 << 20, files=(10, 44), mebibytes=512), *LOADING, "--sweep", "--keep",
@@ -184,7 +184,7 @@ CAUSES: dict[str, Cause] = {
         draw=_computing,
     ),
     "single_thread": Cause(
-        "single_thread", plain, (*ALONE, "--warm", "--cpu-ms", "20", "--batch", "8"), gpu=True, window_s=15.0,
+        "single_thread", plain, (*NO_WORKERS, "--warm", "--cpu-ms", "20", "--batch", "8"), gpu=True, window_s=15.0,
         draw=_alone,
     ),
     "checkpoint_write": on_slow_disk(

@@ -23,8 +23,9 @@ def _thrash(cause: Cause, chance: random.Random) -> Cause:
     size, batch = chance.choice([256, 512]), chance.randrange(4, 9)
     step = round(batch * size / 1024 / rate * chance.uniform(0.2, 0.5), 3)
     return with_options(
-        cause._replace(scene=short_of_cache(limit, 0, rate << 20, (8, file_mib))), "--batch", batch, "--size", size << 10,
-        "--step", step, setting=f"{8 * file_mib} MiB of data in {limit} MiB, {rate} MiB/s, batch {batch}, {size} KiB",
+        cause._replace(scene=short_of_cache(limit, 0, rate << 20, (8, file_mib))), "--batch", batch,
+        "--size", size << 10, "--step", step,
+        setting=f"{8 * file_mib} MiB of data in {limit} MiB, {rate} MiB/s, batch {batch}, {size} KiB",
     )  # fmt: skip
 
 

@@ -49,7 +49,7 @@ def find_fio() -> tuple[str, str]:
 
 def fio_command(program: str, handle: int, size: int, phases: Sequence[Phase]) -> list[str]:
     """Return the command that reads an open file, in one job for each phase. handle: the descriptor of the file."""
-    words = [
+    command = [
         *(program, "--output-format=json", "--eta=never", "--disk_util=0", "--thread", "--readonly", "--direct=1"),
         *("--invalidate=0", "--allow_file_create=0", "--ioengine=libaio", "--norandommap"),
         *("--randrepeat=0", "--clat_percentiles=0", "--lat_percentiles=1"),
@@ -59,11 +59,11 @@ def fio_command(program: str, handle: int, size: int, phases: Sequence[Phase]) -
     overhead_s = OVERHEAD_S / len(phases)
     for number, phase in enumerate(phases):
         milliseconds = max(LEAST_S, phase.seconds - overhead_s) * 1000
-        words += [
+        command += [
             *(f"--name=phase{number}", "--stonewall", f"--rw={'randread' if phase.name == RANDOM else 'read'}"),
             *(f"--bs={phase.block_bytes}", f"--iodepth={phase.depth}", f"--runtime={milliseconds:.0f}ms"),
         ]
-    return words
+    return command
 
 
 def parse_fio(raw: bytes, phases: Sequence[Phase]) -> list[Measured]:
@@ -113,8 +113,8 @@ def read_by_fio(
 
     show: called several times a second with the seconds since the start. Raises FioError, OSError, or HangError.
     """
-    words = fio_command(program, handle, size, phases)
-    child = start(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, pass_fds=(handle,), start_new_session=True)
+    command = fio_command(program, handle, size, phases)
+    child = start(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, pass_fds=(handle,), start_new_session=True)
     begun_ns = clock.monotonic_ns()
     most_s = sum(max(LEAST_S, phase.seconds) for phase in phases) + OVERHEAD_S + HANG_S
     outputs: list[bytes] = []

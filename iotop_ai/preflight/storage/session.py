@@ -110,8 +110,8 @@ class Session:
         self._handles.append(handle)
         has_holes = opened.kind == "file" and size < os.fstat(handle).st_size
         if size < LEAST_BYTES and not (self._stop.is_set() or written):
-            part = " before its first hole" if has_holes else ""
-            text = f"holds less than {LEAST_BYTES // MIB} MB{part}: too little to show a disk's speed"
+            where = " before its first hole" if has_holes else ""
+            text = f"holds less than {LEAST_BYTES // MIB} MB{where}: too little to show a disk's speed"
             if not (has_files and opened.kind == "file"):
                 raise OSError(errno.EINVAL, text)
             self._emit.note(f"only the dataset's files are read: the file {text}")
@@ -157,8 +157,8 @@ class Session:
         if files:
             readers = min(phase.depth, len(files))
             read = Files(scanned, files, readers).read
-            most = len(files) if scanned.read_once else 0
-            self._measure(phase._replace(block_bytes=CHUNK, depth=readers), read, most_ops=most)
+            most_ops = len(files) if scanned.read_once else 0
+            self._measure(phase._replace(block_bytes=CHUNK, depth=readers), read, most_ops=most_ops)
 
     def close(self) -> None:
         """Remove our file and close everything. Raises OSError."""
@@ -255,12 +255,12 @@ class Session:
         total_s = sum(phase.seconds for phase in phases)
 
         def show(seconds: float) -> None:
-            left = seconds
+            left_s = seconds
             for phase in phases:
-                if left <= phase.seconds or phase is phases[-1]:
-                    self._emit.progress(phase, 0, 0, min(left, total_s))
+                if left_s <= phase.seconds or phase is phases[-1]:
+                    self._emit.progress(phase, 0, 0, min(left_s, total_s))
                     return
-                left -= phase.seconds
+                left_s -= phase.seconds
 
         for result in read_by_fio(program, handle, size, phases, self._stop, self._clock, show):
             if result.ops:

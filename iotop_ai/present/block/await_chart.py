@@ -40,11 +40,11 @@ def chart_rows(
     typical await; None when unknown. log: whether the scale is logarithmic.
     """
     peak = max((graph.data.peak for graph in (reads, writes) if graph.data.peak is not None), default=None)
-    most = peak or 0.0
-    near = typical_ms is not None and 0 < typical_ms <= _FAR * most
+    highest_ms = peak or 0.0
+    near = typical_ms is not None and 0 < typical_ms <= _FAR * highest_ms
     if near and typical_ms is not None:
-        most = max(most, typical_ms)
-    scale = _log_scale(most, rows) if log else _linear_scale(most, rows)
+        highest_ms = max(highest_ms, typical_ms)
+    scale = _log_scale(highest_ms, rows) if log else _linear_scale(highest_ms, rows)
     dots = [curve(graph.data.values, rows, scale.level) for graph in (reads, writes)]
     height = scale.level(typical_ms) if near and typical_ms is not None else 0
     typical = level_dots(where.cells, rows, height) if height else [[0] * where.cells] * rows
@@ -53,11 +53,11 @@ def chart_rows(
     out = []
     for y in range(rows):
         name = (" await ms", " log" if log else "")[y] if y < 2 else ""
-        left = name + scale.labels.get(y, "").rjust(where.start - 2 - cells(name)) + "  "
+        label = name + scale.labels.get(y, "").rjust(where.start - 2 - cells(name)) + "  "
         bottom_values = reads.data.values if y == rows - 1 else None
         body = _cells(dots[0][y], dots[1][y], typical[y], tokens, bottom_values)
         spans = legend.get(y, [])
-        out.append(row(width, [Span(left, "dim"), *body], [*spans, Span(" ")] if spans else []))
+        out.append(row(width, [Span(label, "dim"), *body], [*spans, Span(" ")] if spans else []))
     return out
 
 
@@ -111,9 +111,9 @@ def _legend(
 
     height: the height of that line in dots; 0 for no line. room: the columns of a figure.
     """
-    now = [graph.data.values[-1] if graph.data.values else None for graph in (reads, writes)]
-    texts = [graph.text(value) for graph, value in zip((reads, writes), now, strict=True)]
-    hot = reads.limit is not None and now[0] is not None and now[0] > reads.limit
+    latest = [graph.data.values[-1] if graph.data.values else None for graph in (reads, writes)]
+    texts = [graph.text(value) for graph, value in zip((reads, writes), latest, strict=True)]
+    hot = reads.limit is not None and latest[0] is not None and latest[0] > reads.limit
     out = {
         0: [Span("peak ", "dim"), Span(brief(peak), token_of(brief(peak), "text"))],
         1: [Span("r ", "dim"), Span(texts[0], "bad" if hot else token_of(texts[0], "strong"))],

@@ -86,9 +86,9 @@ def _line(width: int, label: str, texts: list[str], bin_width: int, token: str =
 
 def _bars(width: int, histogram: AwaitHistogram, bin_width: int, rows: int) -> list[Line]:
     """A bar for each bin, of reads and writes together; the fullest bin fills all rows."""
-    both = [r + w for r, w in zip(histogram.reads, histogram.writes, strict=True)]
-    most = max(both)
-    heights = [0 if not n else max(1, round(n / most * rows * 8)) for n in both]
+    totals = [r + w for r, w in zip(histogram.reads, histogram.writes, strict=True)]
+    fullest = max(totals)
+    heights = [0 if not n else max(1, round(n / fullest * rows * 8)) for n in totals]
     out = []
     bar = max(2, bin_width - 2)
     for base in range((rows - 1) * 8, -1, -8):

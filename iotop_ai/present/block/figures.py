@@ -130,13 +130,13 @@ def await_percentiles(history: Iterable[Sample], key: BlockKey, direction: str) 
     if not means:
         return None
     means.sort()
-    whole = sum(requests for _, requests in means)
+    total_requests = sum(requests for _, requests in means)
     percentiles: list[float] = []
     below = 0.0
     for await_ms, requests in means:
         below += requests
         # The last factor allows for rounding.
-        while len(percentiles) < 3 and below >= (0.5, 0.9, 0.99)[len(percentiles)] * whole * (1 - 1e-12):
+        while len(percentiles) < 3 and below >= (0.5, 0.9, 0.99)[len(percentiles)] * total_requests * (1 - 1e-12):
             percentiles.append(await_ms)
     return Percentiles(*percentiles)
 

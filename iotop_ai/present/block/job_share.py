@@ -26,11 +26,11 @@ def share_text(frame: Frame, view: View, device: BlockDevice) -> str:
     or without a job. It covers the latest interval, even while the user accumulates.
     """
     device = device._replace(rates=(frame.sample.block.value or {}).get(device.key, UNKNOWN_BLOCK_RATES))
-    whole = _total_bytes_per_s(device.rates)
-    if whole == 0:
+    total = _total_bytes_per_s(device.rates)
+    if total == 0:
         return UNDEFINED
     job = current_job(frame)
-    if job is None or whole is None:
+    if job is None or total is None:
         return percent(None)
     share = _by_cgroup(frame, job, device)
     return percent(_by_reads(frame, view, job, device) if share is None else share)
@@ -52,13 +52,13 @@ def _by_cgroup(frame: Frame, job: Job, device: BlockDevice) -> float | None:
     rates = None if path is None else (rated.value or {}).get(path)
     if group is None or group.io is None or rates is None or not rated.seconds or device.info is None:
         return None
-    whole = _mean_bytes_per_s(frame, device.key, rated.seconds)
+    total = _mean_bytes_per_s(frame, device.key, rated.seconds)
     own = rates.devices.get(f"{device.info.major}:{device.info.minor}")
     if own is None:  # a cgroup lists a disk from the first request on
-        return 0.0 if whole else None
-    if not whole or own.read_bytes_per_s is None or own.write_bytes_per_s is None:
+        return 0.0 if total else None
+    if not total or own.read_bytes_per_s is None or own.write_bytes_per_s is None:
         return None
-    return min(1.0, (own.read_bytes_per_s + own.write_bytes_per_s) / whole)
+    return min(1.0, (own.read_bytes_per_s + own.write_bytes_per_s) / total)
 
 
 def _mean_bytes_per_s(frame: Frame, key: BlockKey, seconds: float) -> float | None:

@@ -50,12 +50,12 @@ def _on_one_scale(graphs: list[Graph]) -> list[Graph]:
     """The graphs, all with the top, scale and unit of the graph with the largest top."""
     if len(graphs) == 1:
         return graphs
-    most = max(graphs, key=lambda graph: graph.top)
+    largest = max(graphs, key=lambda graph: graph.top)
     out = []
     for graph in graphs:
         # The text of a rate depends on its scale. Awaits have one scale, but their texts depend on the direction.
-        text = graph.text if graph.scale == most.scale else most.text
-        out.append(graph._replace(top=most.top, scale=most.scale, unit=most.unit, text=text))
+        text = graph.text if graph.scale == largest.scale else largest.text
+        out.append(graph._replace(top=largest.top, scale=largest.scale, unit=largest.unit, text=text))
     return out
 
 

@@ -119,18 +119,18 @@ def _overview(
         rest = [field_rows(peak_fields(frame, view, device), width)[:1], [], field_rows(short, width)[:1]]
     gaps = 5 if tall else 0
     # The last rows are kept for the processes.
-    left = height - len(table) - gaps - (4 if roomy else 3 if height >= _SHORT - _TOP else 0)
+    rows_left = height - len(table) - gaps - (4 if roomy else 3 if height >= _SHORT - _TOP else 0)
     parts: list[list[Line]] = []
     # A part has room only if the graphs keep these rows: beside the histogram the axis and three graphs (both awaits
     # and the read rate), beside the other parts the axis and all six graphs.
     for part, graph_rows in ((awaits, 4), *((lines, 7) for lines in rest)):
-        fits = left - len(part) >= graph_rows
+        fits = rows_left - len(part) >= graph_rows
         parts.append(part if fits else [])
-        left -= len(part) if fits else 0
+        rows_left -= len(part) if fits else 0
     awaits, peaks, mounts, fields = parts
     # The graphs take 13 rows (the axis and six graphs of two rows), and more only if four rows stay for the processes.
-    most = max(13, left - 4)
-    graphs = device_graph_rows(frame, view, device.key, width, max(0, min(left, most)), _limits(recent), log=page.log)
+    most = max(13, rows_left - 4)
+    graphs = device_graph_rows(frame, view, device.key, width, max(0, min(rows_left, most)), _limits(recent), log=page.log)
     out: list[Line] = []
     for section in (graphs, awaits, [*table, *peaks, *fields], mounts):
         out += section
@@ -151,8 +151,8 @@ def _latency(
     """
     table = device_rows(frame, view, width, time_shown(frame, view), _stack(frame, view, device)[:2])
     awaits = await_rows(frame, device.key, width, 4 if height >= TALL else 2 if height >= 24 else 0)
-    left = height - len(table) - len(awaits)
-    graphs = device_graph_rows(frame, view, device.key, width, left, _limits(recent), log=page.log, alone=True)
+    rows_left = height - len(table) - len(awaits)
+    graphs = device_graph_rows(frame, view, device.key, width, rows_left, _limits(recent), log=page.log, alone=True)
     return [*graphs, *awaits, *table]
 
 

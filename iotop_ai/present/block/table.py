@@ -157,17 +157,17 @@ def ordered_rows(frame: Frame, view: View, room: int) -> list[tuple[BlockDevice,
 
     room: the rows of the panel. Only the selected device's stack is nested, and only if all rows fit.
     """
-    every = list(devices.panel_devices(frame, view))
+    listed = list(devices.panel_devices(frame, view))
     selected = devices.selected_device(frame, view)
-    names = {d.name for d in every}
+    names = {d.name for d in listed}
     top = "" if selected is None else devices.top_row_of(selected.name, frame)
     inner = [p for p in devices.nested_devices(top, frame, view) if p.name not in names] if top in names else []
-    fit = len(every) + len(inner) <= room
+    fit = len(listed) + len(inner) <= room
     if selected is not None and view.device == selected.name not in names and (not fit or not inner):
         # The user's device always has a row, even if the others that are nested beside it do not fit.
-        return [(d, False) for d in (selected, *every)]
+        return [(d, False) for d in (selected, *listed)]
     out: list[tuple[BlockDevice, bool]] = []
-    for device in every:
+    for device in listed:
         out.append((device, False))
         if device.name == top and fit:
             out += [(p, True) for p in inner]
@@ -183,25 +183,25 @@ def visible_rows(frame: Frame, view: View, room: int) -> tuple[list[tuple[BlockD
     rows = ordered_rows(frame, view, room)
     if len(rows) <= room:
         return rows, []
-    every, visible = [d for d, _ in rows], max(1, room - 1)
-    at = next((i for i, d in enumerate(every) if d.row_key == view.cursor), None)
+    listed, visible = [d for d, _ in rows], max(1, room - 1)
+    at = next((i for i, d in enumerate(listed) if d.row_key == view.cursor), None)
     if view.focus == "disk" and at is not None:
-        start = scroll_to(at, view.scroll, len(every), visible)
-        part = every[start : start + visible]
+        start = scroll_to(at, view.scroll, len(listed), visible)
+        part = listed[start : start + visible]
     else:
-        part = _most_important(every, devices.selected_device(frame, view), visible)
+        part = _most_important(listed, devices.selected_device(frame, view), visible)
     names = {d.name for d in part}
-    return [(d, False) for d in part], [d for d in every if d.name not in names] if room > 1 else []
+    return [(d, False) for d in part], [d for d in listed if d.name not in names] if room > 1 else []
 
 
-def _most_important(every: list[BlockDevice], selected: BlockDevice | None, room: int) -> list[BlockDevice]:
+def _most_important(listed: list[BlockDevice], selected: BlockDevice | None, room: int) -> list[BlockDevice]:
     def weight(device: BlockDevice) -> tuple[int, float]:
         if device.is_culprit or (selected is not None and device.name == selected.name):
             return 0, 0.0
         return (1 if device.totals.active else 2), -device.totals.queue_s
 
-    names = {d.name for d in sorted(every, key=weight)[:room]}
-    return [d for d in every if d.name in names]
+    names = {d.name for d in sorted(listed, key=weight)[:room]}
+    return [d for d in listed if d.name in names]
 
 
 def _mount(device: BlockDevice, frame: Frame) -> str:
@@ -218,10 +218,10 @@ def _arrange(
     job: whether there is a job; the column of its share is then shown.
     """
     # A row is the mark, a name of 6 columns, a blank, a mount of 6 columns, the table's columns, and a blank.
-    every = COLUMNS if job else _WITHOUT_JOB
+    candidates = COLUMNS if job else _WITHOUT_JOB
     if width >= _WIDE:
-        every = (*every[:-1], every[-1]._replace(width=every[-1].width + _REASON_WIDTH))
-    columns = fit_columns(every, width - 15)
+        candidates = (*candidates[:-1], candidates[-1]._replace(width=candidates[-1].width + _REASON_WIDTH))
+    columns = fit_columns(candidates, width - 15)
     spare = width - 15 - sum(c.width for c in columns)
     longest = max((cells(n) for n in names), default=0)
     more_name = max(0, min(spare, longest - 6, 12))

@@ -64,10 +64,10 @@ def _body(jobs: tuple[FleetJob, ...], fleet_view: FleetView, width: int, height:
     slots = place_columns(fit_columns(COLUMNS, width - _NAME_END), _NAME_END, width)
     current = selected_job(jobs, fleet_view)
     visible = max(1, min(len(jobs), height // 2 - 1))
-    first = first_row(len(jobs), max(0, current - visible // 2), visible)
-    title = "jobs" if len(jobs) <= visible else f"{first + 1}-{first + visible} of {len(jobs)}"
+    start = first_row(len(jobs), max(0, current - visible // 2), visible)
+    title = "jobs" if len(jobs) <= visible else f"{start + 1}-{start + visible} of {len(jobs)}"
     out = [head(width, title, slots, focus=True, marked=("lost",))]
-    out += [_row(jobs[i], slots, width, marked=i == current) for i in range(first, first + visible)]
+    out += [_row(jobs[i], slots, width, marked=i == current) for i in range(start, start + visible)]
     job = jobs[current]
     part_slots = place_columns(fit_columns(PARTS, width - _NAME_END), _NAME_END, width)
     out.append(head(width, cut(job.name, _NAME_END - 5), part_slots))

@@ -77,10 +77,10 @@ def banner_rows(fleet: Fleet | None, fleet_view: FleetView, width: int) -> list[
     alerts or the server's address. Before the first answer: the server that is asked, or why it does not answer.
     """
     if fleet is None:
-        words = fleet_view.trouble or f"asking {fleet_view.server}"
+        sentence = fleet_view.trouble or f"asking {fleet_view.server}"
         word = State.UNSURE if fleet_view.trouble else State.STARTING
         block = Span(f" {word.value:<8}", f"block-{HUE[word]}")
-        return [row(width, [block, Span(f" {cut(words, width - 12)}")]), row(width, [Span("")])]
+        return [row(width, [block, Span(f" {cut(sentence, width - 12)}")]), row(width, [Span("")])]
     state, text = summary(fleet)
     old = bool(fleet_view.trouble)
     right = [Span(f"{clock(int(fleet.at_s * 1e9), fleet_view.view.utc_offset_s)} ", "dim")]
@@ -88,10 +88,10 @@ def banner_rows(fleet: Fleet | None, fleet_view: FleetView, width: int) -> list[
         right = [Span("PAUSED  ", "mode"), *right]
     if old:
         right = [Span(f"{duration(fleet_view.age_s)} old ", "warn")]
-    words = fitting_clauses(text, width - 12 - spans_cells(right))
+    sentence = fitting_clauses(text, width - 12 - spans_cells(right))
     block = Span(f" {state.value:<8}", "block-dim" if old else f"block-{HUE[state]}")
-    first = row(width, [block, Span(f" {words}", "dim" if old else "text")], right)
-    return [first, _second_row(fleet, fleet_view, width)]
+    first_line = row(width, [block, Span(f" {sentence}", "dim" if old else "text")], right)
+    return [first_line, _second_row(fleet, fleet_view, width)]
 
 
 def _second_row(fleet: Fleet, fleet_view: FleetView, width: int) -> Line:
@@ -131,14 +131,14 @@ def _list(
     visible = height - 1
     # The machine under the cursor is always shown, because Enter opens it.
     at_cursor = 0 if current is None else machines.index(current)
-    first = scroll_to(at_cursor, fleet_view.view.scroll, len(machines), visible)
+    start = scroll_to(at_cursor, fleet_view.view.scroll, len(machines), visible)
     title = "machines"
     if len(machines) > visible:
-        title = f"{first + 1}-{first + visible}" + (f" of {len(machines)}" if width >= WIDE else "")
+        title = f"{start + 1}-{start + visible}" + (f" of {len(machines)}" if width >= WIDE else "")
     order = f"by {SORTS[fleet_view.sort]}{', reversed' if fleet_view.view.reverse else ''}"
     note = order if len(order) <= note_room(width, title, slots) else ""
     out = [head(width, title, slots, focus=True, marked=(fleet_view.sort,), note=note)]
-    out += [machine_row(machine, width, marked=machine is current) for machine in machines[first : first + visible]]
+    out += [machine_row(machine, width, marked=machine is current) for machine in machines[start : start + visible]]
     if fleet is not None and fleet.machines and not machines:
         out.append(row(width, [Span(f" no machine matches {fleet_view.view.pattern}", "dim")]))
     return out

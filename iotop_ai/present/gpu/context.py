@@ -46,13 +46,13 @@ def gpu_faults(frame: Frame, view: View) -> dict[str, str]:
         if gpu.state is None:
             continue
         detail, figures = detail_of(frame, gpu.uuid), (gpu.state.last_xid, gpu.state.recovery)
-        known = kept.get(gpu.uuid)
-        if known is None or known[0] is not detail or known[1] != figures:
+        cached = kept.get(gpu.uuid)
+        if cached is None or cached[0] is not detail or cached[1] != figures:
             sentences = health(gpu.state, detail)
             text = next((one.text for one in sentences if one.token == "bad" and one.id in FAULTS), "")
-            known = kept[gpu.uuid] = detail, figures, text
-        if known[2]:
-            out[gpu.uuid] = known[2]
+            cached = kept[gpu.uuid] = detail, figures, text
+        if cached[2]:
+            out[gpu.uuid] = cached[2]
     return out
 
 
@@ -95,6 +95,6 @@ def _job_of_each(frame: Frame, view: View) -> tuple[tuple[str, str], ...]:
     out = []
     for gpu in gpus(frame, view):
         processes = () if gpu.state is None else gpu_users(frame, view, gpu.state) or ()
-        first = next((user for user in processes if user.process.kind != "graphics"), None)
-        out.append((gpu.uuid, "" if first is None else first.job or f"{first.user} {first.name}"))
+        main_user = next((user for user in processes if user.process.kind != "graphics"), None)
+        out.append((gpu.uuid, "" if main_user is None else main_user.job or f"{main_user.user} {main_user.name}"))
     return tuple(out)

@@ -49,16 +49,16 @@ def _work(state: GpuState, rates: GpuRates | None) -> list[Field]:
 
 
 def _link(state: GpuState, rates: GpuRates | None, detail: GpuDetail | None) -> list[Field]:
-    now = ""
+    link = ""
     if state.pcie_generation is not None and state.pcie_width is not None:
-        now = f"{state.pcie_generation}x{state.pcie_width}"
+        link = f"{state.pcie_generation}x{state.pcie_width}"
     tail = []
     if detail is not None and detail.device_max_generation is not None:
         width = detail.device_max_width or state.pcie_max_width
         tail.append(f"device {detail.device_max_generation}x{width or UNKNOWN}")
     if detail is not None and detail.slot_max_generation is not None:
         tail.append(f"slot {detail.slot_max_generation}x{detail.slot_max_width or UNKNOWN}")
-    out = [Field("PCIe", now, f" {', '.join(tail)}" if tail else "")]
+    out = [Field("PCIe", link, f" {', '.join(tail)}" if tail else "")]
     if state.pcie_replays is not None:
         out.append(Field("replays", str(state.pcie_replays), "", "strong" if state.pcie_replays else "zero"))
     if rates is not None and rates.nvlink_rx_bytes_per_s is not None:

@@ -140,11 +140,11 @@ def selected_gpu(frame: Frame, view: View, uuid: str) -> Gpu | None:
     """The GPU with this UUID, or for "" the first that the verdict names, otherwise the first of all; None if there is
     none.
     """
-    every = gpus(frame, view)
+    all_gpus = gpus(frame, view)
     if not uuid:
         named = culprit_of(frame, view).gpus
-        return next((gpu for gpu in every if gpu.uuid in named), every[0] if every else None)
-    return next((gpu for gpu in every if gpu.uuid == uuid), None)
+        return next((gpu for gpu in all_gpus if gpu.uuid in named), all_gpus[0] if all_gpus else None)
+    return next((gpu for gpu in all_gpus if gpu.uuid == uuid), None)
 
 
 def _near(values: Sequence[float | None], distance: float) -> list[bool]:
@@ -197,8 +197,8 @@ def panel_groups(frame: Frame, view: View, height: int) -> tuple[tuple[Gpu, ...]
     """The groups of the panel from top to bottom, including those that do not fit. Each GPU is a group by itself if all
     GPUs fit below the rule of a panel with ``height`` rows.
     """
-    every = gpus(frame, view)
-    return tuple((gpu,) for gpu in every) if height - 1 >= len(every) else gpu_groups(frame, view)
+    all_gpus = gpus(frame, view)
+    return tuple((gpu,) for gpu in all_gpus) if height - 1 >= len(all_gpus) else gpu_groups(frame, view)
 
 
 def group_key(group: tuple[Gpu, ...], view: View) -> str:

@@ -60,8 +60,8 @@ def _graphs(
     """The graphs of the figures that are known at least once in the time shown."""
     table = frame.sample.gpu.value or {}
     # For GPUs of different models, the scale is that of the GPU with the highest power limit.
-    now = max((table[u] for u in uuids if u in table), key=lambda r: r.power_limit_watts or 0.0, default=None)
-    figures = {figure.label: figure for figure in gpu_figures(now)}
+    reference = max((table[u] for u in uuids if u in table), key=lambda r: r.power_limit_watts or 0.0, default=None)
+    figures = {figure.label: figure for figure in gpu_figures(reference)}
     subject = _subject(frame, uuids)
     kept = cache_part(view, _kept_series)
     for label in labels:

@@ -89,12 +89,12 @@ def _body(frame: Frame, view: View, width: int, height: int, gpu: Gpu) -> list[L
     process_lines = len(users) if users else 1
     fields = field_rows(facts(gpu.state, gpu.rates, detail_of(frame, gpu.uuid)), width)
     instances = _instance_rows(width, gpu.state.instances)
-    left = height - len(top) - 3 * gap_rows - len(instances) - (1 + len(fields) if fields else 0)
-    left -= 1 + min(process_lines, 3)
+    rows_left = height - len(top) - 3 * gap_rows - len(instances) - (1 + len(fields) if fields else 0)
+    rows_left -= 1 + min(process_lines, 3)
     graph_count = len(gpu_graphs(frame, view, gpu.uuid, 2 * room(width).cells))
     # Graphs get two rows each first, then all processes get rows, then the graphs become taller.
-    left_beside_all = left - (process_lines - min(process_lines, 3))
-    graph_height = max(min(left, 1 + 2 * graph_count), min(left_beside_all, 1 + TALLEST * graph_count))
+    left_beside_all = rows_left - (process_lines - min(process_lines, 3))
+    graph_height = max(min(rows_left, 1 + 2 * graph_count), min(left_beside_all, 1 + TALLEST * graph_count))
     graphs = gpu_graph_rows(frame, view, gpu.uuid, width, max(0, graph_height))
     out = [*top]
     for section in (graphs, [rule(width, time_shown(frame, view)), *fields] if fields else [], instances):
@@ -106,7 +106,7 @@ def _body(frame: Frame, view: View, width: int, height: int, gpu: Gpu) -> list[L
 
 def _top(frame: Frame, view: View, width: int, gpu: Gpu, sentences: list[Meaning]) -> list[Line]:
     """The state word and the GPU's identity, then the sentences with their remedies."""
-    every = gpus(frame, view)
+    all_gpus = gpus(frame, view)
     token = worst_token(sentences)
     word, hue = STATE_WORDS.get(token, "UNSURE"), {"text": "ok"}.get(token, token)
     if sentences:
@@ -118,13 +118,13 @@ def _top(frame: Frame, view: View, width: int, gpu: Gpu, sentences: list[Meaning
         word = "LOST" if gpu.reading.status is Status.FAILED else "UNSURE"
     name = "" if gpu.state is None else short_model(gpu.state.name)
     number = cut(gpu.uuid, 16) if gpu.state is None else f"GPU {gpu.state.number}"
-    position = next((i for i, g in enumerate(every, 1) if g.uuid == gpu.uuid), 0)
+    position = next((i for i, g in enumerate(all_gpus, 1) if g.uuid == gpu.uuid), 0)
     left = [
         Span(f" {word}".ljust(_STATE_CELLS), hue),
         Span(f" {number}", "strong"),
         Span(f"  {name}"),
     ]
-    right = [*mode_spans(frame, view), Span(f"{position} of {len(every)}  b/n ", "dim")]
+    right = [*mode_spans(frame, view), Span(f"{position} of {len(all_gpus)}  b/n ", "dim")]
     free = width - spans_cells(left) - spans_cells(right) - 1
     ids = () if gpu.state is None else (f"  {gpu.state.bus_id}  {gpu.uuid}", f"  {gpu.state.bus_id}")
     left.append(Span(next((text for text in ids if cells(text) <= free), ""), "dim"))

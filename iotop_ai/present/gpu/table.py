@@ -68,13 +68,13 @@ which is normal at full load; "?": unknown.
 
 def table_rows(frame: Frame, view: View, width: int, height: int) -> list[Line]:
     """The rows of ``gpu_rows`` on a machine with a GPU."""
-    every = gpus(frame, view)
+    all_gpus = gpus(frame, view)
     groups = panel_groups(frame, view, height)
     name_cells = _NAME if width >= 72 else _NARROW_NAME
-    at = _placed(frame, view, width, name_cells, _columns(frame, view, width, height, every), groups)
-    out = [head(width, _title(every), at, focus=view.focus == "gpu")]
+    at = _placed(frame, view, width, name_cells, _columns(frame, view, width, height, all_gpus), groups)
+    out = [head(width, _title(all_gpus), at, focus=view.focus == "gpu")]
     visible = groups if len(groups) < height else _visible(frame, view, groups, max(1, height - 2))
-    several_models = len({g.state.name for g in every if g.state is not None}) > 1
+    several_models = len({g.state.name for g in all_gpus if g.state is not None}) > 1
     out += [_row(frame, view, width, group, at, several_models=several_models) for group in visible]
     rest = [gpu for group in groups if group not in visible for gpu in group]
     return [*out, _rest(width, rest)] if rest and height > 2 else out
@@ -115,14 +115,14 @@ def _narrowed(frame: Frame, view: View, column: Column, groups: _Groups) -> Colu
     return column._replace(width=min(column.width, longest + column.gap))
 
 
-def _columns(frame: Frame, view: View, width: int, height: int, every: tuple[Gpu, ...]) -> list[Column]:
+def _columns(frame: Frame, view: View, width: int, height: int, all_gpus: tuple[Gpu, ...]) -> list[Column]:
     """All columns except those that would be useless: graph, user, process, job and rank unless each GPU has a row;
     fan, SM%, user, process, job and rank if they are known for none of the GPUs; job and rank on a narrow screen.
     """
-    useless = set() if height - 1 >= len(every) else {"graph", "user", "process", "job", "rank"}
-    if not any(g.state is not None and g.state.fan_percent is not None for g in every):
+    useless = set() if height - 1 >= len(all_gpus) else {"graph", "user", "process", "job", "rank"}
+    if not any(g.state is not None and g.state.fan_percent is not None for g in all_gpus):
         useless.add("fan")
-    if not any(g.state is not None and g.state.processes for g in every):
+    if not any(g.state is not None and g.state.processes for g in all_gpus):
         useless |= {"user", "process"}
     ranks = [rank for _, rank in gpu_ranks(frame, view).values()]
     if not ranks or width < _WIDE:
@@ -130,7 +130,7 @@ def _columns(frame: Frame, view: View, width: int, height: int, every: tuple[Gpu
     if width < _WIDE or all(rank.number is None for rank in ranks):
         useless.add("rank")
     drops = dict(_WIDE_DROP) if width >= _WIDE else {}
-    if any(g.rates is not None and g.rates.sm_ratio is not None for g in every):
+    if any(g.rates is not None and g.rates.sm_ratio is not None for g in all_gpus):
         drops["bw"] = 96  # with SM activity known, the memory bandwidth is dropped early
     else:
         useless.add("sm")
@@ -165,11 +165,11 @@ def _rest(width: int, rest: list[Gpu]) -> Line:
     return row(width, [Span(f" {len(rest)} more{': ' if numbers else ''}{numbers}", "dim")])
 
 
-def _title(every: tuple[Gpu, ...]) -> str:
-    names = {short_model(g.state.name) for g in every if g.state is not None}
+def _title(all_gpus: tuple[Gpu, ...]) -> str:
+    names = {short_model(g.state.name) for g in all_gpus if g.state is not None}
     if len(names) == 1:
-        return f"{len(every)} x {names.pop()}" if len(every) > 1 else f"GPU {names.pop()}"
-    return f"{len(every)} GPUs"
+        return f"{len(all_gpus)} x {names.pop()}" if len(all_gpus) > 1 else f"GPU {names.pop()}"
+    return f"{len(all_gpus)} GPUs"
 
 
 def _row(
@@ -245,16 +245,16 @@ def _cells(frame: Frame, view: View, group: tuple[Gpu, ...], spot: ColumnSlot) -
 @cached_per_item(lambda gpu: gpu.uuid)
 def _meaning_text(frame: Frame, view: View, gpu: Gpu) -> tuple[str, str]:
     """(the most severe sentence without the figures that the row already shows, its token); "-" if there is none."""
-    first = next(iter(gpu_sentences(frame, view, gpu)), None)
-    if first is None:
+    worst = next(iter(gpu_sentences(frame, view, gpu)), None)
+    if worst is None:
         return UNDEFINED, "none"
-    text = first.text
+    text = worst.text
     if gpu.rates is not None and text.startswith(start := figures(gpu.rates)):
         rest = text.removeprefix(start)
         text = rest[2:] if rest.startswith("; ") else rest.partition(": ")[2] or "partly busy"
     if gpu.state is not None:
         text = text.replace(f" at {gpu.state.temperature_celsius} C", "", 1)
-    return text, {"bad": "bad", "warn": "strong", "unsure": "unsure"}.get(first.token, "dim")
+    return text, {"bad": "bad", "warn": "strong", "unsure": "unsure"}.get(worst.token, "dim")
 
 
 def _meaning(frame: Frame, view: View, gpu: Gpu, spot: ColumnSlot) -> Cell:
@@ -370,8 +370,8 @@ def _users(frame: Frame, view: View, gpu: Gpu, spot: ColumnSlot) -> list[Cell]:
         return [spot.cell(UNKNOWN)]
     if not users:
         return [spot.cell(UNDEFINED)]
-    first = users[0]
+    main_user = users[0]
     more = f" +{len(users) - 1}" if len(users) > 1 else ""
     if spot.column.id == "user":
-        return [spot.cell(first.user, "unsure" if first.user == UNKNOWN else "dim")]
-    return [spot.cell(cut(first.name, spot.last + 1 - spot.first - len(more)) + more, "text")]
+        return [spot.cell(main_user.user, "unsure" if main_user.user == UNKNOWN else "dim")]
+    return [spot.cell(cut(main_user.name, spot.last + 1 - spot.first - len(more)) + more, "text")]

@@ -84,7 +84,7 @@ def owner_text(frame: Frame, view: View, state: GpuState) -> str:
     users = gpu_users(frame, view, state)
     if not users:
         return ""
-    first = users[0]
-    if not first.visible:
-        return first.name
-    return f"{first.user} {first.name} (pid {first.process.pid})"
+    main_user = users[0]
+    if not main_user.visible:
+        return main_user.name
+    return f"{main_user.user} {main_user.name} (pid {main_user.process.pid})"

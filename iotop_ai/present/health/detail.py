@@ -50,8 +50,8 @@ def detail_rows(frame: Frame, view: HealthView, width: int, height: int) -> list
     if len(body) > room and visible:
         below = len(body) - first - room
         text = below_note(below)
-        left = "".join(part.text for part in visible[-1].spans).rstrip()
-        if below or cells(left) + cells(text) < width:
+        shown_text = "".join(part.text for part in visible[-1].spans).rstrip()
+        if below or cells(shown_text) + cells(text) < width:
             visible[-1] = row(width, visible[-1].spans, [Span(text, "dim")])
     return [*head_rows, *visible][:height]
 
@@ -80,8 +80,8 @@ def _head(frame: Frame, disk: DiskRow, width: int) -> list[Line]:
     clauses = [disk.health.reason or "no rule finds a fault"]
     if hue in ("bad", "warn") and state is not None and state.judgements:
         clauses = [judgement.text for judgement in state.judgements]
-    now = None if state is None else state.temperature_celsius
-    right = [] if now is None else [Span("temp ", "dim"), Span(f"{now}"), Span(" C ", "dim")]
+    celsius = None if state is None else state.temperature_celsius
+    right = [] if celsius is None else [Span("temp ", "dim"), Span(f"{celsius}"), Span(" C ", "dim")]
     edge = Span("▌", f"edge-{hue}")
     lines.append(row(width, [edge, Span("because  ", "dim"), Span(_fitting_clauses(clauses, width - 24))], right))
     age = asked_ago(frame, disk)

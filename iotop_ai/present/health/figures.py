@@ -19,11 +19,11 @@ _WITH_HISTORY = tuple(name for name in HealthPoint._fields if name != "wall_s")
 def figure_rows(state: SmartState, width: int) -> list[Line]:
     """The rule, then the pairs of label and value, up to three per row."""
     grown = {name: f" ({increase.text})" for name in _WITH_HISTORY if (increase := growth(state, name)) is not None}
-    left = wear_left_days(state)
+    days_left = wear_left_days(state)
     used = (
         None
         if state.used_percent is None
-        else f"{state.used_percent} %" + ("" if left is None else f", {left_words(left)}")
+        else f"{state.used_percent} %" + ("" if days_left is None else f", {left_words(days_left)}")
     )
     spare = None if state.available_spare_percent is None else f"{state.available_spare_percent} %"
     if spare is not None and state.spare_threshold_percent is not None:

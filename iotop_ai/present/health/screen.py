@@ -71,8 +71,8 @@ def _dialog(frame: Frame, dialog: Dialog, width: int) -> list[Line]:
     words = ("abort",) if disk is None else accepted_words(disk)
     text: list[list[Span]] = []
     if state is not None and words == ("abort",):
-        left = state.self_test_left_percent
-        done = "" if left is None else f", {100 - left} % is done"
+        left_percent = state.self_test_left_percent
+        done = "" if left_percent is None else f", {100 - left_percent} % is done"
         text += _paragraph(f"A self-test of this disk runs{done}. Ending it changes no data.", width)
     else:
         text += _paragraph(SAFE, width)

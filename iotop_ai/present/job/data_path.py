@@ -185,18 +185,18 @@ def _process_hop(frame: Frame, view: View, device: BlockDevice, direction: str) 
     table, delivered = frame.snapshot.processes.value, _bytes_per_s(device, direction)
     if table is None or frame.sample.processes.seconds is None:
         return [Span("?", "unsure"), Span(" process", "dim")]
-    every = groups(frame, _plain(frame, view))
+    all_groups = groups(frame, _plain(frame, view))
 
     def moved(group: Group, way: str = direction) -> float:
         value = group.rates.read_bytes_per_s if way == "read" else group.rates.write_bytes_per_s
         return value or 0.0
 
     # The groups are sorted with the many idle ones last, which are skipped.
-    busy = [g for g in takewhile(lambda g: not g.idle, every) if is_disk_of(device, g, frame, view) is not False]
+    busy = [g for g in takewhile(lambda g: not g.idle, all_groups) if is_disk_of(device, g, frame, view) is not False]
 
     def most(way: str) -> Group | None:
-        there = (g for g in busy if moved(g, way) > 0 and _may_be_on(device, g, way, moved(g, way), frame, view))
-        return max(there, key=lambda group: moved(group, way), default=None)
+        candidates = (g for g in busy if moved(g, way) > 0 and _may_be_on(device, g, way, moved(g, way), frame, view))
+        return max(candidates, key=lambda group: moved(group, way), default=None)
 
     best = most(direction)
     # Only reads can be compared, because the disk receives writes later than the process makes them.
@@ -212,7 +212,7 @@ def _process_hop(frame: Frame, view: View, device: BlockDevice, direction: str) 
         if best is None:
             if table.denied and not visible and not _is_idle(device):
                 return [Span("?", "unsure"), Span(" process (not permitted)", "dim")]
-            if not any(group.io for group in every):
+            if not any(group.io for group in all_groups):
                 return [Span("no process reads or writes", "dim")]
             if not view.device:
                 return [Span("?", "unsure"), Span(" process", "dim")]

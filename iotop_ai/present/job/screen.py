@@ -156,11 +156,11 @@ def _no_job_rows(frame: Frame, width: int) -> list[Line]:
 def _body(frame: Frame, view: View, width: int, height: int, jobs: tuple[JobRow, ...], cursor: int) -> list[Line]:
     selected = next((job_row for job_row in jobs if job_row.pid == cursor), jobs[0])
     listed = max(1, min(len(jobs), height // 3))
-    first = max(0, min(jobs.index(selected) - listed // 2, len(jobs) - listed))
+    start = max(0, min(jobs.index(selected) - listed // 2, len(jobs) - listed))
     at = _column_slots(width)
-    title = "jobs" if len(jobs) == listed else f"jobs {first + 1}-{first + listed} of {len(jobs)}"
+    title = "jobs" if len(jobs) == listed else f"jobs {start + 1}-{start + listed} of {len(jobs)}"
     out = [head(width, title, at)]
-    out += [_row(frame, width, at, job_row, selected=job_row is selected) for job_row in jobs[first : first + listed]]
+    out += [_row(frame, width, at, job_row, selected=job_row is selected) for job_row in jobs[start : start + listed]]
     if height >= 20:
         out.append(blank(width))
     out += _detail(frame, view, width, selected)
@@ -224,8 +224,8 @@ def _detail(frame: Frame, view: View, width: int, job_row: JobRow) -> list[Line]
     state = verdict.state
     right = [Span(f"{job.label}  " if job.label else "", "dim"), Span(f"pid {job_row.pid}", "dim")]
     out = [rule(width, f"{job.name} of {job.user}", right)]
-    words = headline.fit(headline.headline(verdict), width - 12)
-    out.append(row(width, [Span(f" {state.value:<9}", HUE[state]), *words]))
+    sentence = headline.fit(headline.headline(verdict), width - 12)
+    out.append(row(width, [Span(f" {state.value:<9}", HUE[state]), *sentence]))
     for label, clauses_of in (("because", headline.because), ("do", headline.advice)):
         if clauses := headline.fit(clauses_of(verdict), width - 12):
             spans = [Span(s.text, "strong") if s.token == "bad" else s for s in clauses]
@@ -324,8 +324,8 @@ def _lost_text(frame: Frame, job_row: JobRow) -> str:
 
 def _hidden(frame: Frame, job: Job) -> str:
     """The parts of the job that this user cannot read; "" if all are readable."""
-    words = list(job.hidden)
+    parts = list(job.hidden)
     table = frame.snapshot.processes.value
     if table is not None and not job.members.isdisjoint(table.denied):
-        words.append("I/O")
-    return f"{', '.join(words)}: not permitted; run as {job.user} or as root" if words else ""
+        parts.append("I/O")
+    return f"{', '.join(parts)}: not permitted; run as {job.user} or as root" if parts else ""

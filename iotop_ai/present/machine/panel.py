@@ -156,10 +156,10 @@ def _net(frame: Frame, width: int) -> list[Span]:
     if not table:
         return []
     ports = [name for name, link in table.items() if link.kind == "ib" and link.bits_per_s]
-    most = (2 if width < 120 else 4) - bool(ports)
+    most_links = (2 if width < 120 else 4) - bool(ports)
     # The bytes of a bond are counted in its interfaces already.
     physical = [name for name, link in table.items() if link.place != "" and link.kind != "ib"]
-    names = sorted(sorted(physical, key=natural_key), key=lambda n: -_bytes_per_s(rates.get(n)))[:most]
+    names = sorted(sorted(physical, key=natural_key), key=lambda n: -_bytes_per_s(rates.get(n)))[:most_links]
     out = [Span("net", "dim")]
     for name in sorted(names, key=natural_key):
         out += _traffic(name, table[name].bits_per_s, rates.get(name))

@@ -15,16 +15,16 @@ from tests.present import scenes
 
 EXT4 = Place("/data", "ext4", "/dev/sda1", "/data", device="sda1", disks=("sda",), kind="HDD")
 TIMES = Latency(1.0, 0.0055, 2.0, 12.4, 30.0)
-ALONE = Latency(36.0, 35.0, 60.0, None, 80.0)
+WITHOUT_P99 = Latency(36.0, 35.0, 60.0, None, 80.0)
 RESULTS = (
     Measured(STAT, 0, 1, 100, 0, 1.0, TIMES),
     Measured(READAHEAD, MIB, 1, 531, 531 * MIB, 10.0, TIMES),
     Measured(SEQUENTIAL, MIB, 1, 100, 100 * MIB, 1.0, TIMES),
     Measured(SEQUENTIAL, MIB, 8, 100, 1200 * MIB, 1.0, TIMES),
-    Measured(RANDOM, 4 * KIB, 1, 28, 28 * 4 * KIB, 1.0, ALONE),
+    Measured(RANDOM, 4 * KIB, 1, 28, 28 * 4 * KIB, 1.0, WITHOUT_P99),
     Measured(RANDOM, 4 * KIB, 64, 270, 270 * 4 * KIB, 1.0, Latency(240.0, 244.0, 250.0, 261.0, 270.0)),
-    Measured(FILES, 128 * KIB, 1, 28, 28 * 128 * KIB, 1.0, ALONE),
-    Measured(FILES, 128 * KIB, 4, 98, 98 * 128 * KIB, 1.0, ALONE),
+    Measured(FILES, 128 * KIB, 1, 28, 28 * 128 * KIB, 1.0, WITHOUT_P99),
+    Measured(FILES, 128 * KIB, 4, 98, 98 * 128 * KIB, 1.0, WITHOUT_P99),
 )
 
 
