@@ -20,7 +20,10 @@ EPOCHS = ("--mode", "epochs", "--workers", "2", "--batch", "2", "--warm", "--ste
 
 
 def with_program(scene: Scene, mode: str, count: int = 1) -> Scene:
-    """Return the scene with another program beside the job. mode: what the program does. count: its threads or programs."""
+    """Return the scene with another program beside the job.
+
+    mode: what the program does. count: the number of its threads or processes.
+    """
 
     @contextlib.contextmanager
     def both(folder: Path) -> Iterator[Setting]:

@@ -130,7 +130,9 @@ def _overview(
     awaits, peaks, mounts, fields = parts
     # The graphs take 13 rows (the axis and six graphs of two rows), and more only if four rows stay for the processes.
     most = max(13, rows_left - 4)
-    graphs = device_graph_rows(frame, view, device.key, width, max(0, min(rows_left, most)), _limits(recent), log=page.log)
+    graphs = device_graph_rows(
+        frame, view, device.key, width, max(0, min(rows_left, most)), _limits(recent), log=page.log
+    )
     out: list[Line] = []
     for section in (graphs, awaits, [*table, *peaks, *fields], mounts):
         out += section

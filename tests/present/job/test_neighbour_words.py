@@ -45,7 +45,7 @@ WORDS = {
 
 
 @pytest.mark.parametrize("name", WORDS)
-def test_each_scene_has_its_words(name: str) -> None:
+def test_each_scene_is_described(name: str) -> None:
     assert lines(play((HOST_SCENES[name], 15))[-1]) == WORDS[name]
 
 
@@ -73,7 +73,7 @@ def test_ionice_is_advised_for_all_processes_where_the_scheduler_obeys_it(
     assert lines(play((shared, 15))[-1])[2] == cure
 
 
-def test_a_storage_check_has_its_words() -> None:
+def test_a_storage_check_is_described() -> None:
     assert lines(play((MEASURING, 15))[-1])[1:] == (
         "iotop-ai check (pid 700) takes 65 % of sda: 57 MB/s, the job 30 MB/s; r_await 87 ms (typical ≤ 1.3); "
         "8 workers blocked 97 %",
@@ -81,14 +81,14 @@ def test_a_storage_check_has_its_words() -> None:
     )
 
 
-def test_workers_that_start_again_each_epoch_have_their_words() -> None:
+def test_workers_that_restart_each_epoch_are_described() -> None:
     headline, because, advice = lines(play(*epochs(20, 4, 4))[-1])
     assert headline.startswith("train.py waits for data 1")
     assert because.startswith("all workers are restarted every 20")
     assert advice.startswith("use DataLoader(persistent_workers=True): it saves ~3")
 
 
-def test_a_worker_that_ran_out_of_shared_memory_has_its_words() -> None:
+def test_a_worker_that_ran_out_of_shared_memory_is_described() -> None:
     dead = ended("worker", -7, "pt_data_worker", 101)
     frame = play((GONE, 12), (replace(GONE, events=(dead,)), 1))[-1]
     headline, because, advice = lines(frame)

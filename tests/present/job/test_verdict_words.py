@@ -139,7 +139,7 @@ def test_every_sentence_is_shortened_by_whole_clauses(name: str, width: int) -> 
         ),
     ],
 )
-def test_each_scene_has_its_words(name: str, expected: str, because: str, advice: str) -> None:
+def test_each_scene_is_described(name: str, expected: str, because: str, advice: str) -> None:
     frame = last(SCENES[name])
     assert sentence(headline.headline, frame) == expected
     assert sentence(headline.because, frame) == because
@@ -156,7 +156,7 @@ def test_the_path_leads_from_the_job_to_the_device() -> None:
     assert text(last(labelled), 1).startswith(" slurm 48213 alice train.py › 8 workers › ")
 
 
-def test_the_path_is_that_of_the_job_while_others_are_busy() -> None:
+def test_the_path_leads_to_the_files_of_the_job_while_other_disks_are_busy() -> None:
     other = Disk("sdz", mount="/other", read_bytes_per_s=900 * MB, await_ms=90.0, busy=1.0)
     machine = replace(SCENES["cpu_prep"], disks=(*JOB_ALONE.disks, other))
     assert text(last(machine), 1) == " alice train.py › 8 workers › /data ext4 › sda"
@@ -216,7 +216,7 @@ def test_a_death_has_the_cause_that_its_exit_code_shows(code: int, cause: str) -
     assert sentence(headline.because, frame) == f"{cause}; the dead process had pid 50"
 
 
-def test_without_a_disk_of_the_job_no_disk_is_named() -> None:
+def test_if_the_disk_of_the_job_is_unknown_no_disk_is_named() -> None:
     frame = last(SCENES["io_limit elsewhere"])
     verdict = frame.verdict
     args = tuple(one for one in verdict.primary.args if one[0] not in ("device", "queue"))

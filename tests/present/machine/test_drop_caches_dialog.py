@@ -128,7 +128,7 @@ def test_other_users_processes_are_named() -> None:
     assert caches.running_text(now, 0) == "running now: processes of other users: 1 of alice, 1 of me"
 
 
-def test_effects_and_outcomes_have_their_sentences() -> None:
+def test_effects_and_outcomes_are_described() -> None:
     assert caches.effect_text(EFFECT) == "caches dropped (level 1): Cached 2 GB -> 45 MB, MemFree 1 GB -> 3 GB"
     found = Cached("/d", 10, 40 * GIB, 4 * GIB)
     assert caches.fits_in_memory(found, 20 * GIB) is False

@@ -34,7 +34,7 @@ def test_the_cores_that_decode_are_named(workers: int, cores: float, words: str)
         (15, "only 15 sampled files are not in memory, so the others were read past the page cache"),
     ],
 )
-def test_files_in_memory_are_named(cold: int, words: str) -> None:
+def test_reads_past_the_page_cache_are_reported(cold: int, words: str) -> None:
     dataset = Dataset(40, 40 << 20, complete=True, sampled=40, cold=cold, past=True)
     assert words in dataset_text(Report(Place("/data"), 0, dataset=dataset))
 
@@ -81,7 +81,7 @@ def test_a_dataset_that_does_not_fit_has_a_lower_and_an_upper_limit() -> None:
     )
 
 
-def test_an_upper_and_a_lower_limit_together_tell_nothing() -> None:
+def test_with_an_upper_and_a_lower_limit_the_forecast_is_unknown() -> None:
     demand = Demand(1000, 8, 1 << 20, 8.0)
     found = forecast(demand, Supply(100, 100, cached=0.5), fits=False)
     decoding = Decoding(why="decoding took more than 15 s")

@@ -49,7 +49,7 @@ def test_the_question_names_the_cost_of_the_check() -> None:
     assert "nothing: this screen is read-only" in " ".join(texts(head))
 
 
-def test_the_rate_and_the_latency_of_a_row_are_of_the_same_measurement() -> None:
+def test_the_rate_and_the_latency_of_a_row_come_from_one_measurement() -> None:
     rows = [" ".join(text.split()) for text in texts(result_rows(RESULTS))]
     assert rows == [
         "open + stat + close 100/s p50 <0.01 p99 12 ms",

@@ -64,7 +64,7 @@ def test_scripts_of_one_interpreter_are_different_groups(read: int) -> None:
 
 
 @pytest.mark.parametrize("read", [0, MIB])
-def test_a_member_of_a_job_is_in_no_group_with_another_process(read: int) -> None:
+def test_a_member_of_a_job_is_in_no_group_with_a_process_outside_the_job(read: int) -> None:
     workers = [Proc(10 + n, "pt_data_worker", read=read, ppid=1 + n // 2) for n in range(6)]
     found = labels(Proc(1, "train"), Proc(2, "train"), *workers, trainers=(1, 2))
     assert found == [("pt_data_worker x2", pid) for pid in (10, 12, 14)] + [("train", 1), ("train", 2)]

@@ -208,7 +208,7 @@ def test_the_screen_scrolls_to_its_end_and_not_beyond() -> None:
     assert "more rows below" in text(page, (80, 24), shown=shown)
 
 
-def test_the_next_process_is_that_of_the_list_with_all_groups_unfolded() -> None:
+def test_the_next_process_is_the_next_one_in_the_unfolded_list() -> None:
     shown, view = frame(), View()
     first = worker(shown)
     second = next_process(shown, view, first, 1)

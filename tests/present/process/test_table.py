@@ -39,7 +39,7 @@ def test_processes_of_one_name_are_one_row_with_the_sum_of_their_bytes() -> None
     assert first.rates.io_delay_ratio == pytest.approx(0.75)
 
 
-def test_a_row_is_a_group_or_in_a_tree_a_process() -> None:
+def test_a_row_is_a_group_but_a_process_in_the_tree() -> None:
     workers = (Proc(100, "worker"), Proc(200, "worker", read=MIB), Proc(300, "worker", read=MIB))
     fewer, more = made(*workers), made(workers[0]._replace(read=MIB), *workers[1:])
     assert [g.row_key for g in groups(fewer, UTC)] == ["process:active:alice:worker", "process:idle:alice:worker"]
@@ -57,7 +57,7 @@ def test_the_monitor_itself_is_listed_while_it_is_active(tree: bool) -> None:
         assert (name in {group.name for group in groups(own, UTC._replace(tree=tree))}) is listed
 
 
-def test_idle_kernel_threads_and_the_monitor_itself_are_not_listed() -> None:
+def test_idle_kernel_threads_and_the_idle_monitor_are_not_listed() -> None:
     assert labels(made()) == ["worker x4", "writer", "spinner", "sleeper", "secret"]
     assert labels(made(), UTC._replace(only_active=True)) == ["worker x4", "writer", "spinner"]
 
@@ -85,7 +85,7 @@ def test_a_filter_is_a_regular_expression_or_plain_text(typed: str, found: list[
     assert labels(made(), UTC._replace(pattern=typed)) == found
 
 
-def test_a_filter_reads_the_command_line() -> None:
+def test_a_filter_searches_the_command_line() -> None:
     one = made(Proc(1, "python", cmdline=("python", "train.py", "--lr[0]")), Proc(2, "bash"))
     assert labels(one, UTC._replace(pattern="lr[")) == ["python train.py"]
 

@@ -116,7 +116,7 @@ def test_the_dialog_lists_some_processes_and_counts_the_rest() -> None:
     assert tagged_target(FRAME.snapshot._replace(processes=Reading()), WORKERS) is None
 
 
-def test_the_dialog_names_what_the_user_cannot_change() -> None:
+def test_the_dialog_reports_processes_of_another_user() -> None:
     target = tagged_target(FRAME.snapshot, WORKERS)
     assert target is not None
     table = FRAME.snapshot.processes.value

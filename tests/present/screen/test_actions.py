@@ -39,7 +39,7 @@ def test_the_help_prints_the_keys_that_work() -> None:
             assert shown in map(key_label, actions[name].keys)
 
 
-def test_every_default_is_a_key_that_a_user_can_write() -> None:
+def test_every_default_key_has_a_name_that_users_can_write() -> None:
     for action in all_actions().values():
         for key in action.keys:
             assert parse_key(key_label(key)) == key

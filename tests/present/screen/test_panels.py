@@ -292,7 +292,7 @@ def test_the_key_that_starts_a_recording_also_stops_it() -> None:
         assert "R:record" not in text
 
 
-def test_the_key_to_the_next_mark_has_room_at_80_columns() -> None:
+def test_the_key_for_the_next_mark_is_shown_at_80_columns() -> None:
     assert "':mark" in keys_rows(STARVED, UTC._replace(mode="replay"), 80, 1)[0].text
 
 

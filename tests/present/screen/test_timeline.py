@@ -92,7 +92,7 @@ def test_a_critical_alert_takes_precedence_over_a_good_end() -> None:
     assert (tokens["bad"], "×" in text) == ("!", False)
 
 
-def test_for_earlier_moments_of_a_live_machine_the_line_ends_with_now() -> None:
+def test_the_line_ends_with_now_at_an_earlier_moment_of_a_live_machine() -> None:
     assert drawn(LINE, mode="back")[0].endswith(" now ")
 
 
@@ -112,7 +112,7 @@ def test_an_alert_has_its_sign_and_the_colour_of_its_severity() -> None:
     assert tokens["warn"] == tokens["bad"] == "!"
 
 
-def test_the_word_of_a_stretch_is_not_repeated_after_a_sign() -> None:
+def test_the_word_of_a_state_is_not_repeated_after_a_sign() -> None:
     marked = LINE._replace(marks=((BEGIN + 150 * SECOND, "look"),))
     text, _ = drawn(marked, 160)
     assert text.count("STARVED") == 1

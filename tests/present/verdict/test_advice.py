@@ -21,7 +21,7 @@ def test_a_limit_names_what_it_limits(what: str, value: float, text: str) -> Non
 
 
 @pytest.mark.parametrize(("disks", "text"), [(1.0, "SMART of 1 disk is"), (2.0, "SMART of 2 disks is")])
-def test_one_disk_is_not_in_the_plural(disks: float, text: str) -> None:
+def test_one_disk_is_in_the_singular(disks: float, text: str) -> None:
     assert why_text(RuledOut("failing_disk", "smart_fine", (("disks", disks),))).startswith(text)
 
 

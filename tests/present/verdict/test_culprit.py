@@ -59,7 +59,9 @@ def test_the_larger_direction_of_a_neighbour_is_marked() -> None:
     assert culprit_of(shared, View()).process_cell == "read"
     table = shared.sample.processes.value
     assert table is not None
-    swapped = {k: r._replace(read_bytes_per_s=0.0, write_bytes_per_s=r.read_bytes_per_s) for k, r in table.rates.items()}
+    swapped = {
+        k: r._replace(read_bytes_per_s=0.0, write_bytes_per_s=r.read_bytes_per_s) for k, r in table.rates.items()
+    }
     rated = shared.sample.processes._replace(value=table._replace(rates=swapped))
     writing = shared._replace(sample=shared.sample._replace(processes=rated))
     assert culprit_of(writing, View()).process_cell == "write"

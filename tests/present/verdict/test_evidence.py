@@ -19,7 +19,7 @@ def facts_about(class_id: str, *evidence: Evidence) -> list[tuple[str, str, str]
     return [(fact.value, fact.limit, fact.standing) for fact in facts_of(finding)]
 
 
-def test_a_figure_meets_its_threshold_or_not() -> None:
+def test_each_figure_shows_whether_it_meets_its_threshold() -> None:
     assert facts_about("storage_read", Evidence("jobs.5.stall_ratio", 0.78, "ratio", 0.08)) == [("78 %", ">= 8 %", MET)]
     assert facts_about("storage_read", Evidence("gpus.busy_ratio", 0.22, "ratio", 0.7)) == [("22 %", "< 70 %", MET)]
     assert facts_about("gpu_bound", Evidence("gpus.busy_ratio", 0.97, "ratio", 0.9)) == [("97 %", ">= 90 %", MET)]
@@ -41,7 +41,9 @@ def test_a_rate_just_below_its_limit_counts_as_limited() -> None:
     assert facts_about("io_limit", Evidence("jobs.50.read_bytes", 97 * 2**20 / 10, "B/s", 10 * 2**20)) == [
         ("9.7 MB/s", "limit 10 MB/s", MET)
     ]
-    assert facts_about("io_limit", Evidence("jobs.50.read_ios", 310.0, "1/s", 300.0)) == [("310 1/s", "limit 300 1/s", MET)]
+    assert facts_about("io_limit", Evidence("jobs.50.read_ios", 310.0, "1/s", 300.0)) == [
+        ("310 1/s", "limit 300 1/s", MET)
+    ]
 
 
 def test_a_latency_is_compared_with_the_normal_one() -> None:
@@ -120,7 +122,9 @@ def test_a_loss_that_only_the_long_window_shows_has_its_figure_as_evidence(
 def test_figures_of_gpus_are_compared_in_the_right_direction() -> None:
     assert facts_about("comm_wait", Evidence("gpus.busy_ratio", 1.0, "ratio", 0.9)) == [("100 %", ">= 90 %", MET)]
     assert facts_about("comm_wait", Evidence("gpus.power_ratio", 0.14, "ratio", 0.4)) == [("14 %", "< 40 %", MET)]
-    assert facts_about("gpu_throttle", Evidence("gpus.0.sm_clock_ratio", 0.45, "ratio", 0.85)) == [("45 %", "< 85 %", MET)]
+    assert facts_about("gpu_throttle", Evidence("gpus.0.sm_clock_ratio", 0.45, "ratio", 0.85)) == [
+        ("45 %", "< 85 %", MET)
+    ]
     assert facts_about("gpu_fault", Evidence("gpus.3.answers", 0.0, "bool", 1.0)) == [("no", "should be yes", MET)]
     assert facts_about("no_gpu", Evidence("jobs.5.gpus", 0.0, "count", 1.0)) == [("0", "< 1", MET)]
     assert facts_about("healthy", Evidence("jobs.5.stall_ratio", 0.01, "ratio", 0.08)) == [("1 %", "< 8 %", MET)]

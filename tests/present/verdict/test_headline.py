@@ -119,7 +119,7 @@ def test_every_class_has_a_scene() -> None:
         ("unknown blocked", "python is blocked 90 % of the time, cause not seen", None, None),
     ],
 )
-def test_each_class_has_its_words(name: str, expected: str, because: str | None, advice: str | None) -> None:
+def test_each_class_is_described(name: str, expected: str, because: str | None, advice: str | None) -> None:
     frame = last(MACHINES[name])
     assert sentence(headline.headline, frame) == expected
     assert because is None or sentence(headline.because, frame) == because
@@ -168,7 +168,7 @@ def test_each_class_has_its_words(name: str, expected: str, because: str | None,
         ),
     ],
 )
-def test_classes_about_gpus_have_their_words(name: str, expected: str, because: str | None) -> None:
+def test_classes_about_gpus_are_described(name: str, expected: str, because: str | None) -> None:
     frame = last(GPU_SCENES[name])
     assert sentence(headline.headline, frame) == expected
     assert because is None or sentence(headline.because, frame) == because
