@@ -43,7 +43,7 @@ def last_line(out: bytes) -> bytes:
 def without_user_site(environ: Mapping[str, str]) -> dict[str, str]:
     """Return the variable that stops a Python from loading modules of ~/.local; {} unless root acts for another user.
 
-    sudo may have kept that user's HOME, and root must not run the user's modules. Otherwise, the modules of
+    sudo may have kept that user's HOME, and root must not run the user's modules. Without sudo, the modules of
     ~/.local belong to the environment that is examined.
     """
     return {} if invoking_user(environ) is None else {"PYTHONNOUSERSITE": "1"}

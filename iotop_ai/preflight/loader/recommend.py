@@ -75,8 +75,8 @@ def _uses_all(run: Run, cores: float) -> bool:
 def _rising(runs: Sequence[Run], chosen: Run, cores: float) -> bool:
     """Whether more workers than in the chosen run were not tried and would probably be faster."""
     configuration, points = chosen.configuration, curve(runs, chosen.configuration)
-    others = [run for run in runs if run.configuration._replace(workers=configuration.workers) == configuration]
+    variants = [run for run in runs if run.configuration._replace(workers=configuration.workers) == configuration]
     # More workers are not worth a try if a larger number was already tried, or if no core is left.
-    if max(run.configuration.workers for run in others) > configuration.workers or _uses_all(chosen, cores):
+    if max(run.configuration.workers for run in variants) > configuration.workers or _uses_all(chosen, cores):
         return False
     return len(points) > 1 and points[-2].samples_per_s < NEAR_BEST * points[-1].samples_per_s

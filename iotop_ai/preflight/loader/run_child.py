@@ -61,7 +61,7 @@ def prepare(folder: str, parent: int) -> None:
 
 
 def end_workers_with_parent() -> None:
-    """Start a process that ends the workers if the parent is killed. The kernel then kills only the loader's process.
+    """Start a process that ends the workers after the parent ended, because the kernel kills only the loader's process.
 
     The new process is a child of init, so that it does not count as a worker. It is in the workers' process group.
     """

@@ -18,8 +18,8 @@ TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 _HELPERS = (b"resource_tracker", b"semaphore_tracker")
 _SERVER = b"multiprocessing.forkserver"
 _LEAST_PAUSE_S, _PAUSE_FACTOR = 0.25, 10
-"""The pause after memory is read: at least the first number in seconds, and at least the second number times as long as
-the reading took.
+"""The pause after memory is read lasts at least _LEAST_PAUSE_S seconds, and at least _PAUSE_FACTOR times as long as the
+reading took.
 """
 _MOST_POINTS = 4000
 
@@ -208,5 +208,5 @@ class TreeWatch:
 
 def _sizes(raw: bytes) -> list[tuple[bytes, int]]:
     """Return the name and the bytes of each line such as ``Pss:  1234 kB``."""
-    words = [line.split() for line in raw.splitlines()]
-    return [(parts[0], int(parts[1]) * 1024) for parts in words if len(parts) == 3 and parts[2] == b"kB"]
+    lines = [line.split() for line in raw.splitlines()]
+    return [(parts[0], int(parts[1]) * 1024) for parts in lines if len(parts) == 3 and parts[2] == b"kB"]

@@ -122,7 +122,7 @@ class StorageCheck:
 
 
 def parse_line(fields: dict[str, Any]) -> Message:
-    """Return the message in the object that a line of the child holds."""
+    """Return the message of one line of the child. fields: the JSON object of that line."""
     kind = fields.pop("message")
     if kind == "progress":
         phase = Phase(*(fields[name] for name in Phase._fields))

@@ -193,8 +193,8 @@ def process_attribution(frame: Frame, view: View, device: BlockDevice) -> tuple[
         return ONLY_DISK, ""
     job = current_job(frame)
     mount = None if job is None else job_mount(frame, job)
-    files_on = None if mount is None else devices.mount_device(frame, view, mount)
-    if job is not None and files_on is not None and below & set(devices.leaves(files_on.name, frame)):
+    data_device = None if mount is None else devices.mount_device(frame, view, mount)
+    if job is not None and data_device is not None and below & set(devices.leaves(data_device.name, frame)):
         return JOB_FILES, f"{job.name} of {job.user}"
     return BUSIEST, ""
 

@@ -212,12 +212,12 @@ def _mount(device: BlockDevice, frame: Frame) -> str:
 def _arrange(
     width: int, names: list[str], mounts: list[str], *, job: bool = False
 ) -> tuple[list[ColumnSlot], int, int]:
-    """(the columns, the width of the name, the column where the mount starts). Names and mounts get spare room before
+    """(the columns, the width of the name, the cell where the mount starts). Names and mounts get spare room before
     columns do.
 
     job: whether there is a job; the column of its share is then shown.
     """
-    # A row is the mark, a name of 6 columns, a blank, a mount of 6 columns, the table's columns, and a blank.
+    # A row is the mark, a name of 6 cells, a blank, a mount of 6 cells, the table's columns, and a blank.
     candidates = COLUMNS if job else _WITHOUT_JOB
     if width >= _WIDE:
         candidates = (*candidates[:-1], candidates[-1]._replace(width=candidates[-1].width + _REASON_WIDTH))

@@ -44,7 +44,7 @@ COLUMNS = (
 """The columns after the machine's name. The key of a sort order is the id of the column that decides it."""
 _NAME_END, _NAME_END_WIDE = 12, 18
 WIDE = 120
-"""The minimum width of a wide screen, on which the names take _NAME_END_WIDE columns."""
+"""The minimum width of a wide screen, on which the names take _NAME_END_WIDE cells."""
 _HIGH_UTIL, _HIGH_LOSS = 0.98, 0.2
 """The ratios from which %util, and the share of lost time, are highlighted."""
 
@@ -130,7 +130,7 @@ def _bar(machine: FleetMachine, first: int, room: int) -> list[Cell]:
 
 
 def span_cells(spans: Sequence[Span], first: int) -> list[Cell]:
-    """The spans side by side, as cells of a row. first: the column where the first span starts."""
+    """The spans side by side, as cells of a row. first: the cell where the first span starts."""
     out = []
     for span in spans:
         out.append(Cell(first, span.text, span.token))

@@ -52,7 +52,7 @@ COLUMNS = (
     Column("meaning", "meaning", 30, 94, left=True, gap=2),
 )
 _NAME, _NARROW_NAME = 23, 20
-"""The columns of a GPU's name, and its columns on a narrow screen."""
+"""The cells of a GPU's name, and its cells on a narrow screen."""
 _WIDE = 140
 """On a screen of at least this width, the columns of process and user are dropped before the columns of the last 60 s
 and the job.

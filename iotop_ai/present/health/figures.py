@@ -11,7 +11,7 @@ from iotop_ai.present.text.units import size
 _YEAR_H = 8766
 """The hours of a year."""
 _LABEL = 19
-"""The column at which a figure begins after its label."""
+"""The cell at which a figure begins, after its label."""
 _WITH_HISTORY = tuple(name for name in HealthPoint._fields if name != "wall_s")
 """The figures of which earlier values are kept."""
 

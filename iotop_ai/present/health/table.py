@@ -118,13 +118,13 @@ def _sentence(rows: Sequence[DiskRow]) -> str:
         if names:
             more = "" if len(names) <= 3 else ", …"
             parts.append(f"{', '.join(names[:3])}{more} {of_one if len(names) == 1 else of_several}")
-    fine = sum(one.health.word == "ok" for one in rows)
-    without = sum(one.health.word == NO_SMART for one in rows)
-    parts += [f"{fine} ok"] if fine else []
-    parts += [f"{without} without SMART"] if without else []
+    ok_count = sum(one.health.word == "ok" for one in rows)
+    no_smart_count = sum(one.health.word == NO_SMART for one in rows)
+    parts += [f"{ok_count} ok"] if ok_count else []
+    parts += [f"{no_smart_count} without SMART"] if no_smart_count else []
     for words, text in _SILENT:
-        silent = sum(one.health.word in words for one in rows)
-        parts += [f"{silent} {text}"] if silent else []
+        silent_count = sum(one.health.word in words for one in rows)
+        parts += [f"{silent_count} {text}"] if silent_count else []
     return f"{len(rows)} disk{'' if len(rows) == 1 else 's'}" + (f": {'; '.join(parts)}" if parts else "")
 
 

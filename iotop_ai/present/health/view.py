@@ -26,7 +26,7 @@ class Dialog(NamedTuple):
     error: str = ""
     """Why the last input was refused; "" if it was not."""
     identity: DiskIdentity = DiskIdentity()
-    """The disk that had this name when the dialog opened."""
+    """The identity that the disk had when the dialog opened."""
 
 
 class HealthView(NamedTuple):
@@ -153,7 +153,7 @@ def why_no_test(row: DiskRow | None, view: HealthView) -> str:
 
 
 def why_test_refused(row: DiskRow | None, dialog: Dialog, view: HealthView) -> str:
-    """Why the open dialog cannot act on its disk; "" if it can. row: the disk that has the dialog's name now."""
+    """Why the open dialog cannot act on its disk; "" if it can. row: the disk that now has the name ``dialog.disk``."""
     if row is not None and dialog.identity.is_other(row.identity):
         return replaced_text(row.name)
     return why_no_test(row, view._replace(disk=dialog.disk))

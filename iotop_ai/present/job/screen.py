@@ -36,7 +36,7 @@ KEYS = ("jobs.back", "jobs.up", "jobs.choose", "jobs.next", "detail.back", "jobs
 PREFIX = "job:"
 """The key of a job's row is this prefix and the pid of the job's topmost process."""
 _NAME_END = 13
-"""The column at which the table begins, after the job's name, on a narrow screen."""
+"""The cell at which the table's columns begin, after the job's name, on a narrow screen."""
 COLUMNS = (
     Column("user", "user", 8, 3, 12, left=True),
     Column("ranks", "rk", 3, 3, 6),

@@ -17,9 +17,9 @@ COLUMNS = (
     Column("steal", "steal%", 8, 4, 10),
 )
 _NAME, _BAR_GAP = 7, 3
-"""The columns of a core's number, and of the gap before its bar, where each core has a row."""
+"""The cells of a core's number, and of the gap before its bar, where each core has a row."""
 _CORE_CELLS, _MOST_BAR_CELLS = 15, 24
-"""The fewest columns of a core, and the most columns of its bar, where several cores share a row."""
+"""The fewest cells of a core, and the most cells of its bar, where several cores share a row."""
 
 
 def core_rows(frame: Frame, width: int, height: int, hue: str = "") -> list[Line]:

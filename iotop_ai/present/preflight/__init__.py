@@ -1,1 +1,1 @@
-"""The checks before a run in words."""
+"""The checks before a run, in words."""
