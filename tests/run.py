@@ -24,7 +24,7 @@ DEBIAN_PACKAGES = (
     "prometheus",
 )
 SLOW_PACKAGES = ("qemu-system-x86", "seabios", "ipxe-qemu", "busybox-static", "cpio", "kmod")
-SATISFIED = """
+LACKS_SCRIPT = """
 import json, sys
 from importlib.metadata import PackageNotFoundError, distribution
 from pip._vendor.packaging.requirements import Requirement
@@ -64,7 +64,9 @@ def make_venv(folder: Path) -> Path:
     if not python.exists():
         say(f"making {folder}")
         subprocess.run([sys.executable, "-m", "venv", str(folder)], check=True)
-    check = subprocess.run([str(python), "-c", SATISFIED, *requirements()], capture_output=True, text=True, check=False)
+    check = subprocess.run(
+        [str(python), "-c", LACKS_SCRIPT, *requirements()], capture_output=True, text=True, check=False
+    )
     lacks = check.stdout.split("\n") if check.returncode == 0 else ["everything"]
     lacks = [line for line in lacks if line]
     if not lacks:
@@ -89,8 +91,8 @@ def missing_packages(wanted: Sequence[str]) -> list[str]:
     query = ["dpkg-query", "-W", "-f", "${Package} ${db:Status-Status}\n", *wanted]
     answer = subprocess.run(query, capture_output=True, text=True, check=False).stdout
     # A library package may be listed once for each architecture, as name:arch.
-    have = {line.split(" ")[0].split(":")[0] for line in answer.splitlines() if line.endswith(" installed")}
-    return [name for name in wanted if name not in have]
+    installed = {line.split(" ")[0].split(":")[0] for line in answer.splitlines() if line.endswith(" installed")}
+    return [name for name in wanted if name not in installed]
 
 
 def install_packages(wanted: Sequence[str]) -> None:
@@ -120,7 +122,7 @@ NO_TESTS = 5
 
 
 NICE = ("nice", "-n", "10") if shutil.which("nice") else ()
-TOGETHER = "not alone and not pure"
+SIDE_BY_SIDE = "not alone and not pure"
 
 
 def run_tests(python: Path, arguments: list[str]) -> int:
@@ -150,14 +152,14 @@ def run_tests(python: Path, arguments: list[str]) -> int:
 
         pure = start("pure", out=output)
         # This compiles the tests that run side by side; otherwise each worker would compile them.
-        compiles = start(TOGETHER, "--collect-only", "-qq", out=unread) if writable else None
+        compiles = start(SIDE_BY_SIDE, "--collect-only", "-qq", out=unread) if writable else None
         try:
             codes = [run("alone")]
             if compiles is not None:
                 compiles.wait()
             with contextlib.suppress(OSError):  # only root can raise the priority; otherwise it stays low
                 os.setpriority(os.PRIO_PROCESS, pure.pid, 0)
-            codes += [run(TOGETHER, "-n", workers, "--dist", "loadgroup"), pure.wait()]
+            codes += [run(SIDE_BY_SIDE, "-n", workers, "--dist", "loadgroup"), pure.wait()]
         finally:
             for process in (pure, compiles):
                 if process is not None:

@@ -95,8 +95,8 @@ def test_a_reader_that_waits_for_the_disk_is_in_state_d(tmp_path: Path) -> None:
             while len(samples) < 200 and time.monotonic() < end:
                 time.sleep(0.005)
                 for reader in readers:
-                    here = Path(f"/proc/{reader.pid}")
-                    before, stat, after = ((here / name).read_bytes() for name in ("wchan", "stat", "wchan"))
+                    folder = Path(f"/proc/{reader.pid}")
+                    before, stat, after = ((folder / name).read_bytes() for name in ("wchan", "stat", "wchan"))
                     wait_state = wait_state_in(before)
                     if before == after and wait_state is not None:
                         samples.append((wait_state, stat.rpartition(b") ")[2][:1]))

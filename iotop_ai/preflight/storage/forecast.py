@@ -32,16 +32,16 @@ def forecasted(report: Report, samples_per_s: float, workers: int, sample_bytes:
     size = float(sample_bytes or (dataset.mean_bytes if dataset is not None else 0.0))
     demand = Demand(samples_per_s, workers, size, cores)
     report = report._replace(demand=demand)
-    readings = [result for result in report.results if result.name == (FILES if dataset is None else DATASET)]
+    read_results = [result for result in report.results if result.name == (FILES if dataset is None else DATASET)]
     # The second result has a reader for each worker, or one for each file if there are fewer files.
-    rows = readings[:1] if workers < 2 else readings[:2]
+    rows = read_results[:1] if workers < 2 else read_results[:2]
     rates = [rate for result in rows if (rate := _samples_per_s(result, dataset, sample_bytes)) is not None]
     cached = 0.0 if dataset is None else dataset.resident_ratio or 0.0
     fits = None if dataset is None else dataset.fits(report.room_bytes)
     memory_s = _memory_s(report.results, size, opens=not sample_bytes)
     if cached == 1.0 and memory_s is not None:
         rates = [float("inf")]  # nothing is read from the storage, so its rate does not matter
-    elif not rates or readings[0].depth != 1 or len(rates) < min(2, workers):
+    elif not rates or read_results[0].depth != 1 or len(rates) < min(2, workers):
         return report
     # The time to decode a whole file says nothing about the time to decode a part of it.
     decode_s = 0.0 if sample_bytes else report.decoding.file_s or 0.0

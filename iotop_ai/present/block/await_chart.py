@@ -16,7 +16,7 @@ LEAST_ROWS = 6
 """The fewest rows of a chart."""
 _LOWEST_MS = 0.1
 """The lowest value on the logarithmic scale."""
-_FAR = 10.0
+_FAR_RATIO = 10.0
 """If the typical await is above this multiple of the peak, only its figure is shown, because a scale that includes it
 would flatten the curves.
 """
@@ -41,12 +41,12 @@ def chart_rows(
     """
     peak = max((graph.data.peak for graph in (reads, writes) if graph.data.peak is not None), default=None)
     highest_ms = peak or 0.0
-    near = typical_ms is not None and 0 < typical_ms <= _FAR * highest_ms
-    if near and typical_ms is not None:
+    has_line = typical_ms is not None and 0 < typical_ms <= _FAR_RATIO * highest_ms
+    if has_line and typical_ms is not None:
         highest_ms = max(highest_ms, typical_ms)
     scale = _log_scale(highest_ms, rows) if log else _linear_scale(highest_ms, rows)
     dots = [curve(graph.data.values, rows, scale.level) for graph in (reads, writes)]
-    height = scale.level(typical_ms) if near and typical_ms is not None else 0
+    height = scale.level(typical_ms) if has_line and typical_ms is not None else 0
     typical = level_dots(where.cells, rows, height) if height else [[0] * where.cells] * rows
     tokens = [token for length, token in token_runs(reads.data, reads.limit) for _ in range(length)]
     legend = _legend(reads, writes, peak, typical_ms, rows, height, width - where.start - where.cells)

@@ -268,10 +268,10 @@ def _stack(frame: Frame, view: View, device: BlockDevice) -> list[tuple[BlockDev
     """(disk, whether it is nested) for the disk under which this one is nested, this disk, and those nested
     under it.
     """
-    inner = devices.nested_devices(device.name, frame, view)
+    nested = devices.nested_devices(device.name, frame, view)
     top = devices.top_row_of(device.name, frame)
     above = [d for d in devices.all_devices(frame, view) if d.name == top and top != device.name]
-    return [*((d, False) for d in above), (device, bool(above)), *((d, True) for d in inner)]
+    return [*((d, False) for d in above), (device, bool(above)), *((d, True) for d in nested)]
 
 
 def _processes(frame: Frame, view: View, width: int, height: int, device: BlockDevice) -> list[Line]:

@@ -161,16 +161,16 @@ def ordered_rows(frame: Frame, view: View, room: int) -> list[tuple[BlockDevice,
     selected = devices.selected_device(frame, view)
     names = {d.name for d in listed}
     top = "" if selected is None else devices.top_row_of(selected.name, frame)
-    inner = [p for p in devices.nested_devices(top, frame, view) if p.name not in names] if top in names else []
-    fit = len(listed) + len(inner) <= room
-    if selected is not None and view.device == selected.name not in names and (not fit or not inner):
+    nested = [p for p in devices.nested_devices(top, frame, view) if p.name not in names] if top in names else []
+    fit = len(listed) + len(nested) <= room
+    if selected is not None and view.device == selected.name not in names and (not fit or not nested):
         # The user's device always has a row, even if the others that are nested beside it do not fit.
         return [(d, False) for d in (selected, *listed)]
     out: list[tuple[BlockDevice, bool]] = []
     for device in listed:
         out.append((device, False))
         if device.name == top and fit:
-            out += [(p, True) for p in inner]
+            out += [(p, True) for p in nested]
     return out
 
 

@@ -45,9 +45,9 @@ def _because_throttle(a: Args) -> Spans:
         limit = f" (slows at {whole(a, 'slowdown')})" if number(a, "slowdown") is not None else ""
         out += [COMMA, _strong(f"{whole(a, 'celsius')} C"), _plain(limit)]
     if number(a, "watts") is not None:
-        of = f" of {whole(a, 'limit')} W"
+        of_limit = f" of {whole(a, 'limit')} W"
         own = f" (by default {whole(a, 'default')})" if word(a, "why") == "power_cap" else ""
-        out += [COMMA, _strong(f"{whole(a, 'watts')}{of}"), _plain(own)]
+        out += [COMMA, _strong(f"{whole(a, 'watts')}{of_limit}"), _plain(own)]
     return [*out, SEMI, _plain(f"{percent(a, 'gpu_busy')} busy")]
 
 

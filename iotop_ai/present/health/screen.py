@@ -17,7 +17,7 @@ from iotop_ai.present.text.line import Line, Span, blank, row
 from iotop_ai.present.text.units import duration
 from iotop_ai.present.verdict.banner import verdict_row
 
-SAFE = (
+TEST_IS_SAFE = (
     "The disk tests itself, in the background: it keeps serving reads and writes, a little slower, and no data is "
     "changed. The test never runs in captive mode."
 )
@@ -75,7 +75,7 @@ def _dialog(frame: Frame, dialog: Dialog, width: int) -> list[Line]:
         done = "" if left_percent is None else f", {100 - left_percent} % is done"
         text += _paragraph(f"A self-test of this disk runs{done}. Ending it changes no data.", width)
     else:
-        text += _paragraph(SAFE, width)
+        text += _paragraph(TEST_IS_SAFE, width)
         text.append([])
         for word, minutes in (
             ("short", None if state is None else state.test_short_minutes),

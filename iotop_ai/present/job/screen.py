@@ -57,7 +57,7 @@ _WIDE = 120
 """On a screen of at least this width, a job's name gets more room."""
 _HIGH_WAIT = 0.2
 """A job's row highlights its share of time without data if it is at least this large."""
-_QUIET = 100_000.0
+_QUIET_BYTES_PER_S = 100_000.0
 """A job that reads fewer bytes per second counts as not reading."""
 _NO_JOB = (
     "A job is a program that has PyTorch, TensorFlow or JAX loaded or uses a GPU; or a program that computes and has "
@@ -208,7 +208,7 @@ def _row(frame: Frame, width: int, at: list[ColumnSlot], job_row: JobRow, *, sel
 
 
 def _reads_nothing(facts: JobFacts) -> bool:
-    return facts.read_bytes_per_s is not None and facts.read_bytes_per_s < _QUIET
+    return facts.read_bytes_per_s is not None and facts.read_bytes_per_s < _QUIET_BYTES_PER_S
 
 
 def _share(facts: JobFacts, value: float | None) -> str:

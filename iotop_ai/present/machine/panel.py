@@ -263,8 +263,8 @@ def _pressure(frame: Frame) -> list[list[Span]]:
     for name, word in (("io", "psi io "), ("cpu", "psi cpu "), ("memory", "psi mem ")):
         stall = table.get(name)
         text = percent(None if stall is None else stall.some_ratio)
-        loud = stall is not None and (stall.some_ratio or 0) >= 0.5
-        out.append([Span(word, "dim"), Span(text, "strong" if loud else token_of(text)), Span(" %", "dim")])
+        high = stall is not None and (stall.some_ratio or 0) >= 0.5
+        out.append([Span(word, "dim"), Span(text, "strong" if high else token_of(text)), Span(" %", "dim")])
     return out
 
 

@@ -25,8 +25,8 @@ def _heat(frame: Frame) -> list[Span]:
         return []
     out = [Span("cpu heat ", "dim"), Span("throttled", "warn")]
     if rates.mean_mhz is not None:
-        of = "" if rates.base_mhz is None else f" of {rates.base_mhz / 1000:.1f}"
-        out.append(Span(f" {rates.mean_mhz / 1000:.1f}{of} GHz", "dim"))
+        of_base = "" if rates.base_mhz is None else f" of {rates.base_mhz / 1000:.1f}"
+        out.append(Span(f" {rates.mean_mhz / 1000:.1f}{of_base} GHz", "dim"))
     return out
 
 

@@ -127,8 +127,8 @@ def _needs(demand: Demand) -> str:
 def _given(demand: Demand, forecast: Forecast) -> str:
     if forecast.bound == "decode":
         cores = min(demand.cores, float(max(1, demand.workers)))
-        on = "1 core" if cores == 1 else f"{round(cores, 1):g} cores"
-        return f"decoding on {on} gives {count(forecast.samples_per_s)} samples/s"
+        cores_text = "1 core" if cores == 1 else f"{round(cores, 1):g} cores"
+        return f"decoding on {cores_text} gives {count(forecast.samples_per_s)} samples/s"
     source = "this storage gives" if forecast.cached < LEAST_CACHED else "storage and memory give"
     source = "memory gives" if forecast.cached >= 1.0 else source
     return f"{source} {speed(forecast.samples_per_s * demand.sample_bytes)}"

@@ -140,12 +140,12 @@ def _start_methods(report: Report) -> list[str]:
         start = run.built.start if run.built else run.configuration.start
         if start and run.configuration.workers:
             outcomes.setdefault(start, set()).add(run.failure is None)
-    good = [name for name, successes in outcomes.items() if successes == {True}]
-    bad = [name for name, successes in outcomes.items() if False in successes]
-    if not good or not bad:
+    working = [name for name, successes in outcomes.items() if successes == {True}]
+    failing = [name for name, successes in outcomes.items() if False in successes]
+    if not working or not failing:
         return []
-    works, fails = "works" if len(good) == 1 else "work", "fails" if len(bad) == 1 else "fail"
-    return [f"start methods: {', '.join(good)} {works}, {', '.join(bad)} {fails}"]
+    works, fails = "works" if len(working) == 1 else "work", "fails" if len(failing) == 1 else "fail"
+    return [f"start methods: {', '.join(working)} {works}, {', '.join(failing)} {fails}"]
 
 
 def _growth_text(run: Run) -> str:

@@ -64,8 +64,8 @@ def place_text(place: Place) -> str:
     """The mount and the disk of the path, in one line."""
     path = plain(place.path)
     if not place.fstype:
-        on = f"{place.device or 'an unknown disk'} ({plain(place.kind)})" if place.kind else place.why_no_disk
-        return f"{path}: {on}"
+        disk_text = f"{place.device or 'an unknown disk'} ({plain(place.kind)})" if place.kind else place.why_no_disk
+        return f"{path}: {disk_text}"
     if place.memory:
         return f"{path}: {place.fstype}, in memory: the figures are those of memory, not of a disk"
     source = plain(place.source)

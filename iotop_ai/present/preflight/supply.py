@@ -8,11 +8,11 @@ from iotop_ai.model.preflight.storage import FILES, KIB, MIB, RANDOM, SEQUENTIAL
 from iotop_ai.present.preflight.dataset import speed
 from iotop_ai.present.text.units import amount, count
 
-_FEW = 4
+_FEW_READS = 4
 """The most reads in flight for samples of 4 KiB if no small files were read."""
-_OF_BANDWIDTH = 0.7
+_BANDWIDTH_RATIO = 0.7
 """Files that are read at this share of the fastest sequential read, or more, are limited by the bandwidth."""
-_MORE = 1.5
+_SCALING_RATIO = 1.5
 """If several readers read this many times as many files as one, the limit of the storage is not reached."""
 
 
@@ -42,7 +42,7 @@ def supply_text(report: Report) -> list[str]:
 
 def _fed(report: Report, files: list[Measured], fastest: float) -> dict[int, float]:
     """The samples per second by the size of a sample in bytes."""
-    readers = files[-1].depth if files else _FEW
+    readers = files[-1].depth if files else _FEW_READS
     small = [one for one in report.results if one.name == RANDOM and one.block_bytes == 4 * KIB]
     rates = [rate for one in small if one.depth <= readers and (rate := one.ops_per_s) is not None]
     out = {4 * KIB: max(rates)} if rates else {}
@@ -60,8 +60,8 @@ def _limit(report: Report, files: list[Measured], fastest: float) -> str:
         return "this process's cgroup"
     if together.cpu_bound:
         return "the CPU, not the storage"
-    if (together.bytes_per_s or 0.0) >= _OF_BANDWIDTH * fastest:
+    if (together.bytes_per_s or 0.0) >= _BANDWIDTH_RATIO * fastest:
         return "its bandwidth"
-    if (together.ops_per_s or 0.0) >= _MORE * (alone.ops_per_s or 0.0):
+    if (together.ops_per_s or 0.0) >= _SCALING_RATIO * (alone.ops_per_s or 0.0):
         return "the wait for each read; more readers may read more"
     return "its reads per second; more readers do not help"

@@ -10,14 +10,16 @@ from tests.present.make import Machine, Proc, snapshots
 WORKERS = tuple(Proc(pid, "worker") for pid in (100, 200, 300))
 
 
-def row_and_newer_snapshot(without: int, instead: ProcessInfo | None = None) -> tuple[tuple[ProcessKey, ...], Snapshot]:
+def row_and_newer_snapshot(
+    ended_pid: int, successor: ProcessInfo | None = None
+) -> tuple[tuple[ProcessKey, ...], Snapshot]:
     """The processes of a row, and a newer Snapshot in which one has ended and another process may have its pid."""
     shot = snapshots(lambda i: Machine(procs=WORKERS), 4)[-1]
     table = shot.processes.value
     assert table is not None
-    info = {key: one for key, one in table.info.items() if key.pid != without}
-    if instead is not None:
-        info[ProcessKey(without, 999_999)] = instead
+    info = {key: one for key, one in table.info.items() if key.pid != ended_pid}
+    if successor is not None:
+        info[ProcessKey(ended_pid, 999_999)] = successor
     changed = shot.processes._replace(value=table._replace(info=info))
     return tuple(sorted(table.info)), shot._replace(processes=changed)
 

@@ -71,8 +71,8 @@ def test_a_tag_ends_with_its_process_and_is_not_inherited_with_its_pid() -> None
     assert existing_tags(SOME, later) == {KEYS[100]}
     # the process still exists at the earlier moment that is shown
     assert existing_tags(SOME, later, now) is SOME
-    again = ProcessKey(100, KEYS[100].start_ticks + 1)
-    assert existing_tags(frozenset((again,)), now) == frozenset()
+    reused_pid = ProcessKey(100, KEYS[100].start_ticks + 1)
+    assert existing_tags(frozenset((reused_pid,)), now) == frozenset()
     unread = now._replace(processes=Reading())
     assert existing_tags(SOME, unread) is SOME
 

@@ -95,8 +95,8 @@ def test_waiting_workers_have_a_graph_in_which_unknown_seconds_are_a_gap() -> No
     shown = played("storage_read")[-1]
     count = len(shown.history) // 4
     # The first half of the samples has no figures of the job.
-    blind = [sample._replace(jobs=Rated(JobSample({}, {}), 1, 1.0)) for sample in shown.history[: 2 * count]]
-    lines = graph_rows(shown._replace(history=(*blind, *shown.history[2 * count :])), UTC, 160, 9)
+    without_job = [sample._replace(jobs=Rated(JobSample({}, {}), 1, 1.0)) for sample in shown.history[: 2 * count]]
+    lines = graph_rows(shown._replace(history=(*without_job, *shown.history[2 * count :])), UTC, 160, 9)
     assert [title.split()[0] for title in titles(lines)] == ["CPU", "loop0", "r_await", "blocked"]
     assert {span.token for span in lines[-2].spans} >= {"hot", "bad"}
     known = (len(shown.history) - 2 * count) // 2
@@ -112,5 +112,5 @@ def test_a_job_without_workers_has_no_graph_of_them() -> None:
     key = next(iter(table.jobs))
     alone = Job(key, "train.py", "alice", 1000, (Rank(ProcessKey(key.pid, key.start_ticks)),))
     jobs = shown.snapshot.jobs._replace(value=table._replace(jobs={key: alone}))
-    bare = shown._replace(snapshot=shown.snapshot._replace(jobs=jobs))
-    assert not any(title.startswith("blocked") for title in titles(graph_rows(bare, UTC, 160, 9)))
+    without_workers = shown._replace(snapshot=shown.snapshot._replace(jobs=jobs))
+    assert not any(title.startswith("blocked") for title in titles(graph_rows(without_workers, UTC, 160, 9)))

@@ -82,12 +82,12 @@ def test_keys_of_the_screen_are_on_the_first_page(screen: str, size: tuple[int, 
     for key in SCREEN_KEYS[screen]:
         assert set(key.keys.split()) <= set(words), key
         assert set(key.text.split()) <= set(words), key
-    every = "\n".join("\n".join(page(screen, *size, number=n)) for n in range(page_count(*size, VIEW, screen)))
+    all_text = "\n".join("\n".join(page(screen, *size, number=n)) for n in range(page_count(*size, VIEW, screen)))
     for word in (
         *(() if screen in WITHOUT_MAIN else ("keys of the main screen", "Ctrl-T")),
         *(title for title, _ in COLUMN_HELP[screen]),
     ):
-        assert word in every, word
+        assert word in all_text, word
 
 
 @pytest.mark.parametrize("size", SIZES)

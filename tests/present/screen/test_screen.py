@@ -25,7 +25,7 @@ SIZES = [(60, 15), (80, 24), (100, 30), (120, 40), (160, 48), (250, 70), (60, 70
 SCENES: dict[str, Callable[[], Frame]] = {
     name: getattr(scenes, name) for name in ("starved", "healthy", "unsure", "no_gpu", "first")
 }
-MADE: dict[str, Frame] = {}
+SCENE_FRAMES: dict[str, Frame] = {}
 UTC = View(utc_offset_s=0)
 VIEWS = [
     UTC,
@@ -36,9 +36,9 @@ VIEWS = [
 
 
 def scene(name: str) -> Frame:
-    if name not in MADE:
-        MADE[name] = SCENES[name]()
-    return MADE[name]
+    if name not in SCENE_FRAMES:
+        SCENE_FRAMES[name] = SCENES[name]()
+    return SCENE_FRAMES[name]
 
 
 def well_formed(lines: list[Line], width: int) -> None:
@@ -188,8 +188,8 @@ def test_hostile_names_are_plain_text() -> None:
 def test_a_machine_without_readings_is_drawn() -> None:
     empty = frame(snapshots(lambda i: Machine(), 2))
     unread = ("block", "disks", "processes", "cpu", "memory", "network", "smart")
-    blind = empty._replace(snapshot=empty.snapshot._replace(**{name: Reading() for name in unread}))
-    for made in (empty, blind):
+    without_readings = empty._replace(snapshot=empty.snapshot._replace(**{name: Reading() for name in unread}))
+    for made in (empty, without_readings):
         for width, height in SIZES:
             well_formed(screen_rows(width, height, made, UTC), width)
 
@@ -216,7 +216,7 @@ def test_the_help_explains_old_names() -> None:
     for word in ("avgqu-sz", "avgrq-sz", "svctm", "NVMe"):
         assert word in text
     for width, height in ((60, 15), (100, 30), (160, 48), (250, 70)):
-        every = "\n".join(help_text(UTC, width, height, page) for page in range(page_count(width, height, UTC)))
+        all_text = "\n".join(help_text(UTC, width, height, page) for page in range(page_count(width, height, UTC)))
         for word in ("avgqu-sz", "F1", "Space", *(title for title, _ in MAIN)):
-            assert word in every
+            assert word in all_text
     assert page_count(160, 48, UTC) == 1

@@ -16,9 +16,9 @@ from iotop_ai.pipeline import frames
 from iotop_ai.sources.recorded.source import ReplaySource
 
 DATA = Path(__file__).resolve().parents[2] / "data"
-SETTLED = 16
+SETTLED_AFTER = 16
 """The number of Frames after which every recording has its verdict."""
-READING = "iotop_monitor_reading_timestamp_seconds"
+READING_METRIC = "iotop_monitor_reading_timestamp_seconds"
 
 
 class Scene(NamedTuple):
@@ -51,7 +51,7 @@ PEER = Scene("verdicts/comm_wait_network.iotop.jsonl.gz", JOB, (("compute", 330)
 def _ticks(scene: Scene) -> list[list[Family]]:
     """The families of metrics for each second of a recording."""
     replayed = frames(ReplaySource(str(DATA / scene.file), allow_root=True))
-    kept = [frame for number, frame in enumerate(replayed) if number >= SETTLED]
+    kept = [frame for number, frame in enumerate(replayed) if number >= SETTLED_AFTER]
     return [metrics(_with_job(frame, scene, second)) for second, frame in enumerate(kept[:-1])]
 
 
@@ -108,11 +108,11 @@ def _text(scene: Scene, second: int) -> bytes:
         if family.kind == COUNTER
         else family
         for family in ticks[at]
-        if family.name != READING
+        if family.name != READING_METRIC
     ]
     return render(families, openmetrics=False)
 
 
 def scrape(scene: Scene, seconds: float) -> bytes:
     """The text of a scrape at this time after the start. Its reading has the present time."""
-    return _text(scene, int(seconds)) + f"# TYPE {READING} gauge\n{READING} {time.time()}\n".encode()
+    return _text(scene, int(seconds)) + f"# TYPE {READING_METRIC} gauge\n{READING_METRIC} {time.time()}\n".encode()

@@ -18,7 +18,7 @@ from iotop_ai.present.screen.layout import screen_rows
 from iotop_ai.present.screen.view import View
 from iotop_ai.sources.live.source import LiveSource
 
-WARM = 7
+LAST_WARM_UP_FRAME = 7
 """The last Frame that is left out. Until then, the library is opened and every call is made for the first time."""
 
 
@@ -40,9 +40,9 @@ def main(seconds: int, width: int, height: int) -> None:
     view = View()
     for i, frame in enumerate(frames(source)):
         screen_rows(width, height, frame, view)
-        if i == WARM:
+        if i == LAST_WARM_UP_FRAME:
             begin = time.process_time_ns(), *spent, time.monotonic()
-        if begin is not None and i >= WARM + seconds:
+        if begin is not None and i >= LAST_WARM_UP_FRAME + seconds:
             break
     assert begin is not None
     wall = time.monotonic() - begin[3]

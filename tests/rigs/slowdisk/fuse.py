@@ -14,7 +14,7 @@ from typing import Any
 from tests.rigs.slowdisk.loop import attach, detach, name_of, run
 
 SOURCE = Path(__file__).with_name("slowfs.c")
-FAILING = Path(__file__).with_name("failfs.c")
+FAILING_SOURCE = Path(__file__).with_name("failfs.c")
 
 
 def why_no_fuse_disk() -> str:
@@ -146,7 +146,7 @@ class FailingFolder:
         os.replace(fresh, self._control)
 
     def __enter__(self) -> FailingFolder:
-        build(self._program, FAILING)
+        build(self._program, FAILING_SOURCE)
         for folder in (self.folder, self.behind):
             folder.mkdir(mode=0o700)
         self.set()
