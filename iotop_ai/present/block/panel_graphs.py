@@ -42,8 +42,12 @@ def selected_graphs(
     directions: tuple[str, ...] = (device.totals.direction,)
     if device.totals.bidirectional:
         directions = (READ, WRITE) if apart else (BOTH,)
-    yield _on_one_scale([_rate(frame, samples, slots, sliding.rates[way], device, way) for way in directions])
-    yield _on_one_scale([_await(frame, samples, slots, sliding.awaits[way], device, way) for way in directions])
+    yield _on_one_scale(
+        [_rate(frame, samples, slots, sliding.rates[direction], device, direction) for direction in directions]
+    )
+    yield _on_one_scale(
+        [_await(frame, samples, slots, sliding.awaits[direction], device, direction) for direction in directions]
+    )
 
 
 def _on_one_scale(graphs: list[Graph]) -> list[Graph]:
