@@ -11,7 +11,7 @@ from iotop_ai.model.metric import Metric, metrics_of
 KIB = 1024
 _SCALE = {"B/s": 1 / KIB, "B": 1 / KIB, "ratio": 100.0}
 """Factors from base units to the units of these tools: their kB is 1024 B, and their ratios are percentages."""
-SIGNIFICANT = 6
+SIGNIFICANT_DIGITS = 6
 
 IOSTAT_KEYS = (
     *("r/s", "w/s", "d/s", "f/s", "rkB/s", "wkB/s", "dkB/s", "rrqm/s", "wrqm/s", "drqm/s", "rrqm", "wrqm", "drqm"),
@@ -63,13 +63,13 @@ def device_terms() -> dict[str, Term]:
 
 
 def rounded(value: float | None) -> float | int | None:
-    """A float rounded to SIGNIFICANT digits; an integer or None is unchanged.
+    """A float rounded to SIGNIFICANT_DIGITS; an integer or None is unchanged.
 
     JSON then has no noise, and a small rate does not become 0.
     """
     if value is None or isinstance(value, int):
         return value
-    return float(f"{value:.{SIGNIFICANT}g}")
+    return float(f"{value:.{SIGNIFICANT_DIGITS}g}")
 
 
 def iostat_object(rates: BlockRates) -> dict[str, float | int | None]:

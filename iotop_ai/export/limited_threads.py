@@ -37,7 +37,7 @@ class LimitedThreads(socketserver.ThreadingMixIn, socketserver.BaseServer):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         self._lock = threading.Lock()
-        self._at_work: Counter[Hashable] = Counter()
+        self._threads_by_client: Counter[Hashable] = Counter()
         self._running: list[Deadline] = []
         """The deadlines of the running requests, the oldest request first."""
         super().__init__(*args, **kwargs)
@@ -54,8 +54,8 @@ class LimitedThreads(socketserver.ThreadingMixIn, socketserver.BaseServer):
         """Answer on a thread, unless too many threads or too many requests of this client are running."""
         client = self.client(request, client_address)
         with self._lock:
-            free = self._at_work.total() < MOST_THREADS and (client is None or self._at_work[client] < MOST_PER_CLIENT)
-            self._at_work[client] += free
+            free = self._threads_by_client.total() < MOST_THREADS and (client is None or self._threads_by_client[client] < MOST_PER_CLIENT)
+            self._threads_by_client[client] += free
         if not free:
             self.shutdown_request(request)
             return
@@ -81,8 +81,8 @@ class LimitedThreads(socketserver.ThreadingMixIn, socketserver.BaseServer):
 
     def _leave(self, client: Hashable) -> None:
         with self._lock:
-            self._at_work[client] -= 1
-            self._at_work += Counter()  # removes clients with a count of 0
+            self._threads_by_client[client] -= 1
+            self._threads_by_client += Counter()  # removes clients with a count of 0
 
     def process_request_thread(self, request: Any, client_address: Any) -> None:
         """Answer one request. It runs on the request's own thread, so a silent client does not delay other clients."""

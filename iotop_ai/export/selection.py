@@ -90,7 +90,7 @@ def _weight(row: tuple[ProcessKey, ProcessRates]) -> tuple[float, float, float, 
 def command_words(info: ProcessInfo, level: str) -> str:
     """A process's command at one of the CMDLINE_LEVELS; a kernel thread is shown as [name].
 
-    The process's name stands for a command line that is empty or unreadable.
+    An empty or unreadable command line is replaced by the process's name.
     """
     if not info.cmdline:
         return f"[{info.name}]" if info.kernel else info.name

@@ -60,7 +60,7 @@ def test_clients_that_send_a_byte_now_and_then_are_disconnected(
         for one in threads:
             one.join(30)
         assert not any(one.is_alive() for one in threads)
-        wait_for(lambda: not server._at_work, "free places")
+        wait_for(lambda: not server._threads_by_client, "free places")
     finally:
         server.stop()
 
@@ -102,7 +102,7 @@ def test_silent_clients_in_every_place_do_not_hold_up_a_request(
     try:
         with contextlib.ExitStack() as stack:
             silent = [stack.enter_context(socket.create_connection(where)) for _ in range(MOST_REQUESTS)]
-            wait_for(lambda: server._at_work.total() == MOST_REQUESTS, "silent clients")
+            wait_for(lambda: server._threads_by_client.total() == MOST_REQUESTS, "silent clients")
             with socket.create_connection(where) as plain:
                 asking = plain if trust is None else trust.wrap_socket(plain, server_hostname="127.0.0.1")
                 asking.settimeout(30)
@@ -110,7 +110,7 @@ def test_silent_clients_in_every_place_do_not_hold_up_a_request(
                 assert asking.recv(12) == b"HTTP/1.0 200"
                 asking.close()
             assert len(select.select(silent, [], [], 30)[0]) == 1  # this client was disconnected
-        wait_for(lambda: not server._at_work, "free places")
+        wait_for(lambda: not server._threads_by_client, "free places")
     finally:
         server.stop()
 
@@ -163,14 +163,14 @@ def few_places(path: Path) -> None:
         with contextlib.ExitStack() as stack:
             for _ in range(MOST_PER_CLIENT):
                 stack.enter_context(socket.socket(socket.AF_UNIX)).connect(str(path))
-            wait_for(lambda: server._at_work[0] == MOST_PER_CLIENT, "silent clients")
+            wait_for(lambda: server._threads_by_client[0] == MOST_PER_CLIENT, "silent clients")
             assert answer(path) == b""
 
             def ask() -> None:
                 assert answer(path) == b"HTTP/1.0 503"
 
             assert as_user(UID, ask) == 0
-        wait_for(lambda: not server._at_work, "free places")
+        wait_for(lambda: not server._threads_by_client, "free places")
         assert answer(path) == b"HTTP/1.0 503"
     finally:
         server.stop()

@@ -28,7 +28,7 @@ LEAST_WINDOW_S = LEAST_BLOCKS * LEAST_BLOCK_S
 SHOWN_SHARE = 0.005
 """A share of time that is smaller in both runs has no row."""
 _MOST_DEVICES = 4
-"""The most disks of each run that are compared, besides the most important one."""
+"""The maximum number of disks that are compared per run, besides the most important one."""
 _BEGIN_SHARES = ("startup", "compile")
 _IDENTITY = ("serial", "model", "kind", "size_bytes", "detail")
 _JOB_DISK_FIGURES = ("read_bytes_per_s", "read_await_ms", "busy_ratio")
@@ -87,9 +87,9 @@ class Change(NamedTuple):
 
     @property
     def relative(self) -> float | None:
-        """The difference divided by the value before; for a ratio, the difference itself.
+        """The difference divided by the value before; None if unknown or if the value before is 0.
 
-        None if it is unknown, or if the value before is 0.
+        For a ratio, the difference itself.
         """
         difference = self.difference
         if difference is None or self.unit == "ratio":
@@ -132,9 +132,9 @@ def compare_runs(before: Story, after: Story, align: str | None = None) -> Compa
 
 def _windows(before: Story, after: Story, align: str | None) -> tuple[str, tuple[Window, Window]]:
     if align in (None, MARKS):
-        marked = _marked(before, after)
-        if marked is not None and (align or all(window.seconds >= LEAST_WINDOW_S for window in marked)):
-            return MARKS, marked
+        between_marks = _mark_windows(before, after)
+        if between_marks is not None and (align or all(window.seconds >= LEAST_WINDOW_S for window in between_marks)):
+            return MARKS, between_marks
         if align == MARKS:
             raise UsageError("the runs have fewer than two marks in common; align by job or time")
     if align in (None, JOB):
@@ -146,7 +146,7 @@ def _windows(before: Story, after: Story, align: str | None) -> tuple[str, tuple
     return TIME, (Window(before.begin_ns, before.end_ns), Window(after.begin_ns, after.end_ns))
 
 
-def _marked(before: Story, after: Story) -> tuple[Window, Window] | None:
+def _mark_windows(before: Story, after: Story) -> tuple[Window, Window] | None:
     """For each run, the window from the first to the last common mark.
 
     None if there are fewer than two common marks, or if no time passes between them.
@@ -168,9 +168,9 @@ def _marked(before: Story, after: Story) -> tuple[Window, Window] | None:
 
 
 def _job_window(story: Story) -> Window | None:
-    """The time of the main job after its start-up; all its time if it did nothing but start up.
+    """The time of the main job after its start-up; all its time if it only started up.
 
-    None without a main job whose time was counted.
+    None if there is no main job, or if its time was not counted.
     """
     job = story.main_job
     if job is None or not job.shares:
@@ -203,7 +203,7 @@ def points_of(curve: Curve, window: Window) -> Points:
 
 def _changes(before: Story, after: Story, windows: tuple[Window, Window]) -> Iterator[Change]:
     disks = list(dict.fromkeys((*_device_names(before), *_device_names(after))))
-    same = [name for name in disks if _is_same(_device(before, name), _device(after, name))]
+    same_disks = [name for name in disks if _is_same(_device(before, name), _device(after, name))]
     figures_before, figures_after = (
         _figures(story, window, same) for story, window in zip((before, after), windows, strict=True)
     )

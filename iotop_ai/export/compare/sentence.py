@@ -16,23 +16,23 @@ _FULL = 0.95
 """CPUs that are busy for at least this part of the time are full."""
 _LEAST_MOVE = 0.5
 """A disk's await or rate is a cause only if it changed by at least this part of the larger value."""
-_NAMED = 3
+_MOST_NAMED = 3
 """The most figures that a sentence names."""
 
 
 def sentence(comparison: Comparison) -> str:
     """The result of the comparison. It claims only differences that are clear."""
-    first = outcome(comparison)
-    if first is None:
+    deciding = outcome(comparison)
+    if deciding is None:
         unknown = "neither steps nor where the time went is recorded in both runs"
         return f"Cannot tell which is faster: {unknown}; {_verdicts(comparison)}"
-    if first.interval is None:
+    if deciding.interval is None:
         needed = f"each run needs {LEAST_BLOCKS * LEAST_BLOCK_S:.0f} s or more"
-        return f"Cannot tell: the runs are too short for a comparison, {needed} ({_pair(first)})"
-    if not first.clear:
-        return f"No clear difference: {_pair(first)}, {interval_text(first)}{_clear_elsewhere(comparison)}"
+        return f"Cannot tell: the runs are too short for a comparison, {needed} ({_pair(deciding)})"
+    if not deciding.clear:
+        return f"No clear difference: {_pair(deciding)}, {interval_text(deciding)}{_clear_elsewhere(comparison)}"
     reason = _reason(comparison)
-    return f"{_verdict(first)}{': ' + reason if reason else ''}"
+    return f"{_outcome_words(deciding)}{': ' + reason if reason else ''}"
 
 
 def _verdicts(comparison: Comparison) -> str:
@@ -64,8 +64,8 @@ def _clear_elsewhere(comparison: Comparison) -> str:
     ]
     if not clear:
         return ""
-    texts = [f"{change.title.replace(': ', ' ')} {_change_words(change)}" for change in clear[:_NAMED]]
-    more = f" and {len(clear) - _NAMED} more" if len(clear) > _NAMED else ""
+    texts = [f"{change.title.replace(': ', ' ')} {_change_words(change)}" for change in clear[:_MOST_NAMED]]
+    more = f" and {len(clear) - _MOST_NAMED} more" if len(clear) > _MOST_NAMED else ""
     return f"; clear elsewhere: {', '.join(texts)}{more}"
 
 
@@ -73,8 +73,8 @@ def _change_words(change: Change) -> str:
     return _pair(change, name=False) if change.relative is None else change_text(change)
 
 
-def _verdict(change: Change) -> str:
-    """The change in words, such as "3.1x faster" or "It computes for more of its time, 40 % -> 71 %"."""
+def _outcome_words(change: Change) -> str:
+    """The outcome in words, such as "3.1x faster" or "It computes for more of its time, 40 % -> 71 %"."""
     assert change.before is not None
     assert change.after is not None
     if change.name == STEPS:
@@ -132,7 +132,7 @@ def interval_text(change: Change) -> str:
     scale = 1.0 if change.unit == "ratio" else change.before
     if not scale:
         return ""
-    # The interval of a difference may exceed the value before, which is uncertain too. No figure falls by over 100 %.
+    # The value before is uncertain too, so the interval may extend below -100 %; but no figure falls by more.
     low, high = (max(-100.0, 100 * edge / scale) for edge in change.interval)
     sign = " points" if change.unit == "ratio" else " %"
     return f"{_signed(low)} to {_signed(high)}{sign}"
@@ -153,9 +153,9 @@ def _explaining_share(comparison: Comparison) -> Change | None:
 
     It is the largest clear change in the direction of the outcome; None if there is none.
     """
-    first = outcome(comparison)
-    assert first is not None
-    wanted = -1 if (first.difference or 0.0) > 0 else 1
+    deciding = outcome(comparison)
+    assert deciding is not None
+    wanted = -1 if (deciding.difference or 0.0) > 0 else 1
     names = (DATA_WAIT, *(name for name in LOST if name not in DATA))
     changes = [change for name in names if (change := comparison.change(name)) is not None and change.clear]
     explaining = [change for change in changes if (change.difference or 0.0) * wanted > 0]

@@ -189,8 +189,8 @@ def _thinned(points: list[str]) -> list[str]:
     out: list[str] = []
     for i, point in enumerate(points):
         y = point.split(" ")[1]
-        level = 0 < i < len(points) - 1 and points[i - 1].split(" ")[1] == y == points[i + 1].split(" ")[1]
-        if not level:
+        is_flat = 0 < i < len(points) - 1 and points[i - 1].split(" ")[1] == y == points[i + 1].split(" ")[1]
+        if not is_flat:
             out.append(point)
     return out
 

@@ -133,10 +133,10 @@ def _job_section(story: Story, job: JobStory, axis: TimeAxis, price: Price | Non
 def _marks(story: Story, axis: TimeAxis, height: float) -> list[Markup]:
     """Events and gaps over a chart. If there are too many events, faults are kept first, then alerts."""
     marked = [event for event in story.events if event.kind in _MARKED_EVENTS]
-    first = sorted(marked, key=lambda event: (event.kind not in TROUBLE, event.kind != ALERT))[:MOST_MARKS]
+    kept = sorted(marked, key=lambda event: (event.kind not in TROUBLE, event.kind != ALERT))[:MOST_MARKS]
     marks = [
         (event.wall_ns, f"{clock(event.wall_ns)} {event.kind}: {event.text}", event.kind in TROUBLE)
-        for event in sorted(first, key=lambda event: event.wall_ns)
+        for event in sorted(kept, key=lambda event: event.wall_ns)
     ]
     gaps = gap_boxes(axis, [(gap.begin_ns, gap.end_ns) for gap in story.gaps], height)
     return [*gaps, *time_marks(axis, marks, height)]

@@ -85,7 +85,7 @@ class Diagnosis(VerdictTotalsBuilder):
 
     @property
     def data_stall_ratio(self) -> float | None:
-        """The share of its time in which the verdict's job had no data, 0..1; None if it was never known.
+        """The share of time in which the verdict's job had no data, 0..1; None if it was never known.
 
         If the job's time was not recorded, the ratio is the mean of the shares that the findings report.
         """
@@ -102,7 +102,7 @@ class Diagnosis(VerdictTotalsBuilder):
 
     @property
     def goodput_ratio(self) -> float | None:
-        """The share of its time in which the verdict's job computed, 0..1; None if the job's time was not recorded."""
+        """The share of time in which the verdict's job computed, 0..1; None if the job's time was not recorded."""
         shares = shares_of(self.verdict_job_time)
         return None if shares is None else round(shares.goodput, 4)
 

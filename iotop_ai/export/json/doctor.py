@@ -11,7 +11,7 @@ from iotop_ai.model.preflight.environment.python import PythonFacts, canonical
 from iotop_ai.model.preflight.environment.report import FORMAT, Diagnosis, Difference
 
 Object = dict[str, Any]
-_PLAIN = ("version", "implementation", "machine", "libc", "executable", "prefix", "conda")
+_PYTHON_KEYS = ("version", "implementation", "machine", "libc", "executable", "prefix", "conda")
 
 
 def doctor_object(diagnosis: Diagnosis) -> Object:

@@ -80,7 +80,7 @@ def _time(seconds: Sequence[float] | None) -> Object | None:
 
 
 def _job(job: FleetJob) -> Object:
-    late = job.straggler
+    straggler = job.straggler
     return {
         "job": job.name,
         "script": job.script,

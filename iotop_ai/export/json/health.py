@@ -52,7 +52,7 @@ def render_health_json(wall_ns: int, disks: Mapping[str, Reading[SmartState]], e
     listed = []
     for name, reading in disks.items():
         state = state_object(reading.value)
-        judged = (
+        severity = (
             None if reading.value is None or reading.status not in (Status.OK, Status.ASLEEP) else state["severity"]
         )
         head = {"name": name, "status": reading.status.value, "reason": reading.reason, "remedy": reading.remedy}

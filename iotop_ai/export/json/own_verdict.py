@@ -60,8 +60,8 @@ def render_own_verdict_json(frame: Frame, peer: Peer) -> str:
 
 
 def _job_object(frame: Frame, job: Job) -> Object:
-    judged = with_job_verdict(frame, job.key.pid)
-    own = next((finding for finding in judged.verdict.findings if job_pid(finding) == job.key.pid), None)
+    verdict = with_job_verdict(frame, job.key.pid).verdict
+    own = next((finding for finding in verdict.findings if job_pid(finding) == job.key.pid), None)
     table = frame.snapshot.jobs.value
     counts = None if table is None else table.times.get(job.key)
     shares = None if counts is None else shares_of(counts)

@@ -26,7 +26,7 @@ def status_object(frame: Frame | None, pid: int, comparison: StepComparison) -> 
     if frame is None:
         return dict.fromkeys(("verdict", "job", "time", "time_s", "data_stall_ratio", "steps", "measured"))
     job = job_with(frame.snapshot, pid)
-    judged = frame if job is None else without_others(with_job_verdict(frame, pid), job.key.pid)
+    job_frame = frame if job is None else without_others(with_job_verdict(frame, pid), job.key.pid)
     table = frame.snapshot.jobs.value
     counts = None if job is None or table is None else table.times.get(job.key)
     shares = None if counts is None else shares_of(counts)

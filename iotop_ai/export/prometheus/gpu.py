@@ -23,16 +23,16 @@ def gpu_families(frame: Frame) -> list[Family]:
     table = frame.snapshot.gpu.value or {}
     states = [(uuid, reading.value) for uuid, reading in table.items() if reading.value is not None][:MOST_GPUS]
     rates, details = frame.sample.gpu.value or {}, frame.snapshot.gpu_slow.value or {}
-    names = {uuid: label_text((("gpu", str(state.number)), ("UUID", uuid))) for uuid, state in states}
-    slow = {uuid: reading.value for uuid, reading in details.items() if reading.value is not None and uuid in names}
+    labels = {uuid: label_text((("gpu", str(state.number)), ("UUID", uuid))) for uuid, state in states}
+    slow = {uuid: reading.value for uuid, reading in details.items() if reading.value is not None and uuid in labels}
     rated = [
-        (names[uuid], rates[uuid]._replace(**{rate: None for rate, counter in COUNTED.items() if _has(state, counter)}))
+        (labels[uuid], rates[uuid]._replace(**{rate: None for rate, counter in COUNTED.items() if _has(state, counter)}))
         for uuid, state in states
         if uuid in rates
     ]
     return [
         *families_of(columns_of(GPU, GpuRates), rated),
-        *families_of(columns_of(GPU, GpuState), [(names[uuid], state) for uuid, state in states]),
+        *families_of(columns_of(GPU, GpuState), [(labels[uuid], state) for uuid, state in states]),
         *families_of(columns_of(GPU, GpuDetail), [(names[uuid], detail) for uuid, detail in slow.items()]),
         family(
             *(GPU, INFO, "Identity of a GPU, to join with."),

@@ -21,7 +21,7 @@ def job_families(frame: Frame) -> list[Family]:
     table = frame.snapshot.jobs.value
     jobs = {} if table is None else dict(list(table.jobs.items())[:MOST_JOBS])
     times = {} if table is None else table.times
-    late = _late_ranks(frame.verdict.findings, jobs)
+    late_ranks = _late_ranks(frame.verdict.findings, jobs)
     return [
         family(
             *(f"{JOB}_time_seconds", COUNTER, "Time of a job since it was first seen, by what it was spent on."),
@@ -47,7 +47,7 @@ def job_families(frame: Frame) -> list[Family]:
         ),
         family(
             *(f"{JOB}_late_rank", GAUGE, "Number of the rank for which the others on this machine wait."),
-            [(_labels(job), late.get(key)) for key, job in jobs.items()],
+            [(_labels(job), late_ranks.get(key)) for key, job in jobs.items()],
         ),
     ]
 

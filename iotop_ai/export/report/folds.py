@@ -234,20 +234,20 @@ class LinkFold:
                 if len(self._links) >= MOST_DEVICES:
                     continue
                 self._links[name] = (Track(), Track(), state)
-            into, out, last_state = self._links[name]
+            received, sent, last_state = self._links[name]
             # The speed is unknown while the link is negotiated.
-            self._links[name] = (into, out, last_state if state.bits_per_s is None else state)
-            into.add(interval, rate.rx_bytes_per_s)
-            out.add(interval, rate.tx_bytes_per_s)
+            self._links[name] = (received, sent, last_state if state.bits_per_s is None else state)
+            received.add(interval, rate.rx_bytes_per_s)
+            sent.add(interval, rate.tx_bytes_per_s)
         self.received.add(interval, received_bytes_per_s(table, rates))
         self.sent.add(interval, sent_bytes_per_s(table, rates))
 
     def stories(self) -> tuple[LinkStory, ...]:
         """The links that moved any bytes; those with the highest mean rates come first."""
         stories = [
-            LinkStory(name, state.kind, state.bits_per_s, into.stat, out.stat)
-            for name, (into, out, state) in self._links.items()
-            if into.total or out.total
+            LinkStory(name, state.kind, state.bits_per_s, received.stat, sent.stat)
+            for name, (received, sent, state) in self._links.items()
+            if received.total or sent.total
         ]
         return tuple(sorted(stories, key=lambda link: -sum(stat.mean for stat in (link.received, link.sent) if stat)))
 

@@ -80,9 +80,8 @@ class Grid:
     def interval(self, end_ns: int, seconds: float) -> Interval | None:
         """The interval of ``seconds`` before the wall time ``end_ns``, cut at the start of the grid.
 
-        None if it is before the start of the grid.
-
-        While the interval ends after the last of ``most`` points, the step of the grid is doubled.
+        None if it is before the start of the grid. The step of the grid is doubled until the interval ends within
+        ``most`` points.
         """
         begin_ns = end_ns - round(seconds * _SECOND)
         if begin_ns < self.begin_ns:
@@ -144,7 +143,7 @@ class Track:
 
     @property
     def total(self) -> float | None:
-        """The sum of value x weight x seconds; for a rate in B/s, these are the bytes. None if no value is known."""
+        """The sum of value x weight x seconds, which is in bytes for a rate in B/s; None if no value is known."""
         return self._mean * self._weight if self._weight else None
 
     @property
@@ -185,13 +184,13 @@ def curve_of(grid: Grid, series: Series) -> Curve:
 
 def downsampled(curve: Curve, points: int) -> Curve:
     """The curve with neighbouring points joined, so that at most ``points`` remain."""
-    each = max(1, math.ceil(len(curve.values) / points))
-    if each == 1:
+    group_size = max(1, math.ceil(len(curve.values) / points))
+    if group_size == 1:
         return curve
     values: list[float | None] = []
     weights: list[float] = []
-    for i in range(0, len(curve.values), each):
-        pairs = zip(curve.values[i : i + each], curve.weights[i : i + each], strict=True)
+    for i in range(0, len(curve.values), group_size):
+        pairs = zip(curve.values[i : i + group_size], curve.weights[i : i + group_size], strict=True)
         known = [(v, w) for v, w in pairs if v is not None and w > 0]
         weight = sum(w for _, w in known)
         values.append(sum(v * w for v, w in known) / weight if weight > 0 else None)

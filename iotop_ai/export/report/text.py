@@ -37,7 +37,7 @@ _TIME_UNITS = (("hours", 3600.0, 4 * 3600.0), ("minutes", 60.0, 300.0), ("second
 def render_report_text(story: Story, width: int, *, ascii_only: bool = False, price: Price | None = None) -> str:
     """The report as text.
 
-    Charts and bars have at most ``width`` columns. A table may be wider if it has too many figures for that.
+    Charts and bars have at most ``width`` columns; a table with many figures may be wider.
     """
     lines = [*_head(story, width, price), ""]
     for drawn in _charts(story, width, ascii_only):
