@@ -37,7 +37,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 ALONE = "mark.alone"
-"""The text that each file with tests which must run alone contains."""
+"""The text that a file contains if some of its tests must run alone."""
 WAITING = ("tests/cli/commands/monitor/test_remote.py", "tests/cli/commands/record/", "tests/tui/terminal/")
 """The paths of tests that mostly wait for a program."""
 

@@ -26,7 +26,7 @@ def job_parts(answers: Mapping[str, Answer], name_of: Callable[[str], str]) -> l
         if (bucket := entry.label("bucket")) in SHARES and entry.value is not None and entry.value > 0:
             seconds.setdefault(_key(entry), [0.0] * len(SHARES))[SHARES.index(bucket)] += entry.value
     gpus, ranks = (_counts(answers.get(name, _EMPTY).series) for name in ("job GPUs", "job ranks"))
-    late = _counts(answers.get("late rank", _EMPTY).series)
+    late_ranks = _counts(answers.get("late rank", _EMPTY).series)
     infos = _infos(answers.get("job info", _EMPTY).series)
     out = []
     for key in sorted({*seconds, *gpus, *ranks}):

@@ -82,9 +82,9 @@ class _Assembly:
         by_machine: dict[str, list[JobPart]] = {}
         for part in parts:
             by_machine.setdefault(part.machine, []).append(part)
-        for name, own in by_machine.items():
+        for name, machine_parts in by_machine.items():
             if name in self._machines:
-                self._machines[name] = self._machines[name]._replace(job_parts=tuple(own))
+                self._machines[name] = self._machines[name]._replace(job_parts=tuple(machine_parts))
         without_machine = self._add_alerts()
         names = sorted(self._machines)[:MOST_MACHINES]
         machines = tuple(self._machines[name]._replace(unanswered=unanswered) for name in names)
@@ -121,9 +121,9 @@ class _Assembly:
             primary = entry.label("primary") == "yes"
             finding = FleetFinding(class_id, entry.label("state"), subject, entry.label("severity"), primary, ratio)
             findings.setdefault(name, []).append(finding)
-        for name, own in findings.items():
+        for name, unsorted in findings.items():
             if not self._machines[name].silent:
-                self._set(name, findings=tuple(sorted(own, key=lambda finding: not finding.primary)))
+                self._set(name, findings=tuple(sorted(unsorted, key=lambda finding: not finding.primary)))
 
     def _add_iotop_devices(self) -> None:
         for name, entry in self._iotop_series("GPUs"):
@@ -150,15 +150,15 @@ class _Assembly:
 
     def _add_node(self) -> None:
         answered = "node's reading" in self._answers
-        reading = self._instances("node's reading")
-        instances: dict[str, list[str]] = {}
+        with_reading = self._instances("node's reading")
+        by_machine: dict[str, list[str]] = {}
         for name, entry in self._exporter_series("node"):
-            instances.setdefault(name, []).append(entry.label("instance"))
-        for name, own in instances.items():
+            by_machine.setdefault(name, []).append(entry.label("instance"))
+        for name, instances in by_machine.items():
             # An instance that has changed its port or its label is still listed, but has no reading.
-            current = [instance for instance in own if instance in reading]
+            current = [instance for instance in instances if instance in with_reading]
             silent = answered and IOTOP not in self._sources(name) and not current
-            self._change(name, (current or own)[0], NODE, **({"silent": True} if silent else {}))
+            self._change(name, (current or instances)[0], NODE, **({"silent": True} if silent else {}))
         for name, disk in _disks(
             self._exporter_series("node's disk use"), self._exporter_series("node's disk await")
         ).items():

@@ -20,16 +20,16 @@ class MachineNames:
     The name is the host of the instance. If several instances of iotop-ai have the same host, each is a machine of its
     own, with the whole instance as its name.
 
-    own: the instances of iotop-ai.
+    iotop_instances: the Prometheus instances of iotop-ai.
     """
 
-    def __init__(self, own: Collection[str]) -> None:
-        hosts = {instance: host_of(instance) for instance in own}
+    def __init__(self, iotop_instances: Collection[str]) -> None:
+        hosts = {instance: host_of(instance) for instance in iotop_instances}
         count: dict[str, int] = {}
         for host in hosts.values():
             count[host] = count.get(host, 0) + 1
         self._names = {instance: instance if count[host] > 1 else host for instance, host in hosts.items()}
-        self._own = frozenset(self._names.values())
+        self._iotop_machines = frozenset(self._names.values())
         self._machines_of_node: dict[str, set[str]] = {}
 
     def learn(self, instance: str, node: str, *, current: bool = True) -> None:
@@ -43,7 +43,7 @@ class MachineNames:
         machine that is already known.
         """
         machine = host_of(instance)
-        if node and (machine in self._own or (current and _is_address(machine))):
+        if node and (machine in self._iotop_machines or (current and _is_address(machine))):
             self._machines_of_node.setdefault(node, set()).add(machine)
 
     def of(self, instance: str, reported: str = "") -> str:
@@ -54,10 +54,10 @@ class MachineNames:
         name = self._names.get(instance)
         if name is None:
             host = host_of(instance)
-            if reported not in self._own:
+            if reported not in self._iotop_machines:
                 reported = self._named_by_node(reported)
             # An exporter in a pod has its own address, and the name of its host in a label.
-            prefer_reported = host not in self._own and (reported in self._own or _is_address(host))
+            prefer_reported = host not in self._iotop_machines and (reported in self._iotop_machines or _is_address(host))
             name = self._names[instance] = reported if reported and prefer_reported else host
         return name
 
@@ -66,7 +66,7 @@ class MachineNames:
         machines = self._machines_of_node.get(node, set())
         if len(machines) > 1:
             return ""
-        return next(iter(machines & self._own), node)
+        return next(iter(machines & self._iotop_machines), node)
 
 
 def _is_address(text: str) -> bool:

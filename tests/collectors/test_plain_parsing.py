@@ -72,7 +72,7 @@ def test_the_disk_of_a_partition_is_parsed(name: str) -> None:
 
 
 @given(program_names.map("".join))
-def test_a_python_is_found_by_its_name(name: str) -> None:
+def test_a_python_interpreter_is_found_by_its_name(name: str) -> None:
     expected = bool(re.match(r"(?:python|pypy|ipython)[\d.]*[a-z]*$", name))
     assert is_python(ProcessInfo(name, (), "root", 0)) is expected
     assert is_python(ProcessInfo("x", (f"/usr/bin/{name}",), "root", 0)) is expected

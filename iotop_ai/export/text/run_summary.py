@@ -28,9 +28,9 @@ class RunSummary:
         if seconds is None or frame.sample.gap:
             return
         self._seconds += seconds
-        first = frame.verdict.primary
-        name = class_name(first.class_id, first.state)
-        verdict = (first.state.value, "measuring" if frame.verdict.measuring else name)
+        primary = frame.verdict.primary
+        name = class_name(primary.class_id, primary.state)
+        verdict = (primary.state.value, "measuring" if frame.verdict.measuring else name)
         self._verdict_s[verdict] = self._verdict_s.get(verdict, 0.0) + seconds
         if not frame.verdict.measuring:
             self._lost_s += (first.lost_ratio or 0.0) * seconds

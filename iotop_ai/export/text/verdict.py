@@ -10,7 +10,7 @@ def verdict_lines(frame: Frame) -> list[str]:
     """``verdict STATE headline``, then ``because``, ``and`` (a second finding) and ``do``, if there are such lines."""
     verdict = frame.verdict
     ends = [headline.text_of(part(verdict)) for part in (headline.loss, headline.confidence)]
-    first = "; ".join(text for text in (headline.text_of(headline.headline(verdict)), *ends) if text)
+    sentence = "; ".join(text for text in (headline.text_of(headline.headline(verdict)), *ends) if text)
     lines = [f"verdict {verdict.state.value} {first}"]
     for word, part in (("because", headline.because), ("and", headline.second), ("do", headline.advice)):
         if text := headline.text_of(part(verdict)):

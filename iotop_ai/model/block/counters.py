@@ -18,7 +18,7 @@ SECTOR_BYTES = 512
 
 
 class BlockKey(NamedTuple):
-    """A device's identity: its kernel name and the number in /sys/block/X/diskseq (0 if unknown, as before 5.15).
+    """A device's identity: its kernel name and the number in /sys/block/X/diskseq (0 before Linux 5.15, or if unknown).
 
     A device that is connected again under its old name gets a new diskseq. A partition has the diskseq of its disk.
     """
@@ -139,7 +139,7 @@ class BlockInfo(NamedTuple):
 
 
 class BlockRates(NamedTuple):
-    """The figures of ``iostat -x`` for one device and one interval; None if unknown, as a mean is without requests."""
+    """The figures of ``iostat -x`` for one device and one interval; None if unknown, or a mean over no requests."""
 
     reads_per_s: Annotated[float | None, Metric("1/s", "Reads completed per second, after merging.", "r/s")]
     read_bytes_per_s: Annotated[float | None, Metric("B/s", "Bytes read per second.", "rkB/s")]

@@ -1,4 +1,4 @@
-"""The stacking of block devices (partitions, md, dm, multipath, loops) and the mounts on them.
+"""The stacking of block devices (partitions, md, dm, multipath, loop devices) and the mounts on them.
 
 All functions are pure. For an unknown device name they return an empty result.
 """
@@ -18,12 +18,13 @@ _FOLDED_KINDS = frozenset(("partition", "nvme-path"))
 
 
 def hidden_when_idle(info: BlockInfo) -> bool:
-    """Whether the device is shown only while it is active: a loop, memory, a removable drive or an empty slot."""
+    """Whether the device is shown only while it is active: a loop device, memory, a removable drive or an empty slot."""
     return info.kind in _HIDDEN_KINDS or info.size_bytes == 0
 
 
 def below_of(info: BlockInfo) -> tuple[str, ...]:
-    """The devices directly below: the disk of a partition, the slaves of a stack, or the devices with a loop's file."""
+    """The devices directly below: a partition's disk, a stack's slaves, or the devices that hold a loop device's file.
+    """
     return (info.parent,) if info.kind == "partition" else info.slaves or info.below
 
 
@@ -169,9 +170,9 @@ class _Tree:
         if leaves and leaves[0] != name:
             return self.row_of(leaves[0])
         tops = self.tops(name)
-        homes = {self.array_below(top) for top in tops if len(self.leaves(top)) > 1}
-        serves_more = any(len(self.leaves(top)) == 1 for top in tops) or self.mounted(name)
-        return homes.pop() if len(homes) == 1 and not serves_more else name
+        arrays = {self.array_below(top) for top in tops if len(self.leaves(top)) > 1}
+        has_other_uses = any(len(self.leaves(top)) == 1 for top in tops) or self.mounted(name)
+        return arrays.pop() if len(arrays) == 1 and not has_other_uses else name
 
     def array_below(self, name: str) -> str:
         """The lowest device at or below ``name`` with the same disks, such as the array below crypt and volumes."""

@@ -102,34 +102,34 @@ def _hold_s(text: str | None) -> float:
 
 def _in_unit(text: str, number: float, unit: str, figure: Figure) -> float:
     """Convert a number to the figure's unit. Raises UsageError if ``unit`` measures something else."""
-    own, lower = figure.unit, unit.lower()
+    figure_unit, lower = figure.unit, unit.lower()
     if not math.isfinite(number):
         raise UsageError(f"{text!r}: not a number")
     if not unit:
-        if own == "ratio" and abs(number) > 1:
+        if figure_unit == "ratio" and abs(number) > 1:
             raise UsageError(f"{text!r}: a share is at most 1; write {number:g} %")
         return number
     if unit == "%":
-        if own not in ("ratio", "%"):
-            raise UsageError(f"{text!r}: {figure.text} is not a share; its unit is {own}")
-        return number / 100 if own == "ratio" else number
-    if own in _IN_SECONDS and lower in _TIMES:
-        return number * _TIMES[lower] / _IN_SECONDS[own]
-    if own in ("B", "B/s") and _BITS.fullmatch(unit):
+        if figure_unit not in ("ratio", "%"):
+            raise UsageError(f"{text!r}: {figure.text} is not a share; its unit is {figure_unit}")
+        return number / 100 if figure_unit == "ratio" else number
+    if figure_unit in _IN_SECONDS and lower in _TIMES:
+        return number * _TIMES[lower] / _IN_SECONDS[figure_unit]
+    if figure_unit in ("B", "B/s") and _BITS.fullmatch(unit):
         raise UsageError(f"{text!r}: {unit} means bits; {figure.text} is in bytes: write {unit[0]}B{unit[2:]}")
-    if own in ("B", "B/s") and (factor := _bytes(lower, own)) is not None:
+    if figure_unit in ("B", "B/s") and (factor := _bytes(lower, figure_unit)) is not None:
         return number * factor
-    if own in (unit, _OTHER.get(lower)):
+    if figure_unit in (unit, _OTHER.get(lower)):
         return number
-    if own == "MHz" and lower == "ghz":
+    if figure_unit == "MHz" and lower == "ghz":
         return number * 1000
-    raise UsageError(f"{text!r}: {figure.text} is not measured in {unit}; its unit is {own}")
+    raise UsageError(f"{text!r}: {figure.text} is not measured in {unit}; its unit is {figure_unit}")
 
 
-def _bytes(unit: str, own: str) -> float | None:
+def _bytes(unit: str, figure_unit: str) -> float | None:
     """The number of bytes in "mb", "mib/s" or "g", with powers of 1,024 as in iostat -m; None for any other unit."""
     size, _, per = unit.partition("/")
-    if per and (per != "s" or own != "B/s"):
+    if per and (per != "s" or figure_unit != "B/s"):
         return None
     letter = size.removesuffix("b").removesuffix("i")
     return 1.0 if size == "b" else _BINARY.get(letter)

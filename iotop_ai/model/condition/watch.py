@@ -52,7 +52,7 @@ class ClauseWatch:
     def __init__(self, clause: Clause) -> None:
         self.clause = clause
         self._since: dict[str, int] = {}
-        """For each object that meets the clause, "for" aside: the monotonic time in ns since which it does."""
+        """For each object that meets the clause without its "for": the monotonic time in ns at which that began."""
         self._known: dict[str, float | None] = {}
         """The newest value of each object; None if unknown."""
         self._was_known = False
@@ -75,7 +75,7 @@ class ClauseWatch:
         else:
             begin_ns -= round(frame.sample.seconds * 1e9)
         self._forget_replaced_disks(frame)
-        judged = (
+        is_known = (
             self._take_findings(frame, begin_ns) if self.clause.figure is None else self._take_values(frame, begin_ns)
         )
         held = {name: (now_ns - since) / 1e9 for name, since in self._since.items()}
@@ -85,7 +85,7 @@ class ClauseWatch:
             return ClauseResult(self.clause, bool(met), best, self._known.get(best), held[best], tuple(met))
         return (
             ClauseResult(self.clause, False, *nearest(self.clause, self._known.items()))
-            if judged
+            if is_known
             else ClauseResult(self.clause)
         )
 

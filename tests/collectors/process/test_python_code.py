@@ -75,35 +75,35 @@ def test_a_process_that_has_ended_is_reported() -> None:
 
 
 @pytest.mark.skipif(OWN_UID != 0, reason="needs root to become another user")
-def test_a_missing_right_is_named(child: subprocess.Popen[bytes]) -> None:
+def test_a_missing_permission_is_reported(child: subprocess.Popen[bytes]) -> None:
     code = (
         "import os, sys\nfrom iotop_ai.collectors.process.python_code import read_python_code\n"
         "from iotop_ai.collectors.io.root import Root\nfrom iotop_ai.collectors.base import Unavailable\n"
         "os.setgroups([])\nos.setgid(65534)\nos.setuid(65534)\n"
         f"try:\n    read_python_code(Root(), {child.pid}, 0)\n"
-        "except Unavailable as lack:\n    print(lack.status, '|', lack.reason, '|', lack.remedy)\n"
+        "except Unavailable as error:\n    print(error.status, '|', error.reason, '|', error.remedy)\n"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.stdout == "denied | py-spy needs CAP_SYS_PTRACE for it | sudo\n", done.stderr
 
 
 def test_source_is_read_only_from_regular_files_that_the_user_can_read(tmp_path: Path) -> None:
-    pid, own = os.getpid(), StackFrame("f", str(tmp_path / "a.py"), 2)
+    pid, frame = os.getpid(), StackFrame("f", str(tmp_path / "a.py"), 2)
     (tmp_path / "a.py").write_text("one\n\tx = 'y'  \nthree\n")
-    assert source_line(pid, OWN_UID, own) == "x = 'y'"
-    assert source_line(pid, OWN_UID, own._replace(line=9)) == ""
+    assert source_line(pid, OWN_UID, frame) == "x = 'y'"
+    assert source_line(pid, OWN_UID, frame._replace(line=9)) == ""
     (tmp_path / "a.py").chmod(0o600)
-    assert source_line(pid, OWN_UID + 12345, own) == ""
-    assert source_line(pid, OWN_UID, own) == "x = 'y'"
+    assert source_line(pid, OWN_UID + 12345, frame) == ""
+    assert source_line(pid, OWN_UID, frame) == "x = 'y'"
     (tmp_path / "b.py").symlink_to(tmp_path / "a.py")
-    assert source_line(pid, OWN_UID, own._replace(file=str(tmp_path / "b.py"))) == ""
+    assert source_line(pid, OWN_UID, frame._replace(file=str(tmp_path / "b.py"))) == ""
     os.mkfifo(tmp_path / "c.py", 0o644)
-    assert source_line(pid, OWN_UID, own._replace(file=str(tmp_path / "c.py"))) == ""
-    assert source_line(pid, OWN_UID, own._replace(file="<string>")) == ""
-    assert source_line(pid, OWN_UID, own._replace(file="/dev/zero")) == ""
+    assert source_line(pid, OWN_UID, frame._replace(file=str(tmp_path / "c.py"))) == ""
+    assert source_line(pid, OWN_UID, frame._replace(file="<string>")) == ""
+    assert source_line(pid, OWN_UID, frame._replace(file="/dev/zero")) == ""
 
 
-def test_a_device_or_pipe_is_not_opened(tmp_path: Path) -> None:
+def test_a_named_pipe_is_not_opened(tmp_path: Path) -> None:
     pipe, opened = str(tmp_path / "pipe.py"), threading.Event()
     os.mkfifo(pipe, 0o644)
 

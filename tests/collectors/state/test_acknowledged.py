@@ -64,7 +64,7 @@ def test_each_change_is_reported_once(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root to give a file to another user")
-def test_a_file_is_read_after_its_owner_has_become_the_user(tmp_path: Path) -> None:
+def test_a_file_is_read_once_the_user_owns_it(tmp_path: Path) -> None:
     kept, watcher = Acknowledged(tmp_path), Acknowledged(tmp_path)
     kept.add("a:1", "critical", 1)
     os.chown(kept.path, UID, UID)
@@ -81,7 +81,7 @@ def test_a_file_is_read_after_its_owner_has_become_the_user(tmp_path: Path) -> N
         "[" * 100_000,
     ],
 )  # fmt: skip
-def test_a_file_of_another_kind_is_refused_and_kept(tmp_path: Path, text: str) -> None:
+def test_an_invalid_file_is_refused_and_kept(tmp_path: Path, text: str) -> None:
     with pytest.raises(ValueError, match=r"."):
         parse_acknowledged(text.encode())
     kept = Acknowledged(tmp_path)

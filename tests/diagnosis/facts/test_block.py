@@ -34,7 +34,7 @@ def test_the_normal_await_depends_on_the_transport(
     assert prior_ms(base, size) == pytest.approx(expected, abs=1e-4)
 
 
-def test_rotational_is_only_believed_of_scsi_and_ata_disks() -> None:
+def test_the_rotational_flag_is_used_only_for_scsi_and_ata_disks() -> None:
     assert serves_serially(info("sda", transport="ata", rotational=True))
     assert not serves_serially(info("vda", transport="virtio", rotational=True))
     assert not serves_serially(info("sda", transport="ata", rotational=None))

@@ -23,6 +23,6 @@ def test_the_cause_of_network_waits_is_named(files: float | None, cause: str) ->
     assert ("stage_local" in [advice.template for advice in verdict.primary.advice]) == (cause == "network_fs")
 
 
-def test_a_local_mount_does_not_hold_up_a_job_that_reads_from_the_network() -> None:
+def test_a_local_mount_is_not_the_cause_of_network_waits() -> None:
     local = (JobMount("/data", "ext4", "/dev/sda", "8:0"),)
     assert classes(verdict_of(with_job(FAR, file_waits=0.6, mounts=local)))[0] == "object_stream"

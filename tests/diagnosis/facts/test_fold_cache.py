@@ -7,7 +7,7 @@ from tests.diagnosis.build import IDLE, STARVED, play
 from tests.diagnosis.job_scenes import JOB_ALONE
 
 
-def test_a_fold_decides_the_same_with_an_old_a_new_or_a_shared_cache() -> None:
+def test_a_fold_decides_the_same_with_a_shared_cache_as_without_one() -> None:
     shared = FoldCache()
     kept = fresh = FoldState()
     frames = play((STARVED, 20), (IDLE, 20), (JOB_ALONE, 20))

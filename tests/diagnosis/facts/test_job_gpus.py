@@ -66,7 +66,7 @@ def test_a_gpu_on_which_two_programs_work_does_not_show_that_a_job_is_fed() -> N
     assert "gpu_bound" not in classes(verdict_of(beside, 40))
 
 
-def test_a_local_process_is_not_on_the_gpu_if_it_only_has_the_number_of_one() -> None:
+def test_a_process_is_not_on_the_gpu_if_only_its_pid_matches() -> None:
     elsewhere = GpuProcess(LOADERS[0].pid, GIB, "compute", 97, found=False)
     frame = play((on_gpu(elsewhere), 15))[-1]
     found = gather(frame.snapshot, frame.history, carry=frame.carry).gpu

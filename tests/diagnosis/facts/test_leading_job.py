@@ -132,7 +132,7 @@ def test_changes_of_the_verdict_are_remembered_by_class() -> None:
     assert [word for _, word in frames[-1].carry.classes] == ["unknown", "storage_read"]
 
 
-def test_each_process_belongs_to_its_job() -> None:
+def test_a_job_is_found_by_any_of_its_processes() -> None:
     snapshot = play((JOB_STARVED, 2))[-1].snapshot
     for pid in (50, 101):
         job = job_with(snapshot, pid)
@@ -142,10 +142,10 @@ def test_each_process_belongs_to_its_job() -> None:
     assert FETCHING.job.key.pid == 50
 
 
-def leads(*works: float, gpus: tuple[int, ...] = (), before: int | None = None, first_pid: int = 500) -> int:
+def leads(*job_cores: float, gpus: tuple[int, ...] = (), before: int | None = None, first_pid: int = 500) -> int:
     """The pid of the leading job among jobs without a loss.
 
-    works: each job's cores, oldest job first; gpus: each job's GPUs; before: the pid of the job that led before
+    job_cores: each job's cores, oldest job first; gpus: each job's GPUs; before: the pid of the job that led before
     """
     facts = gather(play((JOB_ALONE, 20))[-1].snapshot, play((JOB_ALONE, 20))[-1].history)
     one = facts.jobs[0]
@@ -157,7 +157,7 @@ def leads(*works: float, gpus: tuple[int, ...] = (), before: int | None = None, 
             write_bytes_per_s=0.0,
             gpus=gpus[i] if gpus else 0,
         )
-        for i, cores in enumerate(works)
+        for i, cores in enumerate(job_cores)
     )
     verdict = play((JOB_ALONE, 20))[-1].verdict._replace(job_pid=before)
     lead = leading_job(facts._replace(jobs=jobs, carry=facts.carry._replace(verdict=verdict)), (), {})

@@ -8,7 +8,7 @@ def _sample(at_ns: int) -> Sample:
     return Sample(at_ns, at_ns, 1.0, gap=False, own=OwnRates(None, None, None, None))
 
 
-def test_only_samples_that_the_last_window_did_not_have_are_computed() -> None:
+def test_only_samples_new_to_the_window_are_computed() -> None:
     computed: list[int] = []
 
     def make(sample: Sample) -> int:

@@ -68,7 +68,7 @@ def by_hand(table: ProcessTable, window: Window, key: ProcessKey) -> tuple[float
     return (min(1.0, delay) if delay >= 0.05 else seen_blocked, cpu, read)
 
 
-def test_many_processes_are_grouped_without_making_each_one_first() -> None:
+def test_groups_from_columns_equal_groups_of_single_processes() -> None:
     snapshot, history = histories(Crowd(120), 15)[-1]
     table, window = snapshot.processes.value, gather(snapshot, history).window
     groups = Tasks(table, window, 1).blocked_groups(0.2)

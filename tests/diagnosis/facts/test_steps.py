@@ -45,7 +45,7 @@ def test_a_wait_that_no_rank_measures_is_unknown() -> None:
     assert (found.data_wait_ratio, found.data_wait_ms, found.difference) == (None, None, None)
 
 
-def test_without_a_new_message_the_last_rates_remain_as_long_as_the_loop_may_still_step() -> None:
+def test_the_last_rates_remain_while_the_next_message_may_still_come() -> None:
     for found in (steps_of(reporting(waits=(0.5,), until=36)), steps_of(reporting(waits=(0.5,), until=30, every=15))):
         assert found.data_wait_ratio == pytest.approx(0.5, abs=0.001)
         assert found.steps_per_s == pytest.approx(4.0, rel=0.05)

@@ -60,7 +60,7 @@ def test_an_unread_figure_keeps_the_time_since_which_a_gpu_is_idle(unread: Machi
     assert memory_after((unread, 3)).idle_ns is None
 
 
-def test_what_is_read_beside_an_unread_figure_ends_the_idle_time() -> None:
+def test_a_known_figure_ends_the_idle_time_although_another_is_unread() -> None:
     busy = replace(unlisted(HELD), gpus=(0.9,))
     assert memory_after((HELD, 150), (busy, 1), (HELD, 149)).idle_ns == 152 * 10**9
     assert memory_after((HELD, 150), (replace(HELD, gpu_pids=()), 1), (HELD, 149)).idle_ns == 152 * 10**9

@@ -28,9 +28,9 @@ def test_an_evaluation_without_workers_does_not_count_as_the_start_of_workers() 
     scenes = [scene for number in range(5) for scene in ((epoch(number), 40), (ALONE, 40))]
     frames = play(*scenes)
     assert all("worker_respawn" not in classes(frame.verdict) for frame in frames)
-    turns = frames[-1].carry.memory[TRAINER_OLD.key].restarts
-    assert all(turn.lost_s < 3.5 for turn in turns)
-    assert all(turn.other_s > 25 for turn in turns[:-1])
+    restarts = frames[-1].carry.memory[TRAINER_OLD.key].restarts
+    assert all(restart.lost_s < 3.5 for restart in restarts)
+    assert all(restart.other_s > 25 for restart in restarts[:-1])
 
 
 def test_the_seconds_between_two_sets_of_workers_are_the_cost_of_their_start() -> None:
@@ -40,8 +40,8 @@ def test_the_seconds_between_two_sets_of_workers_are_the_cost_of_their_start() -
 
 
 def test_a_job_that_goes_on_without_its_workers_loads_its_data_itself() -> None:
-    words = [frame.verdict.primary.class_id for frame in play((epoch(0), 20), (ALONE, 60))]
-    assert "single_thread" not in words[:40], "the job was judged before it could start new workers"
-    assert words[-1] == "single_thread"
+    class_ids = [frame.verdict.primary.class_id for frame in play((epoch(0), 20), (ALONE, 60))]
+    assert "single_thread" not in class_ids[:40], "the job was judged before it could start new workers"
+    assert class_ids[-1] == "single_thread"
     back = [frame.verdict.primary.class_id for frame in play((epoch(0), 20), (ALONE, 60), (epoch(1), 60))]
     assert "single_thread" not in back[-45:]

@@ -60,27 +60,27 @@ def test_reads_are_in_one_of_three_buckets_by_their_size() -> None:
 
 
 def test_a_tenth_of_the_minutes_lies_below_the_baseline() -> None:
-    one = Baseline()
-    assert one.low_ms() is None
+    baseline = Baseline()
+    assert baseline.low_ms() is None
     for minute in range(100):
-        one = with_minute(one, minute * 60 * S, 1.0 if minute < 15 else 40.0)
-    assert one.minutes == 100
-    assert one.low_ms() == pytest.approx(1.0, rel=0.1)
-    assert one.low_ms(0.5) == pytest.approx(40.0, rel=0.1)
+        baseline = with_minute(baseline, minute * 60 * S, 1.0 if minute < 15 else 40.0)
+    assert baseline.minutes == 100
+    assert baseline.low_ms() == pytest.approx(1.0, rel=0.1)
+    assert baseline.low_ms(0.5) == pytest.approx(40.0, rel=0.1)
 
 
 def test_minutes_older_than_a_day_are_dropped() -> None:
-    one = with_minute(Baseline(), 0, 0.1)
-    one = with_minute(one, (PARTS - 1) * PART_NS, 9.0)
-    assert (len(one.parts), one.minutes) == (2, 2)
-    one = with_minute(one, PARTS * PART_NS, 9.0)
-    assert one.low_ms() == pytest.approx(9.0, rel=0.1)
+    baseline = with_minute(Baseline(), 0, 0.1)
+    baseline = with_minute(baseline, (PARTS - 1) * PART_NS, 9.0)
+    assert (len(baseline.parts), baseline.minutes) == (2, 2)
+    baseline = with_minute(baseline, PARTS * PART_NS, 9.0)
+    assert baseline.low_ms() == pytest.approx(9.0, rel=0.1)
     for part in range(40):
-        one = with_minute(one, part * PART_NS, 1.0)
-    assert len(one.parts) == PARTS
+        baseline = with_minute(baseline, part * PART_NS, 1.0)
+    assert len(baseline.parts) == PARTS
 
 
-def test_minutes_become_history_by_the_size_of_their_reads() -> None:
+def test_minutes_are_counted_by_the_size_of_their_reads() -> None:
     learned = baselines_after((reading(0.4), 15 * 60), (reading(2.0, 4096.0), 3 * 60))
     small, middle, large = learned["sda"].sizes
     assert (small.minutes, middle.minutes, large.minutes) == (2, 15, 0)
@@ -146,7 +146,7 @@ def test_a_device_that_was_faster_is_called_slow_sooner() -> None:
     assert dict(slow.args)["normal_ms"] == pytest.approx(floor)
 
 
-def test_a_history_of_only_trouble_does_not_raise_the_normal_latency() -> None:
+def test_a_history_of_only_stalls_does_not_raise_the_normal_latency() -> None:
     history = Baseline(((0, ((bin_of(500.0), 600),)),))
     carry = FoldState(learned={"sda": DeviceBaseline(sizes=(Baseline(), history, Baseline()))})
     assert play((JOB_ALONE, 14), carry=carry)[-1].verdict.primary.class_id == "storage_read"
@@ -154,7 +154,7 @@ def test_a_history_of_only_trouble_does_not_raise_the_normal_latency() -> None:
 
 def test_a_stall_does_not_become_normal() -> None:
     frame = play((reading(0.3), 13 * 60), (JOB_ALONE, 4 * 60))[-1]
-    (baseline,) = (one.sizes[1] for one in frame.carry.learned.values())
+    (baseline,) = (baseline.sizes[1] for baseline in frame.carry.learned.values())
     assert frame.verdict.primary.class_id == "storage_read"
     assert baseline.low_ms(0.99) == pytest.approx(0.3, rel=0.1)
     assert frame.carry.learned["sda"].minute is None
