@@ -46,7 +46,7 @@ PURE = ("tests/diagnosis/facts/", "tests/diagnosis/verdict/", "tests/diagnosis/r
 PURE += ("tests/present/", "tests/store/format/", "tests/test_verdict_words.py", "tests/test_verdicts.py")
 """The paths of tests that only compute: they do not read the machine, and do not disturb tests that do."""
 NOT_PURE = "test_block_hung.py"
-"""This file is below such a path, but its tests read the machine."""
+"""This file is below one of the paths in PURE, but its tests read the machine."""
 
 
 def is_pure(path: Path, config: pytest.Config) -> bool:

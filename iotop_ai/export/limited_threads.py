@@ -54,9 +54,10 @@ class LimitedThreads(socketserver.ThreadingMixIn, socketserver.BaseServer):
         """Answer on a thread, unless too many threads or too many requests of this client are running."""
         client = self.client(request, client_address)
         with self._lock:
-            free = self._threads_by_client.total() < MOST_THREADS and (client is None or self._threads_by_client[client] < MOST_PER_CLIENT)
-            self._threads_by_client[client] += free
-        if not free:
+            threads = self._threads_by_client
+            accepted = threads.total() < MOST_THREADS and (client is None or threads[client] < MOST_PER_CLIENT)
+            threads[client] += accepted
+        if not accepted:
             self.shutdown_request(request)
             return
         try:

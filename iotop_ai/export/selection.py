@@ -45,8 +45,10 @@ def device_rates(
         else:
             info = device_info(frame.snapshot, key.name)
             kind = "disk" if info is None else info.kind
-            now = table.get(key)
-            used = now is not None and any((now.rd_ios, now.wr_ios, now.dc_ios, now.fl_ios))
+            counters = table.get(key)
+            used = counters is not None and any(
+                (counters.rd_ios, counters.wr_ios, counters.dc_ios, counters.fl_ios)
+            )
             listed = kind not in _FOLDED_KINDS and (kind not in _QUIET_KINDS or used)
         if listed and (rate.active or not only_active):
             out.append((key, rate))

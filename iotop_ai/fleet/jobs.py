@@ -34,7 +34,7 @@ def job_parts(answers: Mapping[str, Answer], name_of: Callable[[str], str]) -> l
         spent = tuple(seconds[key]) if key in seconds else None
         part = JobPart(name_of(instance), pid, script, slurm, unit, spent, gpus.get(key), ranks.get(key))
         numbers, group = infos.get(key, ("", ""))
-        out.append(part._replace(numbers=numbers, group=group, late_rank=late.get(key)))
+        out.append(part._replace(numbers=numbers, group=group, late_rank=late_ranks.get(key)))
     return out
 
 

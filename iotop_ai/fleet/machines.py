@@ -202,8 +202,8 @@ class _Assembly:
             alert = FleetAlert(entry.label("alertname"), entry.label("severity"))
             name = self._names.of(entry.label("instance")) if entry.label("instance") else ""
             (by_machine.setdefault(name, []) if name in self._machines else without_machine).append(alert)
-        for name, own in by_machine.items():
-            self._set(name, alerts=tuple(sorted(set(own))))
+        for name, alerts in by_machine.items():
+            self._set(name, alerts=tuple(sorted(set(alerts))))
         return tuple(sorted(set(without_machine)))
 
     def _sources(self, name: str) -> tuple[str, ...]:

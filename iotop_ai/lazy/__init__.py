@@ -1,1 +1,1 @@
-"""Cheaper versions of parts of the standard library that would slow down the start."""
+"""Faster replacements for parts of the standard library that would slow down start-up."""

@@ -146,8 +146,8 @@ class Task:
 class Training:
     """A job that does the same each second: ``task`` trains, ``workers`` load the data.
 
-    stall: the share of samples in which the trainer waits. disk, running, net: how often the workers that are not idle
-    wait for the disk, run or wait for the network meanwhile; otherwise they sleep. main_*: the shares of the trainer's
+    stall: the share of samples in which the trainer waits. disk, running, net: the shares of the workers that wait for
+    the disk, run or wait for the network in these samples; the others sleep. main_*: the shares of the trainer's
     states. worker_*: the mean shares of the workers' states. blocked: the number of tasks in state D.
     """
 

@@ -52,8 +52,8 @@ SERVING = Machine(job=SERVER, tasks=(SERVER.task,), gpus=(0.0,), gpu_pids=(50,),
 def epochs(length: int, turn: int, count: int, stall: float = 0.02, fresh: bool = True) -> list[tuple[Machine, int]]:
     """Epochs of ``length`` seconds, each with other workers; in its first ``turn`` seconds the trainer waits for them.
 
-    stall: the trainer's stall after these seconds. fresh: whether the workers start with their epoch; otherwise they
-    have all started in the first.
+    stall: the trainer's stall after these seconds. fresh: whether the workers start with their epoch; otherwise all
+    have the same start time.
     """
     out: list[tuple[Machine, int]] = []
     for number in range(count):

@@ -45,7 +45,7 @@ def test_a_sharp_rise_or_fall_starts_a_burst_until_the_disk_is_calm() -> None:
         assert CALM_S == 30
 
 
-def test_a_new_finding_starts_a_burst_unless_it_is_good_news() -> None:
+def test_a_new_finding_starts_a_burst_unless_its_severity_is_info() -> None:
     burst = Burst()
     assert not burst.wanted(frame(0, 0.0))
     assert not burst.wanted(frame(10, 0.0, class_id="healthy"))

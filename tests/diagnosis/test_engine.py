@@ -28,7 +28,7 @@ def test_an_empty_history_gives_measuring_and_no_error() -> None:
         assert carry.started_ns == 0
 
 
-def test_measuring_counts_up_and_then_decides() -> None:
+def test_a_verdict_is_given_once_the_first_window_is_full() -> None:
     verdicts = [f.verdict for f in play((STARVED, 12))]
     assert [v.watched_s for v in verdicts] == list(range(12))
     assert [v.state for v in verdicts[:10]] == [State.UNSURE] * 10
@@ -89,7 +89,7 @@ def test_the_states_of_the_last_hour_are_kept_with_their_changes() -> None:
     assert all(a != b for a, b in pairwise(words))
 
 
-def test_a_loop_counts_as_active_for_a_while_after_its_last_use() -> None:
+def test_a_loop_device_counts_as_active_for_a_while_after_its_last_use() -> None:
     loop = Disk("loop0", "loop", kind="loop", mount="", read_bytes_per_s=1e6, await_ms=1, busy=0.1)
     used = replace(IDLE, disks=(loop,))
     quiet = replace(IDLE, disks=(replace(loop, read_bytes_per_s=0),))

@@ -1,4 +1,4 @@
-"""A machine that was suspended: the start times of processes count the suspension, monotonic time does not."""
+"""A machine that was suspended: the start times of processes include the suspension, monotonic time does not."""
 
 from __future__ import annotations
 

@@ -205,7 +205,7 @@ def _changes(before: Story, after: Story, windows: tuple[Window, Window]) -> Ite
     disks = list(dict.fromkeys((*_device_names(before), *_device_names(after))))
     same_disks = [name for name in disks if _is_same(_device(before, name), _device(after, name))]
     figures_before, figures_after = (
-        _figures(story, window, same) for story, window in zip((before, after), windows, strict=True)
+        _figures(story, window, same_disks) for story, window in zip((before, after), windows, strict=True)
     )
     for name in dict.fromkeys((*figures_before, *figures_after)):
         either = figures_before.get(name) or figures_after[name]

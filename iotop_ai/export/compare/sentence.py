@@ -175,7 +175,7 @@ def _cause(comparison: Comparison, share: Change) -> str:
     )
     kind = "" if largest is None else largest.name
     disk_cause = _disk_cause(comparison, better) if kind == "data_disk" else ""
-    # The CPUs are not the reason why a wait for a disk or a server became shorter.
+    # The CPUs do not explain why a wait for a disk or a server changed.
     cpu_cause = _cpu_cause(comparison, better) if kind in ("", "data_cpu") else ""
     return disk_cause or _worker_cause(comparison, better) or cpu_cause
 

@@ -59,7 +59,7 @@ def sides(comparison: Comparison) -> tuple[tuple[str, Story], ...]:
 
 
 def verdict_lines(story: Story) -> list[str]:
-    """The verdicts of a run with the time that each stood, and the sentences of the verdict that counts most."""
+    """The verdicts of a run with the duration of each, and the sentences of the verdict that counts most."""
     lines = [f"verdict: {words.verdicts_over_time(story) or words.headline(story)}"]
     if story.primary is not None:
         because = f"; {story.primary.because}" if story.primary.because else ""

@@ -185,7 +185,7 @@ def _boxes(axis: TimeAxis, curve: Curve, run: list[int], below: dict[int, float]
 
 
 def _thinned(points: list[str]) -> list[str]:
-    """The points without those whose two neighbours are at the same height as they are."""
+    """The points, except those between two neighbours at the same height as the point."""
     out: list[str] = []
     for i, point in enumerate(points):
         y = point.split(" ")[1]

@@ -100,7 +100,7 @@ def _big_figures(story: Story, price: Price | None) -> Markup:
     hours = gpu_time(story.jobs)
     if hours is not None:
         lost = units.gpu_time(hours.lost).removesuffix(" of GPU time").removesuffix(" GPU-hours")
-        # As in units.gpu_time, which names a duration below 0.1 GPU-hours.
+        # Below 0.1 GPU-hours, units.gpu_time gives a duration such as "22 s".
         unit = "of GPU time lost" if hours.lost < 0.1 else f"of {figure(hours.used)} GPU-hours lost"
         big.append(BigFigure(lost, unit))
         if price is not None:
@@ -170,7 +170,8 @@ def _busy_lines(story: Story, device: DeviceStory | None) -> list[Line]:
 def _more_lines(story: Story, device: DeviceStory | None) -> list[tuple[str, list[Line]]]:
     """The titles and curves of steps, throughput, latency and network.
 
-    Curves without a value are left out, and the network unless it once carried more than 1 MiB/s in one direction.
+    Byte rates that are always 0 are left out, and so is the network unless it once carried more than 1 MiB/s in one
+    direction.
     """
     out: list[tuple[str, list[Line]]] = []
     if story.steps is not None and story.steps.curve is not None:

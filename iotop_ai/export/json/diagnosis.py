@@ -116,12 +116,12 @@ class Diagnosis(VerdictTotalsBuilder):
 
         If nothing was judged, the class is unknown. pid: list only this job; 0 for all.
         """
-        first = self.primary
+        primary = self.primary
         return {
-            "verdict": "unknown" if first is None else first.class_id,
-            "state": (State.UNSURE if first is None else first.state).value,
-            "confidence": 0.0 if first is None else round(first.confidence, 3),
-            "severity": (Severity.INFO if first is None else first.severity).value,
+            "verdict": "unknown" if primary is None else primary.class_id,
+            "state": (State.UNSURE if primary is None else primary.state).value,
+            "confidence": 0.0 if primary is None else round(primary.confidence, 3),
+            "severity": (Severity.INFO if primary is None else primary.severity).value,
             "data_stall_ratio": self.data_stall_ratio,
             "goodput_ratio": self.goodput_ratio,
             "findings": [finding_object(finding) for finding in self.findings],

@@ -42,7 +42,7 @@ def _limits(host: HostFacts) -> Object:
 def _python(facts: PythonFacts) -> Object:
     torch = facts.torches[0] if facts.torches else None
     return {
-        **{key: getattr(facts, key) for key in _PLAIN},
+        **{key: getattr(facts, key) for key in _PYTHON_KEYS},
         "error": facts.error or None,
         "torch": None if torch is None else torch._asdict(),
     }

@@ -90,15 +90,15 @@ def _job(job: FleetJob) -> Object:
         "gpu_hours_lost": job.lost_gpu_h,
         "time": _time(job.seconds),
         "straggler": None
-        if late is None
+        if straggler is None
         else {
-            "machine": late.machine,
-            "rank_numbers": late.ranks or None,
-            "cause": late.cause,
-            "ratio": late.ratio,
-            "others_ratio": late.others,
-            "waited_ratio": late.waited,
-            "finding": None if late.finding is None else _finding(late.finding),
+            "machine": straggler.machine,
+            "rank_numbers": straggler.ranks or None,
+            "cause": straggler.cause,
+            "ratio": straggler.ratio,
+            "others_ratio": straggler.others,
+            "waited_ratio": straggler.waited,
+            "finding": None if straggler.finding is None else _finding(straggler.finding),
         },
     }
 

@@ -56,7 +56,7 @@ def render_health_json(wall_ns: int, disks: Mapping[str, Reading[SmartState]], e
             None if reading.value is None or reading.status not in (Status.OK, Status.ASLEEP) else state["severity"]
         )
         head = {"name": name, "status": reading.status.value, "reason": reading.reason, "remedy": reading.remedy}
-        listed.append({**head, **state, "severity": None if judged == "unknown" else judged})
+        listed.append({**head, **state, "severity": None if severity == "unknown" else severity})
     return json.dumps(
         {"time": moment(wall_ns // 1_000_000_000), "exit_code": exit_code, "disks": listed}, indent=2, allow_nan=False
     )

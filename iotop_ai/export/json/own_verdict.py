@@ -69,7 +69,7 @@ def _job_object(frame: Frame, job: Job) -> Object:
         "pid": job.key.pid,
         "name": job.name,
         "label": job.label,
-        "measuring": judged.verdict.measuring,
+        "measuring": verdict.measuring,
         "verdict": None if own is None else _finding_object(own),
         "time": None if shares is None else rates_object(shares),
         "time_s": None if shares is None else seconds_object(counts),

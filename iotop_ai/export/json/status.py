@@ -31,7 +31,7 @@ def status_object(frame: Frame | None, pid: int, comparison: StepComparison) -> 
     counts = None if job is None or table is None else table.times.get(job.key)
     shares = None if counts is None else shares_of(counts)
     return {
-        "verdict": verdict_object(judged),
+        "verdict": verdict_object(job_frame),
         "job": None if job is None else {"pid": job.key.pid, "name": job.name, "ranks": len(job.ranks)},
         "time": None if shares is None else rates_object(shares),
         "time_s": None if shares is None else seconds_object(counts),

@@ -185,7 +185,7 @@ def _fuse(frame: Frame) -> list[Object] | None:
 
 
 def process_counts(frame: Frame) -> Object | None:
-    """The numbers of all, of unreadable and of waiting (D) processes, and how they were read; None when unknown."""
+    """How many processes there are, are unreadable and wait in state D, and how they were read; None when unknown."""
     table = frame.snapshot.processes.value
     if table is None:
         return None

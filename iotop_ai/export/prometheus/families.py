@@ -20,7 +20,8 @@ _MOST_LABELS = 8192
 class Base(NamedTuple):
     """The base unit of a declared unit.
 
-    A value in the base unit is value * times / by. word: the unit at the end of a metric's name; "" for a plain number.
+    times, by: convert a value in the declared unit to the base unit as value * times / by. word: the base unit at the
+    end of a metric's name; "" for a plain number.
     """
 
     word: str

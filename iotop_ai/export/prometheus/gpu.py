@@ -33,7 +33,7 @@ def gpu_families(frame: Frame) -> list[Family]:
     return [
         *families_of(columns_of(GPU, GpuRates), rated),
         *families_of(columns_of(GPU, GpuState), [(labels[uuid], state) for uuid, state in states]),
-        *families_of(columns_of(GPU, GpuDetail), [(names[uuid], detail) for uuid, detail in slow.items()]),
+        *families_of(columns_of(GPU, GpuDetail), [(labels[uuid], detail) for uuid, detail in slow.items()]),
         family(
             *(GPU, INFO, "Identity of a GPU, to join with."),
             [

@@ -164,8 +164,8 @@ class _Handler(AnswerHandler):
     def _authorized(self) -> bool:
         if not self.server.token:
             return True
-        kind, _, given = self.headers.get("Authorization", "").partition(" ")
-        return kind.lower() == "bearer" and hmac.compare_digest(given.strip().encode(), self.server.token)
+        kind, _, token = self.headers.get("Authorization", "").partition(" ")
+        return kind.lower() == "bearer" and hmac.compare_digest(token.strip().encode(), self.server.token)
 
 
 def own_names() -> tuple[str, ...]:

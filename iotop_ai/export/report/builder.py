@@ -23,7 +23,7 @@ from iotop_ai.present.verdict.plain_text import ruled_out_text
 from iotop_ai.store.format.secrets import note_redacted
 
 MOST_EVENTS = 1000
-"""The most faults that are kept, and the most other events. They are counted apart, so that many marks do not displace
+"""The most faults that are kept, and the most other events. The limits are separate, so that many marks do not displace
 a later fault."""
 MOST_GAPS = 1000
 _QUIET_EVENTS = frozenset(("ack", "ack_undone"))

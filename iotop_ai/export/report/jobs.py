@@ -78,7 +78,7 @@ class _Job:
     def add_steps(self, snapshot: Snapshot, table: Mapping[ProcessKey, StepRates], grid: Grid, most_new: int) -> int:
         """Add the steps of each new message, over the time since the previous message; return the number of new ranks.
 
-        most_new: the most ranks that may be new.
+        most_new: the maximum number of new ranks.
         """
         before, counts = len(self.steps), snapshot.steps.value or {}
         for i, rank in enumerate(self.job.ranks):

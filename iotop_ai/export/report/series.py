@@ -195,4 +195,4 @@ def downsampled(curve: Curve, points: int) -> Curve:
         weight = sum(w for _, w in known)
         values.append(sum(v * w for v, w in known) / weight if weight > 0 else None)
         weights.append(weight)
-    return Curve(curve.begin_ns, curve.step_s * each, tuple(values), tuple(weights))
+    return Curve(curve.begin_ns, curve.step_s * group_size, tuple(values), tuple(weights))

@@ -138,7 +138,7 @@ def table_lines(table: ReportTable, width: int) -> list[str]:
 
 
 def _wrapped(row: Sequence[str], column: int, width: int) -> Iterator[Sequence[str]]:
-    """The row as rows in which the text of one column has at most ``width`` characters; the others are empty there."""
+    """The row with one column wrapped at ``width`` characters; the further rows have only the rest of that column."""
     first, *more = (row[column],) if len(row[column]) <= width else wrap(row[column], width)
     yield [first if c == column else cell for c, cell in enumerate(row)]
     for part in more:

@@ -41,8 +41,8 @@ def headline(story: Story) -> str:
 
 def verdict_name(story: Story) -> str:
     """The verdict of the whole run in a few words, such as "STARVED (slow disk)"."""
-    first = story.primary
-    return state_word(story) if first is None else named_state(first.finding.class_id, first.finding.state)
+    primary = story.primary
+    return state_word(story) if primary is None else named_state(primary.finding.class_id, primary.finding.state)
 
 
 def named_state(class_id: str, state: State) -> str:

@@ -30,7 +30,8 @@ def fleet_lines(fleet: Fleet, machines: Sequence[FleetMachine]) -> list[str]:
     lines = [f"{state.value:<9} {text}", "", *table(TITLES, [_row(machine) for machine in machines])]
     waiting = [(job, job.straggler) for job in fleet.jobs if job.straggler is not None]
     if waiting:
-        lines += ["", *(f"{job.name} {job.script} waits for {straggler_words(job, late)}" for job, late in waiting)]
+        waits = (f"{job.name} {job.script} waits for {straggler_words(job, straggler)}" for job, straggler in waiting)
+        lines += ["", *waits]
     if fleet.alerts:
         lines += ["", f"alerts without a machine: {', '.join(alert.name for alert in fleet.alerts)}"]
     if fleet.unanswered:

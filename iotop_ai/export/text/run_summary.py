@@ -33,7 +33,7 @@ class RunSummary:
         verdict = (primary.state.value, "measuring" if frame.verdict.measuring else name)
         self._verdict_s[verdict] = self._verdict_s.get(verdict, 0.0) + seconds
         if not frame.verdict.measuring:
-            self._lost_s += (first.lost_ratio or 0.0) * seconds
+            self._lost_s += (primary.lost_ratio or 0.0) * seconds
             self._judged_s += seconds
         block, infos = frame.sample.block, frame.snapshot.disks.value
         if (rates := block.value) is not None and infos is not None and block.renewed and block.seconds:

@@ -64,8 +64,8 @@ class Trend:
         else:
             cpu = [(at, _cpu_percent(sample)) for at, sample in zip(self._times, self._samples, strict=True)]
             series.append(("CPU busy, %, all cores", cpu))
-        each = max(height // len(series), 0)
-        return "\n\n".join(_chart_or_words(title, points, width, each, ascii_only) for title, points in series)
+        rows = max(height // len(series), 0)
+        return "\n\n".join(_chart_or_words(title, points, width, rows, ascii_only) for title, points in series)
 
     def _points(self, name: str, value: Callable[[BlockRates], float | None]) -> list[Point]:
         out: list[Point] = []

@@ -11,7 +11,7 @@ def verdict_lines(frame: Frame) -> list[str]:
     verdict = frame.verdict
     ends = [headline.text_of(part(verdict)) for part in (headline.loss, headline.confidence)]
     sentence = "; ".join(text for text in (headline.text_of(headline.headline(verdict)), *ends) if text)
-    lines = [f"verdict {verdict.state.value} {first}"]
+    lines = [f"verdict {verdict.state.value} {sentence}"]
     for word, part in (("because", headline.because), ("and", headline.second), ("do", headline.advice)):
         if text := headline.text_of(part(verdict)):
             lines.append(f"{word} {text}")

@@ -399,9 +399,9 @@ def head_rates(pairs: Iterable[tuple[BlockCounters | None, BlockCounters]], seco
 def is_leaf(info: BlockInfo) -> bool:
     """Whether the device counts in the machine's totals, because it is at the bottom of its stack.
 
-    These do not count: partitions and hidden paths; dm, md, zvol and loop, because the disks below them count the same
-    bytes, unless a loop's file is remote; ublk and zloop, because the kernel does not list the devices below them; zram
-    and ram, which are memory.
+    These do not count: partitions and hidden paths; dm, md, zvol and loop, because the disks below them usually count
+    the same bytes; ublk and zloop, because the kernel does not list the devices below them; zram and ram, which are
+    memory.
     """
     return info.kind in ("disk", "rom", "floppy") and not info.slaves
 

@@ -18,13 +18,12 @@ _FOLDED_KINDS = frozenset(("partition", "nvme-path"))
 
 
 def hidden_when_idle(info: BlockInfo) -> bool:
-    """Whether the device is shown only while it is active: a loop device, memory, a removable drive or an empty slot."""
+    """Whether the device is shown only while active: a loop device, memory, a removable drive or an empty slot."""
     return info.kind in _HIDDEN_KINDS or info.size_bytes == 0
 
 
 def below_of(info: BlockInfo) -> tuple[str, ...]:
-    """The devices directly below: a partition's disk, a stack's slaves, or the devices that hold a loop device's file.
-    """
+    """The devices directly below: a partition's disk, a stack's slaves, or the devices with a loop device's file."""
     return (info.parent,) if info.kind == "partition" else info.slaves or info.below
 
 
@@ -192,9 +191,9 @@ class _Tree:
 
 
 def mount_of(path: str, mounts: Iterable[Mount]) -> Mount | None:
-    """The mount with the longest mount point that contains an absolute path; of several, the last. None without one.
+    """The mount with the longest mount point that contains an absolute path; None if there is none.
 
-    The path is compared as given; the caller resolves links.
+    Of several mounts on that mount point, it is the last. The path is compared as given; the caller resolves links.
     """
     best: Mount | None = None
     for mount in mounts:

@@ -161,7 +161,7 @@ class ConditionWatch:
         return tuple(clause.add(frame) for clause in self._clauses)
 
     def about(self, name: str, results: tuple[ClauseResult, ...], now_ns: int) -> tuple[ClauseResult, ...]:
-        """The results, the first of them for the object ``name`` of its clause."""
+        """The results, but the first one for the object ``name``, which may no longer meet its clause."""
         return self._clauses[0].about(name, results[0], now_ns), *results[1:]
 
 

@@ -238,7 +238,7 @@ def test_bytes_of_an_orphan_with_an_outdated_parent_do_not_go_to_its_reaper(stag
 
 
 class Interrupted(Root):
-    """A Root in which something happens just when a certain file is opened."""
+    """A Root that calls ``event`` just before the file ``relative`` is opened, once."""
 
     relative = ""
     event: Callable[[], None]

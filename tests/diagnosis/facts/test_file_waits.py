@@ -1,4 +1,4 @@
-"""Waits for files of a network mount and waits for sockets share one part of the time, but have two causes."""
+"""Waits for files of a network mount and waits for sockets are both data_network, but have different causes."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ def facts_of(machine: Machine) -> JobFacts:
         ((GpuProcess(50, GIB, "compute", 2), GpuProcess(900, GIB, "graphics", 90)), 0.97, False),
         ((GpuProcess(50, GIB, "compute", 2), GpuProcess(900, GIB, "compute", 95)), 0.02, True),
         ((GpuProcess(50, GIB, "compute"), GpuProcess(900, GIB, "compute")), None, True),
-        # Another namespace's process, whose number a loader of the job has here.
+        # A process of another pid namespace, which has the same pid as a loader of the job here.
         ((GpuProcess(50, GIB, "compute", 2), GpuProcess(LOADERS[0].pid, GIB, "compute", 95, found=False)), 0.02, True),
     ],
 )

@@ -1,4 +1,4 @@
-"""The normal latency of a device: the lower of its kind's and that of its history, which contains no stalls."""
+"""The normal latency of a device: that of its kind or of its history, whichever is lower; stalls are not history."""
 
 from __future__ import annotations
 

@@ -67,7 +67,7 @@ def test_busy_gpus_are_not_starved() -> None:
     assert verdict_of(BUSY).state is State.OK
 
 
-def test_an_unknown_window_claims_nothing() -> None:
+def test_nothing_is_claimed_from_unknown_figures() -> None:
     unknown = replace(STARVED, disks=(replace(SLOW_SSD, unknown=True),), gpus=(None,) * 8, power=None)
     assert classes(verdict_of(unknown)) == ["unknown"]
     assert classes(verdict_of(Machine(without_readings=True))) == ["unknown"]
@@ -136,7 +136,7 @@ def test_an_nvme_is_slow_by_its_latency_whatever_its_utilisation() -> None:
         (25, 0.85, 0.1, None),
     ],
 )
-def test_a_rotating_disk_needs_utilisation_await_and_workers(
+def test_a_rotating_disk_is_slow_only_with_high_utilisation_high_await_and_waiting_workers(
     await_ms: float, busy: float, blocked: float, severity: Severity | None
 ) -> None:
     disk = Disk(rotational=True, read_bytes_per_s=92 * MB, await_ms=await_ms, busy=busy)

@@ -1,4 +1,4 @@
-"""A device that accepts requests and completes none: simulated, and real, as a loop over a FUSE file that stops."""
+"""A device that accepts requests and completes none: simulated, and as a real loop device over a FUSE file."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ def test_a_real_device_that_stops_is_found(tmp_path: Path) -> None:
             disk.set()
             reader.wait(20)
         assert any(disk.name in known for known, _ in found)
-        hangs = [one for _, each in found for one in each if dict(one.args).get("hung_s")]
+        hangs = [finding for _, findings in found for finding in findings if dict(finding.args).get("hung_s")]
         assert hangs
         assert dict(hangs[-1].args)["in_flight"] == 1.0
         for _, frame in zip(range(4), stream, strict=False):

@@ -7,7 +7,7 @@ from tests import rules_doc
 
 
 @pytest.mark.parametrize("rule", RULES)
-def test_every_rule_has_the_four_lines_of_its_docstring(rule: Rule) -> None:
+def test_the_docstring_of_every_rule_has_its_four_lines(rule: Rule) -> None:
     sentence, lines = rules_doc.parts(rule)
     assert sentence.endswith(".")
     assert tuple(lines) == rules_doc.LINES

@@ -54,9 +54,9 @@ def test_a_slow_disk_that_gets_worse_has_its_reason(
 
 def test_the_banner_shows_the_failing_disk() -> None:
     frame = play((Machine(disks=(SLOW,), smart=(CABLE,), cpu=0.5), 15))[-1]
-    words = ["".join(span.text for span in part(frame.verdict)) for part in (headline.headline, headline.advice)]
-    assert words[0] == ("sda is slow and gets worse: 640 CRC errors, +600 in 24 h: cable or backplane, not the disk")
-    assert words[1] == "check sda's cable, connector and backplane"
+    texts = ["".join(span.text for span in part(frame.verdict)) for part in (headline.headline, headline.advice)]
+    assert texts[0] == ("sda is slow and gets worse: 640 CRC errors, +600 in 24 h: cable or backplane, not the disk")
+    assert texts[1] == "check sda's cable, connector and backplane"
     because = "".join(span.text for span in headline.because(frame.verdict))
     assert because.startswith("it answers in 60 ms (typical ≤ ")
 
@@ -107,15 +107,15 @@ def test_a_disk_with_errors_is_shown_at_once(what: str, severity: Severity, cure
 
 def test_the_banner_shows_the_errors() -> None:
     frame = play((erring(1, "I/O", 0), 15))[-1]
-    words = [headline.text_of(part(frame.verdict)) for part in (headline.headline, headline.because)]
-    assert words[0] == "sda is giving errors: 1 I/O error in the kernel's log"
-    assert words[1].startswith("the kernel reports failed requests")
+    texts = [headline.text_of(part(frame.verdict)) for part in (headline.headline, headline.because)]
+    assert texts[0] == "sda is giving errors: 1 I/O error in the kernel's log"
+    assert texts[1].startswith("the kernel reports failed requests")
 
 
 @pytest.mark.parametrize(
     "machine",
     [erring(1, "I/O", -600), erring(1, "I/O", 99), erring(1, "I/O", 0, kind="loop"), erring(1, "I/O", 0, name="sdb")],
-    ids=["old", "of another time", "a loop", "gone"],
+    ids=["old", "of another time", "a loop device", "gone"],
 )
 def test_errors_that_are_old_or_of_another_device_do_not_count(machine: Machine) -> None:
     assert found(machine) == []

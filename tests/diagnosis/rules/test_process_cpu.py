@@ -42,7 +42,7 @@ def test_stolen_time_does_not_count_as_an_idle_core() -> None:
     assert dict(finding.args)["idle_cores"] == pytest.approx(0.4)
 
 
-def test_workers_with_reserve_are_not_blamed() -> None:
+def test_workers_that_are_not_fully_busy_are_not_blamed() -> None:
     tasks = (TRAINER, *(Task(100 + i, "pt_data_worker", 50, cpu=0.5) for i in range(8)))
     assert verdict_of(replace(PREPARING, tasks=tasks)).state is State.UNSURE
 
@@ -120,7 +120,7 @@ def test_on_a_gpu_without_a_process_nothing_is_starved() -> None:
     assert classes(verdict) == ["unknown"]
 
 
-def test_our_own_process_is_never_the_cause() -> None:
+def test_the_monitor_itself_is_never_the_cause() -> None:
     own = Task(OWN_PID, "iotop-ai", 50, cpu=1.0, read=20 * MB, blocked=0.9)
     command = ("python", "-m", "iotop_ai.collectors.health.helper")
     helper = Task(OWN_PID + 1, "python", OWN_PID, cmdline=command)
@@ -131,7 +131,7 @@ def test_our_own_process_is_never_the_cause() -> None:
         assert classes(verdict_of(machine)) == ["unknown"]
 
 
-def test_a_recorded_command_is_our_child_and_may_be_the_cause() -> None:
+def test_a_recorded_command_is_a_child_of_the_monitor_and_may_be_the_cause() -> None:
     own = Task(OWN_PID, "iotop-ai", 50)
     trainer = Task(OWN_PID + 1, "python", OWN_PID, read=20 * MB, blocked=0.9, cmdline=("python", "train.py"))
     assert classes(verdict_of(Machine(disks=(SLOW_SSD,), tasks=(own, trainer)))) == ["storage_read"]

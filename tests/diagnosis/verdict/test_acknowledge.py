@@ -72,7 +72,7 @@ def test_an_acknowledged_death_is_hidden_and_a_later_one_with_its_pid_is_shown()
     assert open_findings([later], hidden.carry.acked, hidden.snapshot) == [later]
 
 
-def test_two_disks_with_one_serial_number_are_acknowledged_apart() -> None:
+def test_two_disks_with_one_serial_number_are_acknowledged_separately() -> None:
     def named(*states: SmartState) -> list[str]:
         table = {f"sd{letter}": Reading(state, Status.OK) for letter, state in zip("ab", states, strict=True)}
         snapshot = snapshot_of(IDLE, 1)
@@ -149,7 +149,7 @@ def test_an_acknowledged_finding_comes_back_with_more_or_with_other_errors() -> 
     assert worse(lasting(worn(assessment="FAIL", critical_warning=0x0C)), value_of(used))
 
 
-def test_a_cable_that_goes_on_failing_comes_back_when_it_gets_clearly_worse() -> None:
+def test_cable_errors_come_back_when_they_get_clearly_worse() -> None:
     value = value_of(lasting(cable(10_640, 10_040)))
     for count, a_day_ago in ((10_641, 10_041), (10_900, 10_200), (11_800, 10_700)):
         assert not worse(lasting(cable(count, a_day_ago)), value)
@@ -161,7 +161,7 @@ def test_a_cable_that_goes_on_failing_comes_back_when_it_gets_clearly_worse() ->
     assert not worse(lasting(cable(50, 20)), few)
 
 
-def test_a_cable_in_the_kernels_log_comes_back_in_the_same_way() -> None:
+def test_cable_errors_in_the_kernels_log_come_back_in_the_same_way() -> None:
     value = value_of(lasting(in_log(4, "interface CRC")))
     assert not worse(lasting(in_log(13, "interface CRC")), value)
     assert worse(lasting(in_log(14, "interface CRC")), value)
@@ -193,9 +193,9 @@ def test_an_acknowledged_finding_is_left_out() -> None:
     assert open_findings([FAILING], {name: "critical reallocated=9"}, snapshot) == [FAILING]
 
 
-def test_the_verdict_shows_the_other_findings_until_one_gets_worse() -> None:
+def test_an_acknowledged_disk_stays_hidden_until_it_gets_worse() -> None:
     carry, history = FoldState(), ()
-    seen, fine = [], []
+    seen, ruled_out = [], []
     for second in range(40):
         machine = ill(312 if second < 30 else 330)
         events = (ack("failing_disk:WD_1_2", "critical critical=1 reallocated=312"),) if second == 20 else ()
@@ -203,9 +203,9 @@ def test_the_verdict_shows_the_other_findings_until_one_gets_worse() -> None:
         history = (*history, sample_of(machine, second))
         carry, verdict = fold(carry, snapshot, history)
         seen.append("failing_disk" in classes(verdict))
-        fine.append("failing_disk" in {one.class_id for one in verdict.primary.ruled_out})
+        ruled_out.append("failing_disk" in {one.class_id for one in verdict.primary.ruled_out})
     assert seen[19]
     assert not any(seen[20:30])
     assert all(seen[30:])
-    assert not any(fine), "an acknowledged disk is ruled out as a cause"
+    assert not any(ruled_out), "an acknowledged disk is ruled out as a cause"
     assert carry.acked == {"failing_disk:WD_1_2": "critical critical=1 reallocated=312"}

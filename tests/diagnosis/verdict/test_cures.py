@@ -272,7 +272,7 @@ def cure_text(template: str, machine: Machine) -> str:
     return advice_text(cures(machine)[template])
 
 
-def test_using_all_cores_is_advised_only_if_none_is_idle() -> None:
+def test_all_cores_are_called_used_only_if_none_is_idle() -> None:
     half, full = (replace(with_job(JOB_PREPARING, cores=None), cores=2, cpu=cpu) for cpu in (0.65, 0.99))
     assert cure_text("cheaper_transforms", full) == "use cheaper transforms: all 2 cores are used"
     assert cure_text("cheaper_transforms", half) == "use cheaper transforms: only 0.7 of 2 cores idle"
@@ -315,7 +315,7 @@ def test_a_jax_job_gets_no_advice_about_torch(template: str, machine: Machine) -
 CHECK = "(iotop-ai check /data measures it)"
 
 
-def test_two_readers_with_a_read_each_do_not_show_what_the_disk_can_give() -> None:
+def test_two_readers_with_a_read_each_do_not_show_the_limit_of_the_disk() -> None:
     assert "needed_rate" not in cures(TWO)
     assert cure_text("drawn_rate", TWO) == (
         "give vda more reads at once if it serves them: 2 workers draw 6.5 MB/s, one read each at 36 ms"
@@ -332,7 +332,7 @@ def test_two_readers_with_a_read_each_do_not_show_what_the_disk_can_give() -> No
         replace(LATENT, transport="ata", rotational=True),
     ],
 )
-def test_the_rate_of_a_disk_at_its_limit_is_what_it_gives(disk: Disk) -> None:
+def test_a_disk_at_its_limit_gets_advice_about_the_needed_rate(disk: Disk) -> None:
     found = cures(replace(TWO, disks=(disk,)))
     assert "needed_rate" in found
     assert not {"drawn_rate", "more_in_flight"} & set(found)
@@ -358,7 +358,7 @@ def test_more_workers_are_advised_only_if_cores_are_idle_for_them() -> None:
 
 
 @pytest.mark.parametrize(("gib", "cure"), [(0, "keep_in_memory"), (9, "keep_in_memory"), (11, "copy_data")])
-def test_data_stays_in_memory_only_if_the_job_has_not_yet_read_more_than_its_size(gib: int, cure: str) -> None:
+def test_data_stays_in_memory_only_if_the_job_has_read_no_more_than_the_size_of_the_data(gib: int, cure: str) -> None:
     first, *others = LOADERS
     read = (replace(first, read_so_far=gib * GIB), *others)
     alone = replace(JOB_STARVED, disks=COPY.disks, usage=SMALL, available_bytes=200 * GIB)

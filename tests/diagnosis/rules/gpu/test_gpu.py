@@ -152,7 +152,7 @@ def test_one_counter_of_slowed_time_gives_the_same_confidence_as_all() -> None:
     assert verdict_of(hot).primary.confidence == 0.95
 
 
-def test_the_gpu_or_job_that_is_meant_is_named() -> None:
+def test_the_affected_gpu_or_job_is_named() -> None:
     assert args(GPU_SCENES["gpu_throttle"])["who"] == "GPU 0"
     assert args(GPU_SCENES["gpu_throttle all"])["who"] == "8 GPUs"
     assert args(GPU_SCENES["gpu_fault lost"])["gpu"] == "GPU 3"
@@ -350,7 +350,7 @@ def test_the_verdict_names_what_the_loaders_of_the_late_rank_do(task: dict[str, 
     assert dict(claimed.finding.args)["why"] == why
 
 
-def test_a_job_beside_an_idle_gpu_comes_before_one_that_is_well() -> None:
+def test_a_job_beside_an_idle_gpu_comes_before_a_healthy_job() -> None:
     well = Task(40, "python", 1, cpu=0.3, start=-100_000)
     other = replace(COMPUTING, task=well, stall=0.01, evidence=("children",))
     machine = replace(ON_CPU, tasks=(*ON_CPU.tasks, well), second_job=other)
@@ -367,7 +367,7 @@ def test_a_level_is_graded_between_the_entry_and_the_exit_threshold() -> None:
 
 
 @pytest.mark.parametrize(("logged", "is_found"), [("10000:c1:00.0", True), ("0000:c1:00.0", False)])
-def test_the_errors_of_a_gpu_are_those_of_its_whole_address(logged: str, is_found: bool) -> None:
+def test_errors_count_for_a_gpu_only_if_its_whole_pci_address_matches(logged: str, is_found: bool) -> None:
     errors = {logged: DeviceErrors(1, 0, "ring timeout")}
     scene = replace(FED, gpu_only={2: {"bus_id": "00010000:C1:00.0"}}, errors=errors)
     assert ("gpu_fault" in classes(verdict_of(scene, 20))) is is_found

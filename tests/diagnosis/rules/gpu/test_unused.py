@@ -29,7 +29,7 @@ def test_without_power_confidence_is_limited() -> None:
 
 
 @pytest.mark.parametrize(("busy", "expected"), [(0.91, "gpu_bound"), (0.8, "healthy"), (0.69, "unknown")])
-def test_a_gpu_is_busy_from_its_entry_level_to_its_exit_level(busy: float, expected: str) -> None:
+def test_the_utilisation_decides_between_gpu_bound_healthy_and_unknown(busy: float, expected: str) -> None:
     assert classes(verdict_of(replace(BUSY, gpus=(busy,) * 8))) == [expected]
 
 

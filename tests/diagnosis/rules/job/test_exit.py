@@ -45,13 +45,14 @@ DEATHS = {
 
 @pytest.mark.parametrize("name", DEATHS)
 def test_a_death_is_shown_at_once_and_kept(name: str) -> None:
-    events, cure, sure = DEATHS[name]
+    events, cure, confidence = DEATHS[name]
     frames = play((JOB_HEALTHY, 20), (replace(GONE, events=events), 1), (GONE, 300))
-    at = frames[20].verdict.primary
-    assert (at.class_id, at.state, at.confidence, at.advice[0].template) == ("job_died", State.BLOCKED, sure, cure)
-    assert dict(at.args)["job"] == "train.py"
-    assert dict(at.args)["worker"] == ("pt_data_worker" if name == "a worker" else "")
-    assert at.severity is (Severity.WARNING if name == "stopped" else Severity.CRITICAL)
+    death = frames[20].verdict.primary
+    assert (death.class_id, death.state, death.confidence) == ("job_died", State.BLOCKED, confidence)
+    assert death.advice[0].template == cure
+    assert dict(death.args)["job"] == "train.py"
+    assert dict(death.args)["worker"] == ("pt_data_worker" if name == "a worker" else "")
+    assert death.severity is (Severity.WARNING if name == "stopped" else Severity.CRITICAL)
     assert frames[-1].verdict.primary.class_id == "job_died"
 
 
@@ -59,7 +60,7 @@ WORKER_KILLED = ended("worker", -9, "pt_data_worker", 101)
 
 
 @pytest.mark.parametrize("later", [1, -6, -9, -15])
-def test_the_end_of_a_trainer_does_not_hide_the_worker_that_was_killed_before(later: int) -> None:
+def test_the_end_of_a_trainer_does_not_hide_a_worker_killed_before_it(later: int) -> None:
     killed, end = (OOM, WORKER_KILLED), (ended("trainer", later),)
     frames = play((JOB_HEALTHY, 20), (replace(JOB_HEALTHY, events=killed), 1), (replace(GONE, events=end), 3))
     found = frames[-1].verdict.primary
@@ -93,7 +94,7 @@ def test_a_worker_killed_for_memory_is_the_cause_of_its_trainers_end(code: int |
 
 
 @pytest.mark.parametrize(("role", "worker"), [("trainer", ""), ("worker", "pt of data")])
-def test_a_name_that_contains_of_is_whole(role: str, worker: str) -> None:
+def test_a_name_that_contains_the_word_of_is_not_cut(role: str, worker: str) -> None:
     text = Ended(ProcessKey(50, 1), worker or "end of run", role, -9, 50, "end of run").text
     event = Event(0, 0, "process_ended", text, role, 50, -9, 50)
     args = dict(verdict_of(replace(GONE, events=(event,))).primary.args)

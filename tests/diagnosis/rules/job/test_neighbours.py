@@ -35,10 +35,10 @@ from tests.diagnosis.host_scenes import (
 from tests.diagnosis.job_scenes import NO_READINGS, with_job
 
 
-def resyncing(moved: float) -> Machine:
+def resyncing(member_reads: float) -> Machine:
     array = Disk("md0", "virtual", kind="md", slaves=("sda", "sdb"), read_bytes_per_s=30 * MB, await_ms=60.0, busy=1.0)
     members = [
-        Disk(name, mount="", read_bytes_per_s=moved, await_ms=40.0, busy=1.0, rotational=True)
+        Disk(name, mount="", read_bytes_per_s=member_reads, await_ms=40.0, busy=1.0, rotational=True)
         for name in ("sda", "sdb")
     ]
     out = replace(JOB_ALONE, tasks=(TRAINER_OLD, *SLOWED_LOADERS), disks=(array, *members))
@@ -67,15 +67,15 @@ def test_a_program_that_the_job_has_started_is_not_a_neighbour(scene: Machine) -
 
 
 def test_another_program_on_the_disk_is_named() -> None:
-    first = verdict_of(SHARED).primary
-    args = dict(first.args)
-    assert (first.class_id, first.state) == ("noisy_neighbour", State.STARVED)
+    primary = verdict_of(SHARED).primary
+    args = dict(primary.args)
+    assert (primary.class_id, primary.state) == ("noisy_neighbour", State.STARVED)
     assert (args["other"], args["others"], args["what"]) == ("fio", 3.0, "disk")
     assert args["own"] == pytest.approx(32 * MB)
     assert args["other_share"] == pytest.approx(60 / 92)
-    assert first.confidence == 0.75
-    assert {e.metric for e in first.evidence} >= {"disks.sda.others_ratio", "disks.sda.read_await_ms"}
-    assert [a.template for a in first.advice] == ["calm_neighbour"]
+    assert primary.confidence == 0.75
+    assert {e.metric for e in primary.evidence} >= {"disks.sda.others_ratio", "disks.sda.read_await_ms"}
+    assert [a.template for a in primary.advice] == ["calm_neighbour"]
 
 
 def test_a_raid_check_counts_as_a_neighbour() -> None:
@@ -106,9 +106,9 @@ def test_beside_a_raid_check_the_writes_of_the_job_count_on_each_mirror() -> Non
 
 def test_a_neighbour_whose_io_cannot_be_read_is_guessed() -> None:
     hidden = replace(SHARED, tasks=(TRAINER_OLD, *SLOWED_LOADERS, *(replace(t, denied=True) for t in FIO)))
-    first = verdict_of(hidden).primary
-    assert (first.class_id, first.confidence, dict(first.args)["other_kind"]) == ("noisy_neighbour", 0.5, "unseen")
-    assert [a.template for a in first.advice] == ["ask_for_share"]
+    primary = verdict_of(hidden).primary
+    assert (primary.class_id, primary.confidence, dict(primary.args)["other_kind"]) == ("noisy_neighbour", 0.5, "unseen")
+    assert [a.template for a in primary.advice] == ["ask_for_share"]
     assert next(a.template for a in verdict_of(replace(hidden, euid=1000)).primary.advice) == "run_as_root"
 
 
@@ -119,20 +119,20 @@ HIDDEN = Task(900, "rsync", denied=True)
 @pytest.mark.parametrize("parent", [OWN_PID, 690])
 def test_a_storage_check_is_named_whichever_process_started_it(parent: int, tasks: tuple[Task, ...]) -> None:
     *job, check, fio = MEASURING.tasks
-    first = verdict_of(replace(MEASURING, tasks=(*job, replace(check, ppid=parent), fio, *tasks))).primary
-    args = dict(first.args)
-    assert (first.class_id, first.state, first.confidence) == ("noisy_neighbour", State.STARVED, 0.75)
+    primary = verdict_of(replace(MEASURING, tasks=(*job, replace(check, ppid=parent), fio, *tasks))).primary
+    args = dict(primary.args)
+    assert (primary.class_id, primary.state, primary.confidence) == ("noisy_neighbour", State.STARVED, 0.75)
     assert (args["other"], args["other_kind"], args["other_pid"]) == ("iotop-ai check", "check", 700.0)
     assert args["other_share"] == pytest.approx(60 / 92)
-    assert [a.template for a in first.advice] == ["wait_for_check"]
+    assert [a.template for a in primary.advice] == ["wait_for_check"]
 
 
 def test_a_storage_check_that_reads_little_is_not_the_neighbour() -> None:
     *job, check, fio = MEASURING.tasks
     idle = (replace(check, reads_with_children=MB), replace(fio, read=0.0, reads_with_children=MB))
     assert dict(verdict_of(replace(MEASURING, tasks=(*job, *idle, *FIO[:2]))).primary.args)["other"] == "fio"
-    first = verdict_of(replace(MEASURING, tasks=(*job, *idle, HIDDEN))).primary
-    assert dict(first.args)["other_kind"] == "unseen"
+    primary = verdict_of(replace(MEASURING, tasks=(*job, *idle, HIDDEN))).primary
+    assert dict(primary.args)["other_kind"] == "unseen"
 
 
 NEAR_MISSES = {
@@ -157,11 +157,11 @@ def test_scenes_that_only_resemble_a_noisy_neighbour_have_none(name: str) -> Non
 
 
 def test_other_programs_on_the_cores_are_named() -> None:
-    first = verdict_of(CROWDED).primary
-    args = dict(first.args)
-    assert (first.class_id, args["other"], args["others"], args["what"]) == ("noisy_neighbour", "stress", 4.0, "cpu")
+    primary = verdict_of(CROWDED).primary
+    args = dict(primary.args)
+    assert (primary.class_id, args["other"], args["others"], args["what"]) == ("noisy_neighbour", "stress", 4.0, "cpu")
     assert args["theirs"] == pytest.approx(0.95 * 5 - 0.9)
-    assert [a.template for a in first.advice] == ["calm_cpu"]
+    assert [a.template for a in primary.advice] == ["calm_cpu"]
     assert "cpu_prep" not in classes(verdict_of(CROWDED))
 
 

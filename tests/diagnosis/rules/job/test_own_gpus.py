@@ -93,7 +93,7 @@ def test_a_job_without_a_gpu_does_not_get_those_of_others(pid: int | None, gpus:
     assert (job.gpus, job.active) == (gpus, bool(gpus))
 
 
-def test_without_visible_processes_every_gpu_may_be_the_jobs() -> None:
+def test_without_visible_processes_every_gpu_may_belong_to_the_job() -> None:
     hidden: Machine = replace(LOADS, gpu_pids=(), gpu_only={0: {"processes": None}, 1: {"processes": None}})
     assert verdict_of(hidden, 20).state is not State.STARTING
     assert verdict_of(replace(hidden, gpus=(0.0, 0.0)), 20).state is State.STARTING
@@ -111,7 +111,7 @@ UNSURE_JOB = replace(
     "time", [(), UNSURE_JOB.job.time if UNSURE_JOB.job else ()], ids=["not sampled", "unexplained"]
 )
 @pytest.mark.parametrize("busy", [0.96, 0.8, 0.4])
-def test_the_gpu_of_an_unrecognised_program_is_not_a_witness_for_a_job_without_one(
+def test_the_gpu_of_another_program_says_nothing_about_a_job_without_a_gpu(
     busy: float, time: tuple[tuple[str, float], ...]
 ) -> None:
     assert UNSURE_JOB.job is not None

@@ -24,9 +24,9 @@ from tests.diagnosis.job_scenes import NO_READINGS
 
 def test_a_server_without_requests_is_serving() -> None:
     verdict = verdict_of(SERVING)
-    first = verdict.primary
-    assert (first.class_id, verdict.state, first.confidence) == ("serving", State.CALM, 0.7)
-    assert dict(first.args)["listening"] == 1.0
+    primary = verdict.primary
+    assert (primary.class_id, verdict.state, primary.confidence) == ("serving", State.CALM, 0.7)
+    assert dict(primary.args)["listening"] == 1.0
     assert verdict_of(replace(SERVING, gpus=(), gpu_pids=())).primary.class_id == "serving"
 
 

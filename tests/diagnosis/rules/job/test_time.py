@@ -21,7 +21,7 @@ def with_time(machine: Machine, *shares: tuple[str, float], running: float = 0.0
     return replace(machine, job=Training(TRAINER_OLD, main_running=running, time=shares))
 
 
-def test_the_lost_ratio_is_the_share() -> None:
+def test_the_lost_ratio_is_the_share_of_time_lost() -> None:
     primary = verdict_of(TIME_SCENES["host_bound"], 40).primary
     assert primary.lost_ratio == pytest.approx(0.6)
     assert dict(primary.args)["running"] == pytest.approx(0.97)
@@ -121,11 +121,11 @@ def test_num_workers_is_advised_only_for_loader_workers(kind: str, cure: str) ->
     ],
     ids=["server", "notebook", "never seen to train"],
 )
-def test_resting_that_an_old_recording_counted_as_hung_is_ignored(rests: Machine) -> None:
+def test_rest_counted_as_hung_in_an_old_recording_is_ignored(rests: Machine) -> None:
     assert "hung" not in classes(verdict_of(with_job(rests, time=(("hung", 1.0),)), 40))
 
 
-def test_a_single_thread_has_the_share_of_time_in_which_it_runs() -> None:
+def test_the_evidence_of_single_thread_is_the_share_of_time_it_runs() -> None:
     found = verdict_of(with_time(ON_GPU, ("data_cpu", 0.6), ("compute", 0.4), running=0.5), 40).primary
     (runs,) = [one for one in found.evidence if one.metric.endswith("main_running_ratio")]
     assert (found.class_id, runs.value, runs.threshold) == ("single_thread", 0.5, None)

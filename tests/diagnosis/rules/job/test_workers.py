@@ -19,14 +19,14 @@ from tests.diagnosis.job_scenes import NO_READINGS
 
 
 def test_workers_that_start_again_each_epoch_cost_their_start() -> None:
-    first = play(*epochs(20, 4, 4))[-1].verdict.primary
-    args = dict(first.args)
-    assert (first.class_id, first.state) == ("worker_respawn", State.STARVED)
+    primary = play(*epochs(20, 4, 4))[-1].verdict.primary
+    args = dict(primary.args)
+    assert (primary.class_id, primary.state) == ("worker_respawn", State.STARVED)
     assert args["epoch_s"] == pytest.approx(20)
     assert args["turn_s"] == pytest.approx(4, abs=1.2)
-    assert first.lost_ratio == pytest.approx(0.2, abs=0.06)
-    assert first.confidence == 0.85
-    assert [a.template for a in first.advice] == ["keep_workers"]
+    assert primary.lost_ratio == pytest.approx(0.2, abs=0.06)
+    assert primary.confidence == 0.85
+    assert [a.template for a in primary.advice] == ["keep_workers"]
 
 
 def test_the_finding_ends_when_the_workers_stay() -> None:
@@ -35,9 +35,9 @@ def test_the_finding_ends_when_the_workers_stay() -> None:
 
 
 NO_RESPAWNS = {
-    "one turn": epochs(40, 4, 2),
+    "one restart": epochs(40, 4, 2),
     "the same workers": epochs(20, 4, 4, fresh=False),
-    "turns without a wait": epochs(20, 0, 4),
+    "restarts without a wait": epochs(20, 0, 4),
     "a wait all the time": epochs(20, 4, 4, stall=0.9),
 }
 
