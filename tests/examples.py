@@ -1,4 +1,4 @@
-"""How many examples of a property are tried where one example costs much."""
+"""The number of examples for a property whose examples take long."""
 
 from __future__ import annotations
 

@@ -60,13 +60,13 @@ def test_the_keys_are_those_that_iostat_prints_on_this_machine() -> None:
     disks = json.loads(answer)["sysstat"]["hosts"][0]["statistics"][0]["disk"]
     if not disks:
         pytest.skip("iostat sees no device")
-    theirs = [key for key in disks[0] if key != "disk_device"]
-    assert theirs == list(IOSTAT_KEYS[: len(theirs)])
-    assert set(IOSTAT_KEYS[len(theirs) :]) == COMBINED
+    printed = [key for key in disks[0] if key != "disk_device"]
+    assert printed == list(IOSTAT_KEYS[: len(printed)])
+    assert set(IOSTAT_KEYS[len(printed) :]) == COMBINED
 
 
 @given(st.floats(min_value=1e-12, max_value=1e15))
 def test_rounding_keeps_six_digits_and_never_makes_a_zero(value: float) -> None:
-    short = rounded(value)
-    assert short
-    assert abs(short - value) <= 1e-5 * value
+    result = rounded(value)
+    assert result
+    assert abs(result - value) <= 1e-5 * value

@@ -153,10 +153,10 @@ def answer(path: Path) -> bytes:
 def test_one_user_gets_only_a_few_places() -> None:
     with tempfile.TemporaryDirectory() as folder:  # unlike pytest's folder, other users can open this one
         os.chmod(folder, 0o755)
-        few_places(Path(folder) / "verdict.sock")
+        check_places_of_one_user(Path(folder) / "verdict.sock")
 
 
-def few_places(path: Path) -> None:
+def check_places_of_one_user(path: Path) -> None:
     server = VerdictServer(str(path), Root())
     server.start()
     try:
@@ -178,7 +178,7 @@ def few_places(path: Path) -> None:
 
 @pytest.mark.skipif(bool(why_not_nobody()), reason=why_not_nobody())
 @pytest.mark.parametrize("uid", [UID, 2**32 - 2])
-def test_the_kernel_names_the_process_that_asks(uid: int) -> None:
+def test_the_kernel_identifies_the_process_that_asks(uid: int) -> None:
     def ask() -> None:
         here, there = socket.socketpair()
         with here, there:

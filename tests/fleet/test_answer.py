@@ -101,7 +101,7 @@ JSON = st.recursive(
 # an example may take seconds on a loaded machine
 @settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(JSON)
-def test_any_json_is_parsed_or_is_one_error(value: object) -> None:
+def test_any_json_is_parsed_or_is_a_bad_answer_error(value: object) -> None:
     with contextlib.suppress(BadAnswerError):
         parse_vector(json.dumps({"status": "success", "data": {"resultType": "vector", "result": value}}).encode())
 

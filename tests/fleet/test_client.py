@@ -153,7 +153,7 @@ def test_an_answer_that_is_too_large_is_refused(monkeypatch: pytest.MonkeyPatch)
         ask(url)
 
 
-def test_one_question_that_fails_does_not_affect_the_others() -> None:
+def test_one_query_that_fails_does_not_affect_the_others() -> None:
     first = b'{"status":"success","data":{"resultType":"vector","result":[{"metric":{},"value":[1000,"1"]}]}}'
     with server(reply_of(http(first)), reply_of(http(b"no", "422 X")), reply_of(http(GOOD))) as (url, requests):
         one = Prometheus(Address(url))
@@ -164,12 +164,12 @@ def test_one_question_that_fails_does_not_affect_the_others() -> None:
     assert b"time=1000.000" in requests[1]
 
 
-def test_a_stop_before_the_first_question_gives_no_answer() -> None:
+def test_a_stop_before_the_first_query_gives_no_answer() -> None:
     with pytest.raises(NoAnswerError):
         ask_fleet(Prometheus(Address("http://prometheus")), 60.0, lambda: True)
 
 
-def test_after_a_slow_answer_the_other_questions_are_left_out() -> None:
+def test_after_a_slow_answer_the_other_queries_are_left_out() -> None:
     first = b'{"status":"success","data":{"resultType":"vector","result":[{"metric":{},"value":[1000,"1"]}]}}'
     with server(reply_of(http(first)), lambda *_: None) as (url, requests):
         one = Prometheus(Address(url), timeout_s=0.2)

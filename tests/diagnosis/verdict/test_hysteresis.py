@@ -44,8 +44,8 @@ def primary_classes(*scenes: tuple[Machine, int]) -> list[str]:
     return [f.verdict.primary.class_id for f in play(*scenes)][SETTLED:]
 
 
-def flaps(words: list[str]) -> int:
-    return sum(a != b for a, b in pairwise(words))
+def flaps(class_ids: list[str]) -> int:
+    return sum(a != b for a, b in pairwise(class_ids))
 
 
 def disk(**of: object) -> Machine:
@@ -69,24 +69,24 @@ HOVERING = {
 @pytest.mark.parametrize("ticks", [2, 4, 7])
 def test_a_figure_that_hovers_around_a_threshold_does_not_flap(name: str, ticks: int) -> None:
     a, b = HOVERING[name]
-    words = primary_classes(*((machine, ticks) for _ in range(60 // ticks) for machine in (a, b)))
-    assert flaps(words) * 60 / len(words) <= 1
+    class_ids = primary_classes(*((machine, ticks) for _ in range(60 // ticks) for machine in (a, b)))
+    assert flaps(class_ids) * 60 / len(class_ids) <= 1
 
 
 def test_checkpoints_every_twelve_seconds_are_one_finding() -> None:
     assert SAVING.job is not None
     saving = {second for start in range(8, 120, 12) for second in range(start, start + 4)}
-    words = primary_classes((replace(SAVING, job=replace(SAVING.job, saving=frozenset(saving))), 120))
-    assert set(words) == {"checkpoint_write"}
+    class_ids = primary_classes((replace(SAVING, job=replace(SAVING.job, saving=frozenset(saving))), 120))
+    assert set(class_ids) == {"checkpoint_write"}
 
 
 def test_another_cause_must_last_before_it_replaces_the_first() -> None:
     fetching, computing = JOB_ALONE, JOB_PREPARING
     assert set(primary_classes((fetching, 40), (computing, 6), (fetching, 20))) == {"storage_read"}
-    words = primary_classes((fetching, 40), (computing, 30))
-    assert words[-1] == "cpu_prep"
-    assert flaps(words) == 1
-    assert words.index("cpu_prep") + SETTLED - 40 <= LIMITS.window_s + LIMITS.confirm_s
+    class_ids = primary_classes((fetching, 40), (computing, 30))
+    assert class_ids[-1] == "cpu_prep"
+    assert flaps(class_ids) == 1
+    assert class_ids.index("cpu_prep") + SETTLED - 40 <= LIMITS.window_s + LIMITS.confirm_s
 
 
 def test_the_cause_that_was_replaced_ends_at_once() -> None:
@@ -124,13 +124,14 @@ def test_the_finding_of_a_job_that_ended_does_not_apply_to_another() -> None:
 
 def test_without_any_job_nothing_is_starved() -> None:
     frames = play(*epochs(20, 4, 4))
-    last = frames[-1]
-    assert last.verdict.state is State.STARVED
-    later = last.snapshot._replace(at_ns=last.snapshot.at_ns + S)
+    starved = frames[-1]
+    assert starved.verdict.state is State.STARVED
+    later = starved.snapshot._replace(at_ns=starved.snapshot.at_ns + S)
     unread = later._replace(jobs=Reading(None, Status.FAILED))
-    assert fold(last.carry, unread, last.history)[1].state is State.STARVED, "the finding ended without a reading"
+    verdict = fold(starved.carry, unread, starved.history)[1]
+    assert verdict.state is State.STARVED, "the finding ended without a reading"
     ended = later._replace(jobs=Reading(JobTable(), Status.OK, at_ns=later.at_ns))
-    assert "worker_respawn" not in classes(fold(last.carry, ended, last.history)[1])
+    assert "worker_respawn" not in classes(fold(starved.carry, ended, starved.history)[1])
 
 
 @given(active=st.booleans(), flags=st.lists(st.booleans(), min_size=1, max_size=10), level=st.floats(0, 2))

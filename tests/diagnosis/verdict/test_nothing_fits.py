@@ -48,7 +48,7 @@ def test_a_healthy_busy_machine_without_a_job_has_its_busiest_program_named() ->
 
 
 def test_the_await_of_a_calm_disk_is_shown_once() -> None:
-    """Where "because" names something else, it is in the line "not"."""
+    """It is in the line "because", or in the line "not" if "because" names something else."""
     calm = Disk(read_bytes_per_s=8 * MB, await_ms=0.4, busy=0.1)
     unsure = Machine(cpu=0.3, disks=(calm,), tasks=(Task(60, "python", blocked=0.41),))
     assert verdict_of(unsure).state is State.UNSURE
@@ -66,7 +66,7 @@ def test_a_flooded_disk_without_a_job_is_named_with_its_figures() -> None:
     assert because.startswith("it answers in 1002 ms (typical ≤ 12), reads 0 MB/s, writes 114 MB/s; cp blocked 90 %")
 
 
-def test_memory_without_room_is_named_until_there_is_clearly_more() -> None:
+def test_full_memory_is_named_until_clearly_more_is_available() -> None:
     full = Machine(cpu=0.3, total_bytes=100 * GIB, available_bytes=4 * GIB, tasks=(Task(80, "chrome", cpu=0.1),))
     assert sentence(full) == "memory is 96 % used, no training job seen"
     assert "chrome" in sentence(full, headline.because)
@@ -106,7 +106,7 @@ def test_memory_that_the_cache_of_zfs_gives_back_is_available(arc: ArcCounters, 
         "nothing slow",
         "CPU unknown",
         "disk unknown",
-        "only a loop known",
+        "only a loop device known",
         "no readings",
         "a process waits",
         "a GPU at work",

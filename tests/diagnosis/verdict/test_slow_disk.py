@@ -37,8 +37,8 @@ def test_an_unproven_cause_names_the_slow_disk_as_the_suspect() -> None:
     waits = replace(JOB_STARVED.job, disk=0.3, running=0.3) if JOB_STARVED.job else None
     frame = play((replace(JOB_STARVED, job=waits, disks=(DROWNING,)), 15))[-1]
     assert frame.verdict.state is State.UNSURE
-    words = headline.text_of(headline.headline(frame.verdict))
-    assert words.endswith(", suspect: disk vda")
+    text = headline.text_of(headline.headline(frame.verdict))
+    assert text.endswith(", suspect: disk vda")
     assert "vda answers in 1002 ms" in headline.text_of(headline.because(frame.verdict))
 
 

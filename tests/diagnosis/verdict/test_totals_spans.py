@@ -40,11 +40,11 @@ def test_a_restart_ends_a_span() -> None:
     later = [
         one._replace(wall_ns=one.wall_ns + 600 * SECOND, host=one.host._replace(boot_id="the next")) for one in first
     ]
-    once, twice = VerdictTotalsBuilder(), VerdictTotalsBuilder()
+    one_run, both_runs = VerdictTotalsBuilder(), VerdictTotalsBuilder()
     for frame in frames(first):
-        once.add(frame)
+        one_run.add(frame)
     for frame in frames([*first, *later]):
-        twice.add(frame)
-    shifted = [one._replace(wall_ns=one.wall_ns + 600 * SECOND) for one in once.spans]
-    assert twice.spans == [*once.spans, *shifted]
-    assert all(a.wall_ns + a.duration_ns <= b.wall_ns for a, b in pairwise(twice.spans))
+        both_runs.add(frame)
+    shifted = [one._replace(wall_ns=one.wall_ns + 600 * SECOND) for one in one_run.spans]
+    assert both_runs.spans == [*one_run.spans, *shifted]
+    assert all(a.wall_ns + a.duration_ns <= b.wall_ns for a, b in pairwise(both_runs.spans))

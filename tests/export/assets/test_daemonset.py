@@ -79,23 +79,23 @@ def test_the_pod_can_read_the_node_and_change_nothing() -> None:
     assert security["capabilities"] == {"drop": ["ALL"], "add": ["SYS_PTRACE", "DAC_READ_SEARCH"]}
     assert (security["privileged"], security["allowPrivilegeEscalation"]) == (False, False)
     assert security["readOnlyRootFilesystem"] is True
-    hosts = {one["name"] for one in POD["volumes"] if "hostPath" in one}
-    assert hosts == {"proc", "sys"}
-    assert all(one["readOnly"] for one in CONTAINER["volumeMounts"] if one["name"] in hosts)
+    host_volumes = {one["name"] for one in POD["volumes"] if "hostPath" in one}
+    assert host_volumes == {"proc", "sys"}
+    assert all(one["readOnly"] for one in CONTAINER["volumeMounts"] if one["name"] in host_volumes)
     assert POD["automountServiceAccountToken"] is False
     (token,) = (one["secret"] for one in POD["volumes"] if "secret" in one)
     assert token["defaultMode"] & 0o077 == 0  # serve refuses a token that others can read
 
 
-def test_serve_accepts_its_arguments(own_folder: Path) -> None:
+def test_serve_accepts_the_arguments_of_the_container(own_folder: Path) -> None:
     path = own_folder / "token"
     path.write_text("abc\n")
     path.chmod(POD_TOKEN_MODE)
     local = {":9743": "127.0.0.1:0", "/etc/iotop-ai/token": str(path), "/host/proc": "/proc", "/host/sys": "/sys"}
-    words = [local.get(word, word) for word in CONTAINER["args"]]
-    assert words != CONTAINER["args"]
+    arguments = [local.get(argument, argument) for argument in CONTAINER["args"]]
+    assert arguments != CONTAINER["args"]
     mounted = {one["mountPath"] for one in CONTAINER["volumeMounts"]}
-    assert {word for word in CONTAINER["args"] if word.startswith("/")} <= mounted
-    done = iotop(*words, "--duration", "1", timeout=60)
+    assert {argument for argument in CONTAINER["args"] if argument.startswith("/")} <= mounted
+    done = iotop(*arguments, "--duration", "1", timeout=60)
     assert done.returncode == 0, done.stderr
     assert "http://127.0.0.1:" in done.stderr

@@ -9,59 +9,59 @@ import pytest
 from iotop_ai.export.compare.bootstrap import Interval, Points, block_length, difference_interval, student_factor
 
 
-def noisy(mean: float, memory: float, chance: random.Random, n: int = 120) -> Points:
-    """Values around a mean with a spread of 1. memory: how much each value resembles the previous value."""
-    value, out = chance.gauss(0, 1), []
+def noisy(mean: float, autocorrelation: float, rng: random.Random, n: int = 120) -> Points:
+    """Values around a mean with a spread of 1. autocorrelation: how much each value resembles the previous value."""
+    value, out = rng.gauss(0, 1), []
     for _ in range(n):
-        value = memory * value + chance.gauss(0, (1 - memory**2) ** 0.5)
+        value = autocorrelation * value + rng.gauss(0, (1 - autocorrelation**2) ** 0.5)
         out.append(mean + value)
     return Points(tuple(out), (1.0,) * n, 1.0)
 
 
-@pytest.mark.parametrize("memory", [0.0, 0.6, 0.9])
-def test_equal_runs_seldom_differ(memory: float) -> None:
-    chance = random.Random(1)
+@pytest.mark.parametrize("autocorrelation", [0.0, 0.6, 0.9])
+def test_equal_runs_seldom_differ(autocorrelation: float) -> None:
+    rng = random.Random(1)
     wrong = 0
     for seed in range(150):
-        found = difference_interval(noisy(5, memory, chance), noisy(5, memory, chance), seed, 300)
+        found = difference_interval(noisy(5, autocorrelation, rng), noisy(5, autocorrelation, rng), seed, 300)
         assert found is not None
         wrong += not found.has_zero
     # 5 % are expected. If values resemble each other for long, a run of two minutes gives more.
-    assert wrong / 150 <= {0.0: 0.08, 0.6: 0.09, 0.9: 0.13}[memory]
+    assert wrong / 150 <= {0.0: 0.08, 0.6: 0.09, 0.9: 0.13}[autocorrelation]
 
 
 def test_a_difference_is_found_and_the_interval_contains_it() -> None:
-    chance = random.Random(2)
-    found = [difference_interval(noisy(5, 0.5, chance), noisy(7, 0.5, chance), seed, 300) for seed in range(60)]
+    rng = random.Random(2)
+    found = [difference_interval(noisy(5, 0.5, rng), noisy(7, 0.5, rng), seed, 300) for seed in range(60)]
     assert sum(one is not None and one.low > 0 for one in found) >= 58
     assert sum(one is not None and one.low <= 2 <= one.high for one in found) >= 52
 
 
 def test_the_same_input_gives_the_same_interval() -> None:
-    chance = random.Random(3)
-    one, other = noisy(1, 0.3, chance), noisy(2, 0.3, chance)
+    rng = random.Random(3)
+    one, other = noisy(1, 0.3, rng), noisy(2, 0.3, rng)
     assert difference_interval(one, other, 7) == difference_interval(one, other, 7)
     assert difference_interval(one, other, 7) != difference_interval(one, other, 8)
 
 
 def test_values_that_resemble_each_other_make_blocks_longer() -> None:
-    chance = random.Random(4)
-    plain, slow = (block_length(noisy(0, memory, chance, 600).values) for memory in (0.0, 0.95))
+    rng = random.Random(4)
+    plain, slow = (block_length(noisy(0, autocorrelation, rng, 600).values) for autocorrelation in (0.0, 0.95))
     assert plain < 6 < slow
     assert block_length([3.0] * 50) == 1.0
 
 
 def test_runs_that_are_too_short_have_no_interval() -> None:
-    chance = random.Random(5)
-    assert difference_interval(noisy(1, 0, chance, 14), noisy(2, 0, chance, 200), 1) is None
+    rng = random.Random(5)
+    assert difference_interval(noisy(1, 0, rng, 14), noisy(2, 0, rng, 200), 1) is None
     unknown = Points((0.0,) * 100, (0.0,) * 100, 1.0)
-    assert difference_interval(unknown, noisy(2, 0, chance), 1) is None
+    assert difference_interval(unknown, noisy(2, 0, rng), 1) is None
 
 
 def test_constants_have_an_interval_of_no_width() -> None:
-    still = Points((2.0,) * 60, (1.0,) * 60, 1.0)
-    assert difference_interval(still, still, 1) == Interval(0.0, 0.0)
-    assert difference_interval(still, still._replace(values=(5.0,) * 60), 1) == pytest.approx((3.0, 3.0))
+    constant = Points((2.0,) * 60, (1.0,) * 60, 1.0)
+    assert difference_interval(constant, constant, 1) == Interval(0.0, 0.0)
+    assert difference_interval(constant, constant._replace(values=(5.0,) * 60), 1) == pytest.approx((3.0, 3.0))
 
 
 def test_values_count_by_their_weights() -> None:
@@ -86,12 +86,12 @@ def padded(points: Points, n: int) -> Points:
 
 @pytest.mark.parametrize("known", [6, 12])
 def test_few_known_points_in_a_long_run_have_no_interval(known: int) -> None:
-    chance = random.Random(5)
-    pairs = [(noisy(5, 0.6, chance, known), noisy(5, 0.6, chance, known)) for _ in range(20)]
+    rng = random.Random(5)
+    pairs = [(noisy(5, 0.6, rng, known), noisy(5, 0.6, rng, known)) for _ in range(20)]
     assert all(difference_interval(padded(a, 300), padded(b, 300), 1, 100) is None for a, b in pairs)
 
 
 def test_unknown_points_change_nothing() -> None:
-    chance = random.Random(6)
-    a, b = noisy(5, 0.6, chance), noisy(6, 0.6, chance)
+    rng = random.Random(6)
+    a, b = noisy(5, 0.6, rng), noisy(6, 0.6, rng)
     assert difference_interval(padded(a, 500), padded(b, 300), 1) == difference_interval(a, b, 1)

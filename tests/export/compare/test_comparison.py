@@ -120,8 +120,8 @@ def test_of_pairs_of_equal_halves_at_most_one_in_twenty_differs() -> None:
 def test_a_disk_that_became_faster_is_named() -> None:
     """The fast disk has the name of the slow disk, as if a cache had been added or the disk had been repaired."""
     slow, fast = story("slow", True), story("fast_disk", True)
-    was = next(one for one in slow.devices if one.name == "loop0")
-    devices = tuple(one._replace(name="loop0", info=was.info) if one.name == "loop2" else one for one in fast.devices)
+    info = next(one.info for one in slow.devices if one.name == "loop0")
+    devices = tuple(one._replace(name="loop0", info=info) if one.name == "loop2" else one for one in fast.devices)
     job = fast.jobs[0]._replace(disk="loop0")
     found = compare_runs(slow, fast._replace(devices=devices, jobs=(job,)))
     assert found.same_disk
@@ -129,12 +129,12 @@ def test_a_disk_that_became_faster_is_named() -> None:
     assert sentence(compare_runs(found.after, found.before)).endswith(", because r_await of loop0 rose from 3 to 20 ms")
 
 
-def test_another_disk_of_the_same_name_is_not_named_instead_of_itself() -> None:
+def test_another_disk_of_the_same_name_is_called_another_disk() -> None:
     """After a restart, the kernel has given the slow disk's name to the fast disk."""
     slow, fast = story("slow", True), story("fast_disk", True)
-    own = next(one for one in fast.devices if one.name == "loop2")
-    assert own.info is not None
-    devices = (own._replace(name="loop0", info=own.info._replace(size_bytes=1 << 40)),)
+    fast_disk = next(one for one in fast.devices if one.name == "loop2")
+    assert fast_disk.info is not None
+    devices = (fast_disk._replace(name="loop0", info=fast_disk.info._replace(size_bytes=1 << 40)),)
     found = compare_runs(slow, fast._replace(devices=devices, jobs=(fast.jobs[0]._replace(disk="loop0"),)))
     assert found.job_disks == ("loop0", "loop0")
     assert not found.same_disk
@@ -151,10 +151,10 @@ def test_cpus_are_the_cause_only_if_they_are_full_in_the_slower_run() -> None:
         changes = (steps, wait, busy._replace(interval=certain))
         expected = f"1.2x slower (12.0 -> 10.0 steps/s): waiting for data 40 % -> 50 %{cause}"
         assert sentence(found._replace(changes=changes)) == expected
-    of = {name: Change(name, name, "ratio", 0.0, 0.1, Interval(0.06, 0.14)) for name in ("data_disk", "data_cpu")}
-    for name, named in (("data_disk", False), ("data_cpu", True)):
-        text = sentence(found._replace(changes=(steps, wait, full._replace(interval=certain), of[name])))
-        assert ("CPUs are now full" in text) is named
+    for name, is_named in (("data_disk", False), ("data_cpu", True)):
+        share = Change(name, name, "ratio", 0.0, 0.1, Interval(0.06, 0.14))
+        text = sentence(found._replace(changes=(steps, wait, full._replace(interval=certain), share)))
+        assert ("CPUs are now full" in text) is is_named
 
 
 def test_without_steps_the_share_of_compute_decides() -> None:
@@ -260,7 +260,7 @@ def test_a_clear_change_is_more_than_chance_and_large_enough(
     assert Change("x", "x", unit, before, after, interval).clear is clear
 
 
-def test_whether_an_unknown_change_is_clear_is_unknown_in_the_json_too() -> None:
+def test_an_unknown_change_is_neither_clear_nor_unclear_in_text_and_json() -> None:
     found = comparison("slow", "memory", False)
     words = {True: "yes", False: "no", None: "?"}
     shown = [(one["name"], words[one["clear"]]) for one in compare_object(found)["changes"]]
@@ -292,16 +292,16 @@ def test_a_change_that_rounds_to_zero_has_no_sign(unit: str, change: str, interv
     assert interval_text(one) == interval
 
 
-def test_figures_that_changed_clearly_stand_beside_an_outcome_that_did_not() -> None:
+def test_clear_changes_are_listed_if_the_outcome_is_not_clear() -> None:
     found = comparison("slow", "again", True)
-    first = Change("steps_per_s", "steps/s", "1/s", 12.0, 12.0, Interval(-0.1, 0.1))
+    steps = Change("steps_per_s", "steps/s", "1/s", 12.0, 12.0, Interval(-0.1, 0.1))
     written = Change("disks.vda.write_bytes_per_s", "vda: written", "B/s", 100.0, 369.0, Interval(200.0, 300.0))
     disk = Change("job_disk.read_bytes_per_s", "job's disk: read", "B/s", 0.0, 2.0 * 2**20, Interval(1e6, 3e6))
     same = disk._replace(name="disks.loop0.read_bytes_per_s", title="loop0: read")
     begin = "No clear difference: 12.0 -> 12.0 steps/s, -1 to +1 %"
-    assert sentence(found._replace(changes=(first,))) == begin
-    assert sentence(found._replace(changes=(first, disk, written, same))) == (
+    assert sentence(found._replace(changes=(steps,))) == begin
+    assert sentence(found._replace(changes=(steps, disk, written, same))) == (
         f"{begin}; clear elsewhere: job's disk read 0 MB/s -> 2.0 MB/s, vda written +269 %"
     )
-    text = sentence(found._replace(changes=(first, *(written._replace(name=f"disks.{i}.x") for i in range(5)))))
+    text = sentence(found._replace(changes=(steps, *(written._replace(name=f"disks.{i}.x") for i in range(5)))))
     assert text.endswith(", vda written +269 % and 2 more")

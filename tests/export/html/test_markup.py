@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from iotop_ai.export.html.markup import Markup, short, single, tag, text
 
 
-class Seen(HTMLParser):
+class ParsedHtml(HTMLParser):
     def __init__(self, source: str) -> None:
         super().__init__()
         self.tags: list[tuple[str, dict[str, str | None]]] = []
@@ -27,9 +27,9 @@ class Seen(HTMLParser):
 
 @given(st.text(alphabet=st.characters(min_codepoint=32, blacklist_categories=("Cs", "Cc")), max_size=40))
 def test_text_and_attributes_are_parsed_back_unchanged(words: str) -> None:
-    seen = Seen(tag("p", words, title=words))
-    assert seen.tags == [("p", {"title": words})]
-    assert seen.words == words
+    parsed = ParsedHtml(tag("p", words, title=words))
+    assert parsed.tags == [("p", {"title": words})]
+    assert parsed.words == words
 
 
 def test_children_that_are_markup_stay_markup() -> None:

@@ -18,7 +18,7 @@ FINDING_KEYS = [
 ]  # fmt: skip
 
 
-def over(*scenes: tuple[Machine, int]) -> Diagnosis:
+def diagnosis_over(*scenes: tuple[Machine, int]) -> Diagnosis:
     diagnosis = Diagnosis()
     for frame in play(*scenes):
         diagnosis.add(frame)
@@ -26,7 +26,7 @@ def over(*scenes: tuple[Machine, int]) -> Diagnosis:
 
 
 def test_the_json_has_its_documented_shape() -> None:
-    found = json.loads(render_diagnosis_json(over((JOB_STARVED, 30))))
+    found = json.loads(render_diagnosis_json(diagnosis_over((JOB_STARVED, 30))))
     assert tuple(found) == KEYS
     assert (found["verdict"], found["state"], found["severity"]) == ("storage_read", "STARVED", "critical")
     assert found["confidence"] >= 0.8
@@ -35,13 +35,13 @@ def test_the_json_has_its_documented_shape() -> None:
     assert sorted(finding) == sorted(FINDING_KEYS)
     assert finding["gpu_hours_lost"] > 0
     assert {"metric", "value", "unit", "threshold"} == set(finding["evidence"][0])
-    (stood,) = found["timeline"]
-    assert (stood["verdict"], stood["state"], stood["seconds"]) == ("storage_read", "STARVED", 20.0)
-    assert stood["time"].endswith("Z")
+    (span,) = found["timeline"]
+    assert (span["verdict"], span["state"], span["seconds"]) == ("storage_read", "STARVED", 20.0)
+    assert span["time"].endswith("Z")
 
 
 def test_the_class_that_lost_most_is_the_verdict_on_the_whole() -> None:
-    diagnosis = over((JOB_PREPARING, 90), (JOB_STARVED, 30), (JOB_HEALTHY, 300))
+    diagnosis = diagnosis_over((JOB_PREPARING, 90), (JOB_STARVED, 30), (JOB_HEALTHY, 300))
     assert diagnosis.primary is not None
     assert diagnosis.primary.class_id == "cpu_prep"
     classes = [span.class_id for span in diagnosis.spans]
@@ -53,7 +53,7 @@ def test_the_class_that_lost_most_is_the_verdict_on_the_whole() -> None:
 
 
 def test_without_a_loss_the_verdict_that_lasted_longest_counts() -> None:
-    diagnosis = over((JOB_HEALTHY, 60), (IDLE, 10))
+    diagnosis = diagnosis_over((JOB_HEALTHY, 60), (IDLE, 10))
     assert diagnosis.primary is not None
     assert diagnosis.primary.class_id == "healthy"
     assert diagnosis.data_stall_ratio == pytest.approx(0.0, abs=0.02)
@@ -61,22 +61,22 @@ def test_without_a_loss_the_verdict_that_lasted_longest_counts() -> None:
 
 def test_findings_from_before_the_first_decision_are_left_out() -> None:
     unclear = replace(JOB_PREPARING, job=replace(COMPUTING, running=0.3, disk=0.3))
-    diagnosis = over((unclear, 13), (JOB_STARVED, 40))
+    diagnosis = diagnosis_over((unclear, 13), (JOB_STARVED, 40))
     assert [finding.class_id for finding in diagnosis.findings][:1] == ["storage_read"]
     assert "unknown" not in [finding.class_id for finding in diagnosis.findings]
     assert "unknown" in [span.class_id for span in diagnosis.spans]
-    assert [finding.class_id for finding in over((unclear, 13)).findings] == ["unknown"]
+    assert [finding.class_id for finding in diagnosis_over((unclear, 13)).findings] == ["unknown"]
 
 
 def test_a_short_time_is_not_judged() -> None:
-    diagnosis = over((JOB_STARVED, 5))
+    diagnosis = diagnosis_over((JOB_STARVED, 5))
     found = diagnosis.as_object()
     assert (found["verdict"], found["state"], found["data_stall_ratio"]) == ("unknown", "UNSURE", None)
     assert found["findings"] == found["timeline"] == []
     assert diagnosis.primary is None
 
 
-def of(shown: tuple[Frame, ...]) -> Diagnosis:
+def diagnosis_of(shown: tuple[Frame, ...]) -> Diagnosis:
     diagnosis = Diagnosis()
     for frame in shown:
         diagnosis.add(frame)
@@ -84,7 +84,7 @@ def of(shown: tuple[Frame, ...]) -> Diagnosis:
 
 
 def test_the_time_of_a_real_job_is_shown() -> None:
-    found = of(slow_disk()).as_object()
+    found = diagnosis_of(slow_disk()).as_object()
     (job,) = found["jobs"]
     assert (job["pid"], job["name"]) == (job_key(slow_disk()[-1]).pid, "trainer.py")
     assert sum(job["time"].values()) == pytest.approx(1, abs=1e-4)
@@ -98,13 +98,13 @@ def test_the_time_of_a_real_job_is_shown() -> None:
 
 
 def test_the_stall_ratio_is_the_sum_of_the_data_shares() -> None:
-    found = of(growing(compute=300, data_disk=400, data_network=100, checkpoint=200)).as_object()
+    found = diagnosis_of(growing(compute=300, data_disk=400, data_network=100, checkpoint=200)).as_object()
     assert (found["data_stall_ratio"], found["goodput_ratio"]) == (0.5, 0.3)
-    assert of(slow_disk()).as_object(pid=1)["jobs"] == []
+    assert diagnosis_of(slow_disk()).as_object(pid=1)["jobs"] == []
 
 
 def test_a_recording_without_job_times_has_no_time() -> None:
-    found = of(not_counted()).as_object()
+    found = diagnosis_of(not_counted()).as_object()
     (job,) = found["jobs"]
     assert (job["time"], job["time_s"], job["goodput_ratio"], found["goodput_ratio"]) == (None, None, None, None)
     assert found["data_stall_ratio"] == pytest.approx(0.68, abs=0.03), "the ratio differs from the verdicts' share"

@@ -43,7 +43,7 @@ def test_an_interval_has_its_shares() -> None:
     assert job["time_s"]["data_disk"] == 22.0
 
 
-def test_a_recording_without_job_times_has_null_and_the_trainers_waits() -> None:
+def test_without_job_times_the_stall_ratio_comes_from_samples_of_a_job_with_workers() -> None:
     (job,) = snapshot_object(not_counted()[-1])["jobs"]
     assert (job["time"], job["time_s"], job["goodput_ratio"]) == (None, None, None)
     assert job["data_stall_ratio"] is None, "a stall was given for a job without workers"

@@ -45,7 +45,7 @@ KEYS_THAT_MAY_NAME_OTHERS = {"text", "because", "do", "evidence", "advice", "rul
         (1001, ONE, 1000, f"{ONE}/sub", True),
     ],
 )
-def test_only_ones_own_jobs_can_be_read(uid: int, cgroup: str, job_uid: int, job_cgroup: str, seen: bool) -> None:
+def test_a_process_can_read_only_about_its_own_jobs(uid: int, cgroup: str, job_uid: int, job_cgroup: str, seen: bool) -> None:
     assert may_see(Peer(uid, cgroup), job_uid, job_cgroup) is seen
 
 
@@ -58,7 +58,7 @@ def in_cgroup(frame: Frame, cgroup: str) -> Frame:
     return frame._replace(snapshot=frame.snapshot._replace(processes=processes))
 
 
-def test_the_verdict_is_only_about_ones_own_job() -> None:
+def test_the_verdict_is_only_about_the_jobs_of_the_process() -> None:
     frame = in_cgroup(play((JOB_STARVED, 40))[-1], ONE)
     (job,) = json.loads(render_own_verdict_json(frame, Peer(1000, ONE)))["jobs"]
     assert (job["verdict"]["state"], job["verdict"]["class"]) == ("STARVED", "storage_read")

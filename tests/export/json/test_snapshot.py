@@ -46,7 +46,7 @@ def test_parts_that_were_not_read_are_null_and_not_empty() -> None:
     assert data["system"]["readings"]["block"]["status"] == "pending"
 
 
-def test_processes_have_what_can_be_read_and_no_arguments() -> None:
+def test_processes_have_their_readable_figures_and_no_arguments() -> None:
     reader, other = snapshot_object(frame())["processes"]
     assert (reader["pid"], reader["read_bytes_per_s"], reader["state"]) == (100, 12800.0 * 1024, "D")
     assert reader["command"] == "python3 train.py"
@@ -122,5 +122,5 @@ def test_findings_are_objects_with_a_class_and_a_state() -> None:
 def test_readings_have_their_status_and_age() -> None:
     before, after = pair()
     old = after._replace(gpu=Reading({}, Status.OK, "", "", after.at_ns - 3 * S, 5_000_000))
-    health = snapshot_object(list(frames((before, old)))[-1])["system"]["readings"]["gpu"]
-    assert health == {"status": "ok", "reason": "", "remedy": "", "age_s": 3.0, "took_s": 0.005}
+    gpu = snapshot_object(list(frames((before, old)))[-1])["system"]["readings"]["gpu"]
+    assert gpu == {"status": "ok", "reason": "", "remedy": "", "age_s": 3.0, "took_s": 0.005}

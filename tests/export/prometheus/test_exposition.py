@@ -158,15 +158,15 @@ def test_the_ranks_of_a_job_are_one_series_and_the_late_one_is_named() -> None:
     assert infos[0].endswith('user="alice",ranks="12-15",rank_group="7@node-1:29500"}')
     assert "ranks=" not in next(labels for labels in values(shown(), "iotop_job_info") if labels not in infos)
     assert not values(shown(), "iotop_job_late_rank")
-    late = [
+    imbalances = [
         Finding("imbalance", severity, 0.9, "GPU 1", (("pid", float(job.ranks[1].key.pid)),))
         for job in (first, second)
         for severity in (Severity.INFO, Severity.WARNING)
     ]
     of_second = {f'{{pid="{second.key.pid}",script="train.py"}}': 13.0}
-    assert values(shown(*late), "iotop_job_late_rank") == of_second
+    assert values(shown(*imbalances), "iotop_job_late_rank") == of_second
     # this rank has less to do, and the others do not wait for it
-    assert not values(shown(late[2]), "iotop_job_late_rank")
+    assert not values(shown(imbalances[2]), "iotop_job_late_rank")
 
 
 def test_findings_are_gauges() -> None:

@@ -48,5 +48,5 @@ def test_a_scrape_is_compressed_if_the_client_accepts_gzip(address: str) -> None
     ("header", "accepted"),
     [("gzip", True), ("deflate, GZIP;q=0.5", True), ("", False), ("br", False), ("gzip; q=0, br", False)],
 )
-def test_these_headers_accept_gzip_and_these_do_not(header: str, accepted: bool) -> None:
+def test_gzip_is_used_only_if_the_header_accepts_it(header: str, accepted: bool) -> None:
     assert accepts_gzip(header) is accepted

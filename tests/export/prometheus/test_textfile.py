@@ -12,22 +12,22 @@ from iotop_ai.model.errors import InputError, UsageError
 from tests.bench.scrape import session
 
 
-def test_after_a_failed_write_the_status_is_a_failure_until_the_next_write(tmp_path: Path) -> None:
+def test_after_a_failed_write_the_next_write_is_due_10_s_later(tmp_path: Path) -> None:
     path = tmp_path / "later" / "iotop.prom"
     text = Textfile(str(path))
     frames = list(session(25))
     with pytest.raises(InputError, match=r"iotop\.prom: No such file or directory$"):
         text.put(frames[0])
     path.parent.mkdir()
-    seen = [text.put(frame) for frame in frames[1:]]
-    assert not any(seen[:9])
-    assert seen.count(True) == 2
+    written = [text.put(frame) for frame in frames[1:]]
+    assert not any(written[:9])
+    assert written.count(True) == 2
     assert path.read_text().startswith("# HELP")
     text.close()
     assert not path.exists()
 
 
-def test_the_end_does_not_remove_a_pipe_that_the_write_refused(tmp_path: Path) -> None:
+def test_closing_does_not_remove_a_pipe_that_was_refused(tmp_path: Path) -> None:
     path = tmp_path / "node.prom"
     os.mkfifo(path)
     text = Textfile(str(path))
@@ -37,7 +37,7 @@ def test_the_end_does_not_remove_a_pipe_that_the_write_refused(tmp_path: Path) -
     assert path.is_fifo()
 
 
-def test_the_end_does_not_remove_the_file_of_another_program(tmp_path: Path) -> None:
+def test_closing_does_not_remove_the_file_of_another_program(tmp_path: Path) -> None:
     path, other = tmp_path / "node.prom", tmp_path / "other"
     text = Textfile(str(path))
     assert text.put(next(iter(session(2))))

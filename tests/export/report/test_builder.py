@@ -126,7 +126,7 @@ def test_bytes_and_awaits_are_those_of_the_counters() -> None:
     assert disk.busy.mean == pytest.approx(((last.busy_ms or 0) - (first.busy_ms or 0)) / 1000 / seconds, rel=0.01)
 
 
-def test_the_job_is_the_one_of_diagnose() -> None:
+def test_the_job_equals_that_of_diagnose() -> None:
     diagnosis = Diagnosis()
     for frame in slow_disk():
         diagnosis.add(frame)

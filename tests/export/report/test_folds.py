@@ -320,8 +320,8 @@ def moving(count: int) -> list[Snapshot]:
     return out
 
 
-def test_a_loop_that_is_used_late_has_its_mean_over_the_whole_run() -> None:
-    """A disk and a loop are idle for 9 s, then read 100 MiB in 1 s. Another loop stays unused."""
+def test_a_loop_device_that_is_used_late_has_its_mean_over_the_whole_run() -> None:
+    """A disk and a loop device are idle for 9 s, then read 100 MiB in 1 s. Another loop device stays unused."""
     kinds = {"sda": "disk", "loop0": "loop", "loop1": "loop"}
     infos = {name: BlockInfo(name, 8, i, kind, name) for i, (name, kind) in enumerate(kinds.items())}
 

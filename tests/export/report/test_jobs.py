@@ -24,7 +24,7 @@ RUN_S = 600
 Messages = Sequence[tuple[ProcessKey, float, int]]
 
 
-def every(*steps_s: float, key: int = 10, offset_s: float = 0.0) -> Messages:
+def messages(*steps_s: float, key: int = 10, offset_s: float = 0.0) -> Messages:
     """One message at the end of each step. The given lengths of steps repeat."""
     lengths = cycle(steps_s)
     ends = accumulate((next(lengths) for _ in range(RUN_S * 2)), initial=offset_s)
@@ -53,9 +53,9 @@ def reported(
     grid = Grid(WALL_NS + S, None, 1.0, most)
     fold = JobFold(grid)
     for one, sample in samples(snapshots):
-        at = None if sample.seconds is None else grid.interval(one.wall_ns, sample.seconds)
-        if at is not None:
-            fold.add(at, one, sample)
+        interval = None if sample.seconds is None else grid.interval(one.wall_ns, sample.seconds)
+        if interval is not None:
+            fold.add(interval, one, sample)
     (story,) = fold.stories({})
     assert story.steps is not None
     return story.steps
@@ -73,9 +73,9 @@ def place_of(*looks: tuple[JobMount, Mapping[str, BlockInfo] | None]) -> tuple[s
         jobs = JobTable({job.key: job}, places={job.key: JobPlace(mounts=(mount,))})
         disks: Reading[object] = Reading() if infos is None else ok(infos, second * S)
         one = snapshot(second, second * S, jobs=ok(jobs, second * S), disks=disks)
-        at = grid.interval(WALL_NS + second * S, 1.0)
-        assert at is not None
-        fold.add(at, one, between(None, one, None))
+        interval = grid.interval(WALL_NS + second * S, 1.0)
+        assert interval is not None
+        fold.add(interval, one, between(None, one, None))
     (story,) = fold.stories({})
     return story.mount, story.fstype, story.disk
 
@@ -99,7 +99,7 @@ def test_the_number_of_mounts_of_a_job_is_bounded() -> None:
 @pytest.mark.parametrize("steps_s", [(10.0,), (4.0,), (0.5,), (1.0,) * 10 + (10.0,), (0.3, 2.9)])
 def test_steps_of_any_length_are_all_counted(steps_s: tuple[float, ...]) -> None:
     """The first message of a process begins the count, and a step is done once it is reported."""
-    found, per_s = reported(every(*steps_s)), len(steps_s) / sum(steps_s)
+    found, per_s = reported(messages(*steps_s)), len(steps_s) / sum(steps_s)
     assert found.per_s == pytest.approx(per_s, rel=0.01)
     assert found.steps == pytest.approx(RUN_S * per_s, abs=2.5)
     assert found.curve is not None
@@ -109,19 +109,19 @@ def test_steps_of_any_length_are_all_counted(steps_s: tuple[float, ...]) -> None
 
 
 def test_a_message_after_the_time_of_its_snapshot_does_not_double_the_step_of_the_grid() -> None:
-    found = reported(every(1.0, offset_s=0.005), late_s=0.01, most=RUN_S - 1)
+    found = reported(messages(1.0, offset_s=0.005), late_s=0.01, most=RUN_S - 1)
     assert found.curve is not None
     assert (found.curve.step_s, len(found.curve.values)) == (1.0, RUN_S - 1)
 
 
-def test_the_slowest_rank_counts_unless_it_only_began() -> None:
-    began = [one for one in every(100.0, key=12) if one[2] < 3]
-    found = reported(every(2.0), every(5.0, key=11, offset_s=0.4), began, numbers=(0, 1, 2))
+def test_the_slowest_rank_counts_unless_it_has_just_begun() -> None:
+    began = [one for one in messages(100.0, key=12) if one[2] < 3]
+    found = reported(messages(2.0), messages(5.0, key=11, offset_s=0.4), began, numbers=(0, 1, 2))
     assert (found.steps, found.per_s) == (118, pytest.approx(0.2))
 
 
 def test_a_restarted_process_continues_its_rank() -> None:
-    first = [one for one in every(2.0) if one[1] <= 300]
-    second = every(2.0, key=11, offset_s=300)
+    first = [one for one in messages(2.0) if one[1] <= 300]
+    second = messages(2.0, key=11, offset_s=300)
     found = reported([*first, *second], numbers=(0,))
     assert (found.steps, found.per_s) == (149 + 149, pytest.approx(0.5))

@@ -145,13 +145,13 @@ def test_all_formats_have_the_same_devices(tmp_path: Path) -> None:
     by_csv = dict(zip(*csv.reader(io.StringIO(text.getvalue())), strict=True))
     by_json = json.loads(lines.getvalue())
     for column in devices.columns:
-        wrote, from_json = by_csv[column.name], by_json[column.json_key]
+        from_csv, from_json = by_csv[column.name], by_json[column.json_key]
         assert (
-            wrote == ""
+            from_csv == ""
             if from_json is None
-            else wrote == from_json
+            else from_csv == from_json
             if isinstance(from_json, str)
-            else float(wrote) == from_json
+            else float(from_csv) == from_json
         )
 
 

@@ -108,7 +108,7 @@ def test_the_first_line_is_the_verdict() -> None:
     assert render_block(frame(), Block()).startswith("verdict UNSURE")
 
 
-def test_only_a_loop_that_is_used_is_listed() -> None:
+def test_a_loop_device_is_listed_only_if_it_was_used() -> None:
     assert [row[0] for row in rows(render_block(frame(), Block()), "Device")] == ["Device", "sda"]
     before, after = pair()
     used = IDLE._replace(rd_ios=1)

@@ -38,7 +38,7 @@ def test_the_summary_has_shares_bytes_and_peaks() -> None:
     assert all(word in lines["peaks"] for word in ("read", "await", "util", "gpu ", "gpu memory 70G"))
 
 
-def test_a_disk_is_not_busy_for_longer_than_the_time() -> None:
+def test_a_disk_is_at_most_100_percent_busy() -> None:
     summary = RunSummary()
     frame = played(None, "gpu_bound")[-1]
     rates = {key: one._replace(busy_ratio=1.04) for key, one in frame.sample.block.value.items()}
