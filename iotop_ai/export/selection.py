@@ -46,9 +46,7 @@ def device_rates(
             info = device_info(frame.snapshot, key.name)
             kind = "disk" if info is None else info.kind
             counters = table.get(key)
-            used = counters is not None and any(
-                (counters.rd_ios, counters.wr_ios, counters.dc_ios, counters.fl_ios)
-            )
+            used = counters is not None and any((counters.rd_ios, counters.wr_ios, counters.dc_ios, counters.fl_ios))
             listed = kind not in _FOLDED_KINDS and (kind not in _QUIET_KINDS or used)
         if listed and (rate.active or not only_active):
             out.append((key, rate))

@@ -57,7 +57,9 @@ class MachineNames:
             if reported not in self._iotop_machines:
                 reported = self._named_by_node(reported)
             # An exporter in a pod has its own address, and the name of its host in a label.
-            prefer_reported = host not in self._iotop_machines and (reported in self._iotop_machines or _is_address(host))
+            prefer_reported = host not in self._iotop_machines and (
+                reported in self._iotop_machines or _is_address(host)
+            )
             name = self._names[instance] = reported if reported and prefer_reported else host
         return name
 

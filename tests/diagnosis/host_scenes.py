@@ -49,8 +49,8 @@ SERVER = Training(replace(TRAINER_OLD, cpu=0.02), queue=0.97, listening=1, evide
 SERVING = Machine(job=SERVER, tasks=(SERVER.task,), gpus=(0.0,), gpu_pids=(50,), power=80.0, cpu=0.05)
 
 
-def epochs(length: int, turn: int, count: int, stall: float = 0.02, fresh: bool = True) -> list[tuple[Machine, int]]:
-    """Epochs of ``length`` seconds, each with other workers; in its first ``turn`` seconds the trainer waits for them.
+def epochs(length: int, wait_s: int, count: int, stall: float = 0.02, fresh: bool = True) -> list[tuple[Machine, int]]:
+    """Epochs of ``length`` seconds, each with new workers; the trainer waits for them in the first ``wait_s`` seconds.
 
     stall: the trainer's stall after these seconds. fresh: whether the workers start with their epoch; otherwise all
     have the same start time.
@@ -62,7 +62,7 @@ def epochs(length: int, turn: int, count: int, stall: float = 0.02, fresh: bool 
         fed = replace(COMPUTING, workers=workers, stall=stall, disk=0.3, running=0.7, worker_cpu=0.1)
         waits = replace(fed, stall=0.95)
         base = replace(JOB_HEALTHY, tasks=(TRAINER_OLD, *workers))
-        out += [(replace(base, job=waits), turn), (replace(base, job=fed), length - turn)]
+        out += [(replace(base, job=waits), wait_s), (replace(base, job=fed), length - wait_s)]
     return out
 
 

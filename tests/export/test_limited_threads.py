@@ -65,7 +65,7 @@ def test_clients_that_send_a_byte_now_and_then_are_disconnected(
         server.stop()
 
 
-def test_clients_that_never_end_their_head_soon_free_their_places(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_clients_that_never_finish_a_request_head_are_soon_disconnected(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(limited_threads, "HEAD_S", 0.2)
     server = MetricsServer(("127.0.0.1", 0), ScrapeText())
     server.start()

@@ -19,7 +19,8 @@ MARKS, JOB, TIME = "marks", "job", "time"
 ALIGNMENTS = (MARKS, JOB, TIME)
 STEPS, DATA_WAIT, LOST_TIME, GPU_BUSY, JOB_DISK = "steps_per_s", "data_wait", "lost", "gpu_busy", "job_disk"
 LEAST_SHARE_CHANGE = 0.03
-"""A change of a share is clear only if it is at least this large, because two equal runs may differ by as much."""
+"""A change of a share is clear only if it is at least this large, because two equal runs may differ by almost as much.
+"""
 LEAST_CHANGE = 0.05
 """A change of any other figure is clear only if it is at least this part of the larger value."""
 LEAST_WINDOW_S = LEAST_BLOCKS * LEAST_BLOCK_S

@@ -26,7 +26,10 @@ def gpu_families(frame: Frame) -> list[Family]:
     labels = {uuid: label_text((("gpu", str(state.number)), ("UUID", uuid))) for uuid, state in states}
     slow = {uuid: reading.value for uuid, reading in details.items() if reading.value is not None and uuid in labels}
     rated = [
-        (labels[uuid], rates[uuid]._replace(**{rate: None for rate, counter in COUNTED.items() if _has(state, counter)}))
+        (
+            labels[uuid],
+            rates[uuid]._replace(**{rate: None for rate, counter in COUNTED.items() if _has(state, counter)}),
+        )
         for uuid, state in states
         if uuid in rates
     ]

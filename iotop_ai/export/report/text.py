@@ -146,7 +146,7 @@ def _wrapped(row: Sequence[str], column: int, width: int) -> Iterator[Sequence[s
 
 
 def _width(table: ReportTable, columns: Sequence[int]) -> int:
-    """The width of these columns if the sentences are wrapped as narrow as they may be."""
+    """The width of these columns if the sentences are wrapped as narrowly as possible."""
     widths = (
         min(max(len(row[c]) for row in (table.columns, *table.rows)), _LEAST_SENTENCE if c == table.wraps else 1000)
         for c in columns

@@ -24,14 +24,14 @@ def field(text: str) -> str:
     return text.replace(" ", "\\040") or UNDEFINED
 
 
-def table(titles: Sequence[str], rows: Iterable[Sequence[str]], least: Sequence[int] = ()) -> list[str]:
+def table(titles: Sequence[str], rows: Iterable[Sequence[str]], least_widths: Sequence[int] = ()) -> list[str]:
     """The titles and rows as lines. The first and last columns are left-aligned, the others right-aligned.
 
-    least: the minimum widths of the columns, so that consecutive blocks of an ordinary machine line up.
+    least_widths: the minimum widths of the columns, so that consecutive blocks of an ordinary machine line up.
     """
     lines = [tuple(titles), *(tuple(row) for row in rows)]
     widths = [max(len(cell) for cell in column) for column in zip(*lines, strict=True)]
-    widths = [max(width, least[i] if i < len(least) else 0) for i, width in enumerate(widths)]
+    widths = [max(width, least_widths[i] if i < len(least_widths) else 0) for i, width in enumerate(widths)]
     return [_line(cells, widths) for cells in lines]
 
 

@@ -47,7 +47,7 @@ def test_a_figure_just_below_its_threshold_is_not_enough(name: str) -> None:
 
 
 @pytest.mark.parametrize("machine", [NO_READINGS, JOB_HEALTHY], ids=["no readings", "healthy"])
-def test_nothing_is_called_full_where_it_is_unknown(machine: Machine) -> None:
+def test_nothing_is_called_full_without_a_known_figure(machine: Machine) -> None:
     assert not CLASSES.keys() & set(classes(verdict_of(machine)))
 
 

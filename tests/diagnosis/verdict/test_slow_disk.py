@@ -19,7 +19,7 @@ def banner(machine: Machine, ticks: int = 15) -> list[str]:
     return [line.text for line in banner_rows(frame, View(), 80, 4)]
 
 
-def test_a_slow_disk_has_its_line_beside_any_cause() -> None:
+def test_a_slow_disk_is_shown_beside_any_cause() -> None:
     for machine in (JOB_PREPARING, BUSY):
         rows = banner(replace(machine, disks=(*machine.disks, DROWNING)))
         assert rows[2].startswith("▌and      disk vda answers in 1002 ms (typical ≤ 5)"), rows

@@ -57,7 +57,7 @@ def failing(frame: Frame) -> Frame:
     return frame._replace(verdict=frame.verdict._replace(findings=(finding,)))
 
 
-def test_each_panel_has_data_and_each_alert_fires_and_ends(folder: Path, tmp_path: Path) -> None:
+def test_each_panel_has_data_and_an_alert_fires_and_ends(folder: Path, tmp_path: Path) -> None:
     need_prometheus()
     queries = expressions(folder / "dashboard.json")
     assert len(queries) >= 15

@@ -86,7 +86,7 @@ def test_a_job_is_recorded_from_its_prolog_to_its_epilog(folder: Path) -> None:
     assert re.fullmatch(rf"job {JOB}(: .*| lost [\d.]+ of [\d.]+ (GPU-)?h(: .*)?)\n", text), text
 
 
-def test_a_trainer_on_a_slow_disk_has_its_line(folder: Path) -> None:
+def test_the_line_of_a_job_names_its_slow_disk(folder: Path) -> None:
     data, shared, scontrol = folder / "data", folder / "shared", folder / "scontrol"
     shared.mkdir()
     (data / f"job-{JOB}.iotop.jsonl").write_bytes(gzip.decompress(SLOW_DISK.read_bytes()))

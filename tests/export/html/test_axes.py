@@ -40,11 +40,11 @@ def test_half_days_are_labelled_across_the_start_of_summer_time() -> None:
     assert labels("2026-03-28T10:00", 72) == ["12:00", "29 Mar", "12:00", "30 Mar", "12:00", "31 Mar", "12:00"]
 
 
-def test_a_night_has_its_date_at_midnight() -> None:
+def test_a_midnight_tick_shows_the_date() -> None:
     assert labels("2026-06-30T20:00", 5) == ["22:00", "23:00", "01 Jul", "01:00", "02:00", "03:00"]
 
 
-def test_a_day_from_midnight_has_clock_times_alone() -> None:
+def test_an_axis_within_one_day_has_only_clock_times() -> None:
     assert labels("2026-06-29T22:00", 8) == [f"{hour:02}:00" for hour in range(9)]
 
 

@@ -12,5 +12,5 @@ from iotop_ai.export.html.compare import _hue
 @pytest.mark.parametrize(
     ("name", "hue"), [("data_disk", "bad"), ("data_wait", "bad"), ("compute", "ok"), ("unexplained", "")]
 )
-def test_growth_of_a_share_is_worse_better_or_neither(name: str, hue: str) -> None:
+def test_the_growth_of_a_share_is_coloured_as_worse_better_or_neutral(name: str, hue: str) -> None:
     assert _hue(Change(name, name, "ratio", 0.1, 0.4, Interval(0.25, 0.35))) == hue

@@ -34,7 +34,7 @@ def test_the_seconds_since_the_start_grow() -> None:
     assert late["data_disk"] > late["compute"] > 5
 
 
-def test_an_interval_has_its_shares() -> None:
+def test_the_shares_are_those_of_the_interval() -> None:
     (job,) = snapshot_object(growing(compute=250, data_disk=500, data_cpu=100, unexplained=150)[-1])["jobs"]
     assert (job["data_stall_ratio"], job["goodput_ratio"]) == (0.6, 0.25)
     assert {name: share for name, share in job["time"].items() if share} == {

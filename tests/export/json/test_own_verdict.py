@@ -45,7 +45,9 @@ KEYS_THAT_MAY_NAME_OTHERS = {"text", "because", "do", "evidence", "advice", "rul
         (1001, ONE, 1000, f"{ONE}/sub", True),
     ],
 )
-def test_a_process_can_read_only_about_its_own_jobs(uid: int, cgroup: str, job_uid: int, job_cgroup: str, seen: bool) -> None:
+def test_a_process_can_read_only_about_its_own_jobs(
+    uid: int, cgroup: str, job_uid: int, job_cgroup: str, seen: bool
+) -> None:
     assert may_see(Peer(uid, cgroup), job_uid, job_cgroup) is seen
 
 

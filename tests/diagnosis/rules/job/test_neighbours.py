@@ -107,7 +107,11 @@ def test_beside_a_raid_check_the_writes_of_the_job_count_on_each_mirror() -> Non
 def test_a_neighbour_whose_io_cannot_be_read_is_guessed() -> None:
     hidden = replace(SHARED, tasks=(TRAINER_OLD, *SLOWED_LOADERS, *(replace(t, denied=True) for t in FIO)))
     primary = verdict_of(hidden).primary
-    assert (primary.class_id, primary.confidence, dict(primary.args)["other_kind"]) == ("noisy_neighbour", 0.5, "unseen")
+    assert (primary.class_id, primary.confidence, dict(primary.args)["other_kind"]) == (
+        "noisy_neighbour",
+        0.5,
+        "unseen",
+    )
     assert [a.template for a in primary.advice] == ["ask_for_share"]
     assert next(a.template for a in verdict_of(replace(hidden, euid=1000)).primary.advice) == "run_as_root"
 

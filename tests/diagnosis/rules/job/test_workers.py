@@ -18,7 +18,7 @@ from tests.diagnosis.host_scenes import (
 from tests.diagnosis.job_scenes import NO_READINGS
 
 
-def test_workers_that_start_again_each_epoch_cost_their_start() -> None:
+def test_workers_that_restart_each_epoch_cost_their_start_up_time() -> None:
     primary = play(*epochs(20, 4, 4))[-1].verdict.primary
     args = dict(primary.args)
     assert (primary.class_id, primary.state) == ("worker_respawn", State.STARVED)
