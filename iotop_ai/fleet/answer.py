@@ -92,7 +92,7 @@ def error_text(body: bytes) -> str:
 
 
 def number(value: object) -> float | None:
-    """The value as a number; None if it is not finite, or if it is larger than any counter.
+    """The value as a number; None if it is not a finite number, or if it is larger than any counter.
 
     Prometheus sends values as strings, because JSON has no NaN and no infinity.
     """

@@ -55,11 +55,11 @@ def test_clients_that_send_a_byte_now_and_then_are_disconnected(
             threading.Thread(target=drip, args=(socket.create_connection(("127.0.0.1", server.server_port)), first))
             for _ in range(MOST_REQUESTS)
         ]
-        for one in threads:
-            one.start()
-        for one in threads:
-            one.join(30)
-        assert not any(one.is_alive() for one in threads)
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(30)
+        assert not any(thread.is_alive() for thread in threads)
         wait_for(lambda: not server._threads_by_client, "free places")
     finally:
         server.stop()
@@ -75,9 +75,9 @@ def test_clients_that_never_finish_a_request_head_are_soon_disconnected(monkeypa
             connection = socket.create_connection(("127.0.0.1", server.server_port))
             threads.append(threading.Thread(target=drip, args=(connection, first)))
             threads[-1].start()
-        for one in threads:
-            one.join(limited_threads.REQUEST_S / 2)
-        assert not any(one.is_alive() for one in threads), "a slow client kept its place"
+        for thread in threads:
+            thread.join(limited_threads.REQUEST_S / 2)
+        assert not any(thread.is_alive() for thread in threads), "a slow client kept its place"
         with socket.create_connection(("127.0.0.1", server.server_port)) as asking:
             asking.sendall(ASK)
             assert asking.recv(12) == b"HTTP/1.0 200"

@@ -67,11 +67,11 @@ def server(*replies: Reply) -> Iterator[tuple[str, list[bytes]]]:
 
 
 def ask(url: str, timeout_s: float = 5.0) -> object:
-    one = Prometheus(Address(url), token="s3cret", timeout_s=timeout_s)
+    prometheus = Prometheus(Address(url), token="s3cret", timeout_s=timeout_s)
     try:
-        return one.instant_query("up").series
+        return prometheus.instant_query("up").series
     finally:
-        one.close()
+        prometheus.close()
 
 
 def test_the_client_sends_the_documented_request() -> None:
@@ -88,11 +88,11 @@ def test_a_connection_is_kept_and_opened_again_if_needed() -> None:
         connection.shutdown(socket.SHUT_RDWR)
 
     with server(last) as (url, requests):
-        one = Prometheus(Address(url))
-        assert one.instant_query("up").series == ()
+        prometheus = Prometheus(Address(url))
+        assert prometheus.instant_query("up").series == ()
         time.sleep(0.05)
-        assert one.instant_query("up").series == ()
-        one.close()
+        assert prometheus.instant_query("up").series == ()
+        prometheus.close()
     assert len(requests) == 2
 
 
@@ -102,11 +102,11 @@ def test_an_answer_that_ends_early_does_not_affect_the_next() -> None:
         connection.shutdown(socket.SHUT_RDWR)
 
     with server(part, reply_of(http(GOOD))) as (url, _):
-        one = Prometheus(Address(url))
+        prometheus = Prometheus(Address(url))
         with pytest.raises(NoAnswerError, match="closes the connection before the answer is complete"):
-            one.instant_query("up")
-        assert one.instant_query("up").series == ()
-        one.close()
+            prometheus.instant_query("up")
+        assert prometheus.instant_query("up").series == ()
+        prometheus.close()
 
 
 @pytest.mark.parametrize(
@@ -156,9 +156,9 @@ def test_an_answer_that_is_too_large_is_refused(monkeypatch: pytest.MonkeyPatch)
 def test_one_query_that_fails_does_not_affect_the_others() -> None:
     first = b'{"status":"success","data":{"resultType":"vector","result":[{"metric":{},"value":[1000,"1"]}]}}'
     with server(reply_of(http(first)), reply_of(http(b"no", "422 X")), reply_of(http(GOOD))) as (url, requests):
-        one = Prometheus(Address(url))
-        found = ask_fleet(one, 60.0)
-        one.close()
+        prometheus = Prometheus(Address(url))
+        found = ask_fleet(prometheus, 60.0)
+        prometheus.close()
     assert found.unanswered == ("verdict",)
     assert (found.at_s, found.machines) == (1000.0, ())
     assert b"time=1000.000" in requests[1]
@@ -172,9 +172,9 @@ def test_a_stop_before_the_first_query_gives_no_answer() -> None:
 def test_after_a_slow_answer_the_other_queries_are_left_out() -> None:
     first = b'{"status":"success","data":{"resultType":"vector","result":[{"metric":{},"value":[1000,"1"]}]}}'
     with server(reply_of(http(first)), lambda *_: None) as (url, requests):
-        one = Prometheus(Address(url), timeout_s=0.2)
-        found = ask_fleet(one, 60.0)
-        one.close()
+        prometheus = Prometheus(Address(url), timeout_s=0.2)
+        found = ask_fleet(prometheus, 60.0)
+        prometheus.close()
     assert len(requests) == 3
     assert "alerts" in found.unanswered
 
@@ -199,10 +199,15 @@ def test_a_password_on_the_command_line_is_refused_and_not_repeated() -> None:
 
 
 def test_addresses_are_parsed() -> None:
-    one = Address("prometheus:9090")
-    assert (one.host, one.port, one.secure, one.text) == ("prometheus", 9090, False, "http://prometheus:9090")
-    one = Address("https://[::1]/mimir/")
-    assert (one.host, one.port, one.secure, one.path) == ("::1", 443, True, "/mimir")
+    address = Address("prometheus:9090")
+    assert (address.host, address.port, address.secure, address.text) == (
+        "prometheus",
+        9090,
+        False,
+        "http://prometheus:9090",
+    )
+    address = Address("https://[::1]/mimir/")
+    assert (address.host, address.port, address.secure, address.path) == ("::1", 443, True, "/mimir")
 
 
 def test_the_window_of_a_query_does_not_change_its_labels() -> None:

@@ -90,7 +90,7 @@ class Change(NamedTuple):
     def relative(self) -> float | None:
         """The difference divided by the value before; None if unknown or if the value before is 0.
 
-        For a ratio, the difference itself.
+        For a ratio, it is the difference itself.
         """
         difference = self.difference
         if difference is None or self.unit == "ratio":

@@ -41,7 +41,7 @@ class TimeAxis(NamedTuple):
     def ticks(self) -> list[tuple[float, str]]:
         """The x coordinates of the ticks with their clock times, at most _MOST_TICKS + 1 of them.
 
-        A midnight has its date instead if the axis covers more than one day: otherwise the clock times would repeat.
+        A midnight has its date instead of a clock time if the axis begins and ends on different days.
         """
         step = next((s for s in _STEPS_S if self.seconds / s <= _MOST_TICKS), _STEPS_S[-1])
         while self.seconds / step > _MOST_TICKS:

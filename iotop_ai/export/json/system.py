@@ -185,7 +185,7 @@ def _fuse(frame: Frame) -> list[Object] | None:
 
 
 def process_counts(frame: Frame) -> Object | None:
-    """How many processes there are, are unreadable and wait in state D, and how they were read; None when unknown."""
+    """The number of processes, of unreadable ones and of those in state D, and how they were read; None if unknown."""
     table = frame.snapshot.processes.value
     if table is None:
         return None

@@ -89,10 +89,14 @@ def verdict_word(reading: Reading[SmartState]) -> str:
 
 def _further_lines(reading: Reading[SmartState]) -> list[str]:
     state = reading.value
-    out = [] if state is None else [f"{judged.severity}: {judged.text} [{judged.rule}]" for judged in state.judgements]
+    out = (
+        []
+        if state is None
+        else [f"{judgement.severity}: {judgement.text} [{judgement.rule}]" for judgement in state.judgements]
+    )
     if state is not None:
         left = wear_left_days(state)
-        if left is not None and not any(judged.rule.startswith("worn") for judged in state.judgements):
+        if left is not None and not any(judgement.rule.startswith("worn") for judgement in state.judgements):
             out.append(f"{state.used_percent} % of its rated life used, {left_words(left)}")
         if state.self_test_runs:
             out.append(f"self-test running: {state.self_test_progress}")

@@ -27,8 +27,8 @@ def _mib(value: float | None) -> str:
 
 
 def _cpu(frame: Frame) -> list[str]:
-    table_, rates = frame.snapshot.cpu.value, frame.sample.cpu.value
-    if table_ is None or rates is None:
+    cpu, rates = frame.snapshot.cpu.value, frame.sample.cpu.value
+    if cpu is None or rates is None:
         return []
     whole = rates.all
     busiest = UNKNOWN
@@ -36,8 +36,8 @@ def _cpu(frame: Frame) -> list[str]:
         busiest = f"{_percent(rates.cores[rates.busiest].busy_ratio)} core={rates.busiest}"
     return [
         f"cpu busy={_percent(whole.busy_ratio)} iowait={_percent(whole.iowait_ratio)}"
-        f" steal={_percent(whole.steal_ratio)} busiest={busiest} cores={len(table_.cores)} allowed={table_.allowed}"
-        f" load1={number(table_.load1)}"
+        f" steal={_percent(whole.steal_ratio)} busiest={busiest} cores={len(cpu.cores)} allowed={cpu.allowed}"
+        f" load1={number(cpu.load1)}"
     ]
 
 
@@ -125,13 +125,13 @@ def footnote_lines(frame: Frame) -> list[str]:
     """A ``note`` line for each missing part of the block, with its remedy."""
     notes = []
     snapshot = frame.snapshot
-    table_ = snapshot.processes.value
-    if table_ is not None and table_.denied:
+    processes = snapshot.processes.value
+    if processes is not None and processes.denied:
         remedy = " (sudo shows them)" if snapshot.host.euid else ""
-        notes.append(f"{len(table_.denied)} of {len(table_.info)} processes not permitted{remedy}")
-    if table_ is not None and not table_.complete:
+        notes.append(f"{len(processes.denied)} of {len(processes.info)} processes not permitted{remedy}")
+    if processes is not None and not processes.complete:
         notes.append("processes of other users are hidden here (hidepid)")
-    if table_ is not None and table_.delayacct is False:
+    if processes is not None and processes.delayacct is False:
         remedy = delay_remedy(snapshot.host.kernel)
         notes.append(f"%IO is off: {remedy} switches it on for processes started later")
     notes += [
@@ -139,9 +139,9 @@ def footnote_lines(frame: Frame) -> list[str]:
         for info in (snapshot.disks.value or {}).values()
         if info.stats_off and info.kind == "disk"
     ]
-    for word in ("block", "gpu", "smart", "pressure", "processes"):
-        reading = getattr(snapshot, word)
-        switched_off = word == "smart" and reading.status is Status.OFF
+    for name in ("block", "gpu", "smart", "pressure", "processes"):
+        reading = getattr(snapshot, name)
+        switched_off = name == "smart" and reading.status is Status.OFF
         if reading.value is None and reading.reason and not switched_off:
-            notes.append(f"{word}: {reading.reason}" + (f" ({reading.remedy})" if reading.remedy else ""))
+            notes.append(f"{name}: {reading.reason}" + (f" ({reading.remedy})" if reading.remedy else ""))
     return [f"note {note}" for note in notes]

@@ -24,7 +24,7 @@ _DISKS = "disks"
 
 
 class ConditionResult(NamedTuple):
-    """The answer to a condition; ``met`` is None if the answer is unknown because a figure was not recorded."""
+    """The answer to a condition; ``met`` is None if the answer is unknown."""
 
     condition: Condition
     met: bool | None

@@ -83,20 +83,20 @@ def test_an_array_that_the_kernel_does_not_time_has_the_times_of_its_members() -
     first = Disk("nvme0n1", "nvme", read_bytes_per_s=300 * MB, await_ms=8.0, queue=20.0, busy=1.0)
     second = replace(first, name="nvme1n1", read_bytes_per_s=100 * MB, await_ms=4.0, queue=3.0, busy=0.5)
 
-    def seen(*disks: Disk) -> DeviceFacts:
+    def first_device(*disks: Disk) -> DeviceFacts:
         frame = play((Machine(disks=disks), 12))[-1]
         window = recent_window(frame.history, frame.snapshot.at_ns, 10, ("block",))
         return all_devices(frame.snapshot.disks.value, window, PerSampleCache())[0]
 
     for top in (volume, array):
-        facts = seen(top, *((array,) if top is volume else ()), first, second)
+        facts = first_device(top, *((array,) if top is volume else ()), first, second)
         assert (facts.name, facts.read_bytes_per_s) == (top.name, 400 * MB)
         assert (facts.read_await_ms, facts.await_ms) == (pytest.approx(7.0), pytest.approx(7.0))
         assert (facts.queue_size, facts.busy_ratio) == (23.0, 1.0)
         assert all(facts.slow)
-    lone = seen(array)
+    lone = first_device(array)
     assert (lone.read_await_ms, lone.queue_size, lone.inflation) == (None, None, None), (
         "nothing is known of its members"
     )
-    timed = seen(replace(array, await_ms=1.0, queue=5.0), first, second)
+    timed = first_device(replace(array, await_ms=1.0, queue=5.0), first, second)
     assert (timed.read_await_ms, timed.queue_size) == (1.0, 5.0)

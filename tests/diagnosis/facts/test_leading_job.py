@@ -74,9 +74,9 @@ def test_a_job_that_loses_something_leads_before_one_that_loses_nothing() -> Non
 def test_the_verdict_on_a_job_can_be_requested_by_any_of_its_processes() -> None:
     frame = two(JOB_STARVED, FED)
     for pid in (500, 601):
-        turned = verdict_of_job(frame, pid)
-        assert (about(turned), turned.state) == (500, State.OK)
-        assert "storage_read" in classes(turned)
+        requested = verdict_of_job(frame, pid)
+        assert (about(requested), requested.state) == (500, State.OK)
+        assert "storage_read" in classes(requested)
     assert verdict_of_job(frame, 50) is frame.verdict
     assert verdict_of_job(frame, 103) is frame.verdict
     assert verdict_of_job(frame, 999_999) is frame.verdict
@@ -84,8 +84,12 @@ def test_the_verdict_on_a_job_can_be_requested_by_any_of_its_processes() -> None
 
 def test_a_job_to_which_no_rule_applies_is_called_unknown() -> None:
     unclear = replace(PREPARES, stall=0.5, running=0.2, disk=0.2, worker_cpu=0.2)
-    turned = verdict_of_job(two(JOB_STARVED, unclear), 500)
-    assert (turned.primary.class_id, about(turned), dict(turned.primary.args)["stall"]) == ("unknown", 500, 0.5)
+    requested = verdict_of_job(two(JOB_STARVED, unclear), 500)
+    assert (requested.primary.class_id, about(requested), dict(requested.primary.args)["stall"]) == (
+        "unknown",
+        500,
+        0.5,
+    )
 
 
 def test_gpu_hours_add_up_and_stay_when_the_cause_changes() -> None:

@@ -18,10 +18,10 @@ HELD = replace(FED, gpus=(0.0,), power=70.0, gpu_rates={**FED.gpu_rates, "memory
 def memory_after(*scenes: tuple[Machine, int]) -> GpuMemory:
     """The memory of the first GPU after machines that follow each other, each for its number of seconds."""
     seconds = [machine for machine, ticks in scenes for _ in range(ticks)]
-    past = update({}, snapshot_of(seconds[0], 0), sample_of(seconds[0], 0))
+    memories = update({}, snapshot_of(seconds[0], 0), sample_of(seconds[0], 0))
     for at, machine in enumerate(seconds, 1):
-        past = update(past, snapshot_of(machine, at), sample_of(machine, at))
-    return past.get("GPU-0", GpuMemory())
+        memories = update(memories, snapshot_of(machine, at), sample_of(machine, at))
+    return memories.get("GPU-0", GpuMemory())
 
 
 def unlisted(machine: Machine) -> Machine:
@@ -35,8 +35,8 @@ def test_a_gpu_is_not_known_to_be_idle_during_a_gap() -> None:
     first = update({}, snapshot_of(resting, 1), sample_of(resting, 1))
     idle = {uuid: one.idle_ns for uuid, one in first.items()}
     assert list(idle.values()) == [10**9]
-    behind = update(first, snapshot_of(resting, 900), sample_of(resting, 900)._replace(gap=True))
-    later = update(behind, snapshot_of(resting, 901), sample_of(resting, 901))
+    during_gap = update(first, snapshot_of(resting, 900), sample_of(resting, 900)._replace(gap=True))
+    later = update(during_gap, snapshot_of(resting, 901), sample_of(resting, 901))
     assert [one.idle_ns for one in later.values()] == [901 * 10**9]
 
 

@@ -121,17 +121,17 @@ def test_on_a_gpu_without_a_process_nothing_is_starved() -> None:
 
 
 def test_the_monitor_itself_is_never_the_cause() -> None:
-    own = Task(OWN_PID, "iotop-ai", 50, cpu=1.0, read=20 * MB, blocked=0.9)
+    monitor = Task(OWN_PID, "iotop-ai", 50, cpu=1.0, read=20 * MB, blocked=0.9)
     command = ("python", "-m", "iotop_ai.collectors.health.helper")
     helper = Task(OWN_PID + 1, "python", OWN_PID, cmdline=command)
     child = Task(OWN_PID + 2, "smartctl", OWN_PID + 1, cpu=1.0, read=20 * MB, blocked=0.9)
-    single = replace(SINGLE, tasks=(own, helper, child), gpu_pids=(50, OWN_PID))
-    slow = Machine(disks=(SLOW_SSD,), tasks=(own, helper, child))
+    single = replace(SINGLE, tasks=(monitor, helper, child), gpu_pids=(50, OWN_PID))
+    slow = Machine(disks=(SLOW_SSD,), tasks=(monitor, helper, child))
     for machine in (single, slow):
         assert classes(verdict_of(machine)) == ["unknown"]
 
 
 def test_a_recorded_command_is_a_child_of_the_monitor_and_may_be_the_cause() -> None:
-    own = Task(OWN_PID, "iotop-ai", 50)
+    monitor = Task(OWN_PID, "iotop-ai", 50)
     trainer = Task(OWN_PID + 1, "python", OWN_PID, read=20 * MB, blocked=0.9, cmdline=("python", "train.py"))
-    assert classes(verdict_of(Machine(disks=(SLOW_SSD,), tasks=(own, trainer)))) == ["storage_read"]
+    assert classes(verdict_of(Machine(disks=(SLOW_SSD,), tasks=(monitor, trainer)))) == ["storage_read"]

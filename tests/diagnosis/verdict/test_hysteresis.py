@@ -141,12 +141,12 @@ def test_a_claim_that_may_not_count_changes_nothing(active: bool, flags: list[bo
     now = frame.snapshot.at_ns
     held = {("gpu_bound", ""): ActiveFinding(finding, now - 60 * S, now - S)} if active else {}
     facts = gather(frame.snapshot, frame.history, LIMITS, frame.carry._replace(held=held))
-    made = claim(facts, finding, tuple(flags), level)._replace(needed=0)
+    claimed = claim(facts, finding, tuple(flags), level)._replace(needed=0)
     without = decide_active(facts.carry, [], facts, 60.0)
     if not may_count(facts, "gpu_bound", "", tuple(flags), level):
-        assert decide_active(facts.carry, [made], facts, 60.0) == without
+        assert decide_active(facts.carry, [claimed], facts, 60.0) == without
     else:
-        assert decide_active(facts.carry, [made], facts, 60.0) != without
+        assert decide_active(facts.carry, [claimed], facts, 60.0) != without
 
 
 def test_the_stamp_begins_with_the_version_of_the_rules() -> None:

@@ -42,15 +42,15 @@ def folder(own_folder: Path) -> Iterator[Path]:
         subprocess.run(["kill", path.read_text().strip()], check=False)
 
 
-def run(folder: Path, name: str, *words: str, **more: str) -> subprocess.CompletedProcess[str]:
-    """Run a script in the environment that slurmd gives it."""
+def run(folder: Path, name: str, *arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    """Run a script in the environment that slurmd gives it, with these further variables."""
     environment = {
         "PATH": f"{folder}:/usr/sbin:/usr/bin:/sbin:/bin",
         "SLURM_JOB_ID": JOB,
         "IOTOP_AI_SLURM_DIR": str(folder / "data"),
-        **more,
+        **variables,
     }
-    argv = [str(folder / name), *words]
+    argv = [str(folder / name), *arguments]
     return subprocess.run(argv, env=environment, cwd="/", capture_output=True, text=True, timeout=60, check=False)
 
 
@@ -94,8 +94,8 @@ def test_the_line_of_a_job_names_its_slow_disk(folder: Path) -> None:
     scontrol.chmod(0o755)
     # The pid in this file is not that of a recorder, so the process must be left alone.
     (data / f"job-{JOB}.pid").write_text(f"{os.getpid()}\n")
-    more = {"IOTOP_AI_SLURM_SHARED": str(shared), "IOTOP_AI_SLURM_COMMENT": "1"}
-    done = run(folder, "slurm-epilog.sh", "now", **more)
+    variables = {"IOTOP_AI_SLURM_SHARED": str(shared), "IOTOP_AI_SLURM_COMMENT": "1"}
+    done = run(folder, "slurm-epilog.sh", "now", **variables)
     assert (done.returncode, done.stdout) == (0, ""), done.stderr
     text = (shared / f"job-{JOB}.txt").read_text().strip()
     report = json.loads(next(shared.glob(f"job-{JOB}.*.json")).read_text())

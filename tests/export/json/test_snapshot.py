@@ -79,8 +79,8 @@ def test_gpus_have_rates_and_process_names_and_a_lost_gpu_has_a_remedy() -> None
     )
     lost: Reading[GpuState] = Reading(None, Status.FAILED, "fell off the bus", "reboot", after.at_ns)
     table = {"GPU-1": ok(state, after.at_ns), "GPU-2": lost}
-    held = (before, after._replace(gpu=ok(table, after.at_ns)))
-    one, two = snapshot_object(list(frames(held))[-1])["gpus"]
+    snapshots = (before, after._replace(gpu=ok(table, after.at_ns)))
+    one, two = snapshot_object(list(frames(snapshots))[-1])["gpus"]
     assert (one["busy_ratio"], one["power_watts"], one["name"]) == (0.22, 188.0, "H100")
     (process,) = one["processes"]
     assert (process["pid"], process["memory_bytes"], process["kind"], process["name"]) == (

@@ -25,7 +25,7 @@ from tests.rigs.prometheus import need_prometheus, promtool
 
 
 @functools.cache
-def drawn() -> tuple[Frame, ...]:
+def session_frames() -> tuple[Frame, ...]:
     return tuple(session(14))
 
 
@@ -39,7 +39,7 @@ def values(frame: Frame, name: str) -> dict[str, float]:
 
 
 def test_both_formats_have_the_same_series() -> None:
-    frame = drawn()[-1]
+    frame = session_frames()[-1]
     openmetrics = {
         (sample.name, tuple(sorted(sample.labels.items()))): sample.value
         for one in parse_openmetrics(text(frame, openmetrics=True))
@@ -56,19 +56,19 @@ def test_both_formats_have_the_same_series() -> None:
 
 def test_promtool_reports_no_fault() -> None:
     need_prometheus()
-    done = promtool("check", "metrics", text=text(drawn()[-1]).encode())
+    done = promtool("check", "metrics", text=text(session_frames()[-1]).encode())
     assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
 
 
 def test_a_full_machine_has_few_series_and_costs_little() -> None:
     # The limit is doubled, because other programs may run meanwhile; tests.bench.scrape measures exactly.
-    milliseconds, series, _ = cost_ms(list(drawn()[-8:]))
+    milliseconds, series, _ = cost_ms(list(session_frames()[-8:]))
     assert series <= MOST_SERIES
     assert milliseconds <= 2 * LIMIT_MS
 
 
 def test_counters_are_those_of_the_kernel_in_base_units() -> None:
-    frame = drawn()[-1]
+    frame = session_frames()[-1]
     key = BlockKey("nvme3n1", 13)
     assert frame.snapshot.block.value is not None
     counters = frame.snapshot.block.value[key]
@@ -84,7 +84,7 @@ def test_counters_are_those_of_the_kernel_in_base_units() -> None:
 
 
 def test_the_growth_of_a_jobs_counters_is_the_time_that_passed() -> None:
-    first, last = drawn()[2], drawn()[-1]
+    first, last = session_frames()[2], session_frames()[-1]
     grown = [
         sum(values(frame, "iotop_job_time_seconds_total").values())
         for frame in (first, last)
@@ -98,13 +98,13 @@ def test_the_growth_of_a_jobs_counters_is_the_time_that_passed() -> None:
 
 
 def test_an_unknown_value_has_no_series_and_zero_has_one() -> None:
-    frame = drawn()[0]  # without an earlier Snapshot, every rate is unknown
+    frame = session_frames()[0]  # without an earlier Snapshot, every rate is unknown
     assert not values(frame, "iotop_disk_busy_ratio")
     assert set(values(frame, "iotop_disk_discards_completed_total").values()) == {0.0}
 
 
 def test_each_collector_has_a_status() -> None:
-    frame = drawn()[-1]
+    frame = session_frames()[-1]
     read = frame.snapshot._replace(clocks=Reading(None, Status.ABSENT, "no clocks", at_ns=frame.snapshot.at_ns))
     found = values(frame._replace(snapshot=read), "iotop_collector_status")
     assert found['{collector="clocks",status="absent"}'] == 1
@@ -118,7 +118,7 @@ def test_hostile_names_are_escaped() -> None:
 
 
 def test_the_number_of_series_is_bounded() -> None:
-    frame = drawn()[-1]
+    frame = session_frames()[-1]
     table = frame.snapshot.jobs.value
     assert table is not None
     job = next(iter(table.jobs.values()))
@@ -139,7 +139,7 @@ def test_the_number_of_series_is_bounded() -> None:
 
 
 def test_the_ranks_of_a_job_are_one_series_and_the_late_one_is_named() -> None:
-    frame = drawn()[-1]
+    frame = session_frames()[-1]
     table = frame.snapshot.jobs.value
     assert table is not None
     first, second = table.jobs.values()
@@ -170,7 +170,7 @@ def test_the_ranks_of_a_job_are_one_series_and_the_late_one_is_named() -> None:
 
 
 def test_findings_are_gauges() -> None:
-    frame = drawn()[-1]
+    frame = session_frames()[-1]
     finding = Finding("failing_disk", Severity.CRITICAL, 0.9, "sda", gpu_hours_lost=0.5)
     found = frame._replace(verdict=frame.verdict._replace(findings=(finding,)))
     labels = 'class="failing_disk",subject="sda",state="FAILING"'
@@ -196,7 +196,7 @@ def test_names_of_metrics_follow_from_the_declarations() -> None:
 
 
 def test_only_the_named_disks_are_exported() -> None:
-    lines = render(metrics(drawn()[-1], ("nvme2n1",)), openmetrics=False).decode().splitlines()
+    lines = render(metrics(session_frames()[-1], ("nvme2n1",)), openmetrics=False).decode().splitlines()
     assert {line.split('"')[1] for line in lines if line.startswith(("iotop_disk_", "iotop_smart_"))} == {"nvme2n1"}
 
 

@@ -14,36 +14,36 @@ from tests.bench.scrape import session
 
 def test_after_a_failed_write_the_next_write_is_due_10_s_later(tmp_path: Path) -> None:
     path = tmp_path / "later" / "iotop.prom"
-    text = Textfile(str(path))
+    textfile = Textfile(str(path))
     frames = list(session(25))
     with pytest.raises(InputError, match=r"iotop\.prom: No such file or directory$"):
-        text.put(frames[0])
+        textfile.put(frames[0])
     path.parent.mkdir()
-    written = [text.put(frame) for frame in frames[1:]]
+    written = [textfile.put(frame) for frame in frames[1:]]
     assert not any(written[:9])
     assert written.count(True) == 2
     assert path.read_text().startswith("# HELP")
-    text.close()
+    textfile.close()
     assert not path.exists()
 
 
 def test_closing_does_not_remove_a_pipe_that_was_refused(tmp_path: Path) -> None:
     path = tmp_path / "node.prom"
     os.mkfifo(path)
-    text = Textfile(str(path))
+    textfile = Textfile(str(path))
     with pytest.raises(UsageError, match="is a device, pipe or socket"):
-        text.put(next(iter(session(2))))
-    text.close()
+        textfile.put(next(iter(session(2))))
+    textfile.close()
     assert path.is_fifo()
 
 
 def test_closing_does_not_remove_the_file_of_another_program(tmp_path: Path) -> None:
     path, other = tmp_path / "node.prom", tmp_path / "other"
-    text = Textfile(str(path))
-    assert text.put(next(iter(session(2))))
+    textfile = Textfile(str(path))
+    assert textfile.put(next(iter(session(2))))
     other.write_text("other metrics")
     other.rename(path)
-    text.close()
+    textfile.close()
     assert path.read_text() == "other metrics"
 
 
@@ -59,11 +59,11 @@ def test_the_end_removes_nothing_behind_another_users_link(tmp_path: Path) -> No
     for folder in (theirs / "out", own):
         folder.mkdir(parents=True)
     os.chown(theirs, 65534, 65534)
-    text = Textfile(str(theirs / "out" / "node.prom"))
-    assert text.put(next(iter(session(2))))
+    textfile = Textfile(str(theirs / "out" / "node.prom"))
+    assert textfile.put(next(iter(session(2))))
     (own / "node.prom").write_text("other metrics")
     (theirs / "out").rename(theirs / "moved")
     (theirs / "out").symlink_to(own)
     os.chown(theirs / "out", 65534, 65534, follow_symlinks=False)
-    text.close()
+    textfile.close()
     assert (own / "node.prom").read_text() == "other metrics"

@@ -56,12 +56,12 @@ def device(story: Story, name: str) -> DeviceStory:
     return next(one for one in story.devices if one.name == name)
 
 
-def ends() -> tuple[Snapshot, Snapshot]:
+def end_snapshots() -> tuple[Snapshot, Snapshot]:
     return slow_disk()[0].snapshot, slow_disk()[-1].snapshot
 
 
 def test_the_text_of_an_event_has_no_secret() -> None:
-    first, second = ends()
+    first, second = end_snapshots()
     builder = StoryBuilder(None, None)
     event = Event(second.at_ns, second.wall_ns, "command_start", "sh --token s3cret")
     for one in frames([first, second._replace(events=(event,))]):
@@ -83,7 +83,7 @@ def _story_with(events: Iterable[Event]) -> Story:
 
 
 def test_many_marks_do_not_displace_a_later_fault() -> None:
-    last = ends()[1]
+    last = end_snapshots()[1]
     fault = Event(last.at_ns, last.wall_ns, "io_error", "sda: I/O error")
     story = _story_with([*_marks(MOST_EVENTS + 200, last), fault])
     assert (len(story.events), story.events[-1], story.more_events) == (MOST_EVENTS + 1, fault, 200)
@@ -97,14 +97,14 @@ def test_many_marks_do_not_displace_a_later_fault() -> None:
 
 
 def test_events_of_a_story_are_in_the_order_of_time() -> None:
-    last = ends()[1]
+    last = end_snapshots()[1]
     late, early = (Event(last.at_ns, last.wall_ns - ns, kind, "") for ns, kind in ((0, "xid"), (10**9, "mark")))
     assert _story_with([late, early]).events == (early, late)
 
 
 def test_workers_that_end_normally_do_not_displace_a_fault() -> None:
     """A loader that restarts its workers in each epoch ends thousands of them."""
-    last = ends()[1]
+    last = end_snapshots()[1]
     worker = Event(last.at_ns, last.wall_ns - 10**9, ENDED, "worker ended", WORKER, 7, 0, 6)
     trainer = Event(last.at_ns, last.wall_ns, ENDED, "trainer ended", TRAINER, 6, 1, 6)
     story = _story_with([*[worker] * (MOST_EVENTS + 1), worker._replace(code=-9), trainer])
@@ -114,7 +114,8 @@ def test_workers_that_end_normally_do_not_displace_a_fault() -> None:
 
 def test_bytes_and_awaits_are_those_of_the_counters() -> None:
     first, last = (
-        next(counts for key, counts in (one.block.value or {}).items() if key.name == "loop0") for one in ends()
+        next(counts for key, counts in (one.block.value or {}).items() if key.name == "loop0")
+        for one in end_snapshots()
     )
     disk = device(slow_story(), "loop0")
     assert disk.read_bytes == pytest.approx(((last.rd_sectors or 0) - (first.rd_sectors or 0)) * SECTOR)
@@ -122,7 +123,7 @@ def test_bytes_and_awaits_are_those_of_the_counters() -> None:
     reads = (last.rd_ios or 0) - (first.rd_ios or 0)
     assert disk.read_await_ms.mean == pytest.approx(((last.rd_ms or 0) - (first.rd_ms or 0)) / reads)
     assert disk.busy is not None
-    seconds = (ends()[1].at_ns - ends()[0].at_ns) / 1e9
+    seconds = (end_snapshots()[1].at_ns - end_snapshots()[0].at_ns) / 1e9
     assert disk.busy.mean == pytest.approx(((last.busy_ms or 0) - (first.busy_ms or 0)) / 1000 / seconds, rel=0.01)
 
 

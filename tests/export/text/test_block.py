@@ -95,11 +95,11 @@ def test_long_lists_of_processes_are_cut_and_say_how_many_more_there_are() -> No
     before, after = pair()
     busy = [(100 + i, ProcessInfo(f"w{i}", (), "alice", 1000), io(i << 20), "S") for i in range(30)]
     idle = [(pid, info, io(0), state) for pid, info, _, state in busy]
-    held = [
+    snapshots = [
         snapshot._replace(processes=ok(process_table(snapshot.at_ns, entries), snapshot.at_ns))
         for snapshot, entries in ((before, idle), (after, busy))
     ]
-    text = render_block(list(frames(held))[-1], Block(rows=20))
+    text = render_block(list(frames(snapshots))[-1], Block(rows=20))
     assert [row[0] for row in rows(text, "PID")][1:4] == ["129", "128", "127"]
     assert re.search(r"^\d+ more$", text, re.MULTILINE)
 
@@ -113,8 +113,8 @@ def test_a_loop_device_is_listed_only_if_it_was_used() -> None:
     before, after = pair()
     used = IDLE._replace(rd_ios=1)
     table = {SDA: after.block.value[SDA], SDA1: IDLE, LOOP0: used}  # type: ignore[index]
-    held = list(frames((before, after._replace(block=ok(table, after.at_ns)))))[-1]
-    assert [row[0] for row in rows(render_block(held, Block()), "Device")] == ["Device", "sda", "loop0"]
+    shown = list(frames((before, after._replace(block=ok(table, after.at_ns)))))[-1]
+    assert [row[0] for row in rows(render_block(shown, Block()), "Device")] == ["Device", "sda", "loop0"]
 
 
 def test_a_disk_without_a_model_has_only_its_reasons() -> None:
@@ -123,8 +123,8 @@ def test_a_disk_without_a_model_has_only_its_reasons() -> None:
     reasons: tuple[str, ...]
     for reasons in ((), ("312 reallocated sectors",)):
         state = SmartState("sda", "ata", "", "S1", "F1", "PASS", "ok", reasons, 41)
-        held = (before, after._replace(smart=ok({"sda": ok(state, after.at_ns)}, after.at_ns)))
-        found.append(smart_lines(list(frames(held))[-1])[1].split(maxsplit=6)[6:])
+        snapshots = (before, after._replace(smart=ok({"sda": ok(state, after.at_ns)}, after.at_ns)))
+        found.append(smart_lines(list(frames(snapshots))[-1])[1].split(maxsplit=6)[6:])
     assert found == [["-"], ["312 reallocated sectors"]]
 
 
@@ -132,6 +132,6 @@ def test_a_failing_disk_is_failing_while_it_sleeps() -> None:
     before, after = pair()
     state = SmartState("sda", "ata", "X1", "S1", "F1", "FAILED", "critical", ("312 reallocated sectors",), 41)
     asleep = Reading(state, Status.ASLEEP, "the disk sleeps", at_ns=after.at_ns)
-    held = (before, after._replace(smart=ok({"sda": asleep}, after.at_ns)))
-    row = smart_lines(list(frames(held))[-1])[1].split(maxsplit=6)
+    snapshots = (before, after._replace(smart=ok({"sda": asleep}, after.at_ns)))
+    row = smart_lines(list(frames(snapshots))[-1])[1].split(maxsplit=6)
     assert (row[1], row[2], row[6]) == ("critical", "41", "asleep; X1; 312 reallocated sectors")

@@ -110,15 +110,15 @@ def test_a_job_that_just_started_is_not_judged() -> None:
 
 
 def test_confidence_falls_with_everything_that_cannot_be_read() -> None:
-    def sure(machine: Machine) -> float:
+    def confidence_of(machine: Machine) -> float:
         return verdict_of(machine).primary.confidence
 
-    assert sure(JOB_STARVED) == 0.85
-    assert sure(JOB_ALONE) == 0.75
-    assert sure(with_job(JOB_ALONE, wait_channels_hidden=True)) == 0.55
-    assert sure(with_job(JOB_ALONE, evidence=("children",))) == 0.6
-    assert sure(with_job(JOB_ALONE, disk=0.6, running=0.4)) == 0.6
-    assert sure(replace(JOB_ALONE, disks=(replace(SLOW_SSD, await_ms=2.6),))) == 0.6
+    assert confidence_of(JOB_STARVED) == 0.85
+    assert confidence_of(JOB_ALONE) == 0.75
+    assert confidence_of(with_job(JOB_ALONE, wait_channels_hidden=True)) == 0.55
+    assert confidence_of(with_job(JOB_ALONE, evidence=("children",))) == 0.6
+    assert confidence_of(with_job(JOB_ALONE, disk=0.6, running=0.4)) == 0.6
+    assert confidence_of(replace(JOB_ALONE, disks=(replace(SLOW_SSD, await_ms=2.6),))) == 0.6
 
 
 def test_advice_counts_the_cores_that_the_job_can_use() -> None:
