@@ -19,7 +19,7 @@ from tests.diagnosis.build import BUSY, IDLE, PREPARING, SINGLE, STARVED, Disk, 
 SCENES = (STARVED, PREPARING, SINGLE, BUSY, IDLE, Machine(without_readings=True), Machine(cpu=0.5))
 
 
-def test_an_empty_history_gives_measuring_and_no_error() -> None:
+def test_without_a_history_the_verdict_is_measuring() -> None:
     for machine in SCENES:
         carry, verdict = fold(FoldState(), snapshot_of(machine, 0), ())
         assert (classes(verdict), verdict.state) == (["unknown"], State.UNSURE)

@@ -134,12 +134,12 @@ def near(expected: dict[str, float]) -> dict[str, object]:
     return {name: pytest.approx(amount, rel=0.02) for name, amount in expected.items()}
 
 
-def test_bytes_of_a_child_that_was_waited_for_stay_its_own(stage: Stage) -> None:
+def test_the_bytes_of_a_reaped_child_stay_its_own(stage: Stage) -> None:
     stage.play("top: fork child; child: write 20; tick; child: exit; top: wait; tick; tick")
     assert stage.megabytes() == near({"child": 20})
 
 
-def test_bytes_of_a_child_that_was_waited_for_late_stay_its_own(stage: Stage) -> None:
+def test_the_bytes_of_a_child_that_is_reaped_late_stay_its_own(stage: Stage) -> None:
     stage.play("top: fork child; tick; child: write 20; child: exit")
     for _ in range(3):
         stage.tick()

@@ -76,7 +76,7 @@ def test_means_are_weighted_and_leave_out_partitions() -> None:
     assert all_devices(None, window, PerSampleCache()) == ()
 
 
-def test_an_array_that_the_kernel_does_not_time_has_the_times_of_its_members() -> None:
+def test_an_untimed_array_has_the_times_of_its_members() -> None:
     untimed = {"await_ms": 0.0, "queue": 0.0, "busy": 0.0, "major": 9, "transport": ""}
     volume = Disk("dm-0", kind="dm", slaves=("md0",), read_bytes_per_s=400 * MB, **untimed)  # type: ignore[arg-type]
     array = replace(volume, name="md0", kind="md", slaves=("nvme0n1", "nvme1n1"))

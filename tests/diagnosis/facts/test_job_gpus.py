@@ -52,7 +52,7 @@ def test_an_idle_process_on_the_gpu_does_not_share_it() -> None:
     assert (found.gpu_busy, found.shares_gpu) == (pytest.approx(0.95), False)
 
 
-def test_a_job_that_waits_for_its_disk_is_starved_even_beside_a_busy_one() -> None:
+def test_a_job_that_waits_for_its_disk_is_starved_even_if_another_process_keeps_the_gpu_busy() -> None:
     for percent in (None, 2):
         processes = GpuProcess(50, GIB, "compute", percent), GpuProcess(900, GIB, "compute", percent)
         assert classes(verdict_of(on_gpu(*processes), 40))[0] == "storage_read"

@@ -65,7 +65,7 @@ def test_an_ordinary_users_own_job_leads() -> None:
     assert "storage_read" in classes(theirs)  # the other user's loss is still listed, after that of the user's own job
 
 
-def test_a_job_that_loses_something_leads_before_one_that_loses_nothing() -> None:
+def test_a_job_with_a_loss_leads_before_a_job_without_one() -> None:
     frame = two(JOB_STARVED, FED)
     assert (about(frame.verdict), frame.verdict.state) == (50, State.STARVED)
     assert "healthy" not in classes(frame.verdict)
@@ -82,7 +82,7 @@ def test_the_verdict_on_a_job_can_be_requested_by_any_of_its_processes() -> None
     assert verdict_of_job(frame, 999_999) is frame.verdict
 
 
-def test_a_job_to_which_no_rule_applies_is_called_unknown() -> None:
+def test_a_job_to_which_no_rule_applies_gets_the_class_unknown() -> None:
     unclear = replace(PREPARES, stall=0.5, running=0.2, disk=0.2, worker_cpu=0.2)
     requested = verdict_of_job(two(JOB_STARVED, unclear), 500)
     assert (requested.primary.class_id, about(requested), dict(requested.primary.args)["stall"]) == (
@@ -123,7 +123,7 @@ def test_the_loss_of_a_job_that_is_gone_is_forgotten_but_not_while_the_jobs_are_
     assert lost(Reading(JobTable({}, {}, {}, {}, 0), Status.OK, at_ns=after.at_ns)) == {}
 
 
-def test_time_that_was_not_watched_costs_nothing() -> None:
+def test_unobserved_time_does_not_count_as_lost() -> None:
     carry = play((JOB_STARVED, 20))[-1].carry
     assert carry.decided_ns is not None
     later = carry._replace(decided_ns=carry.decided_ns - 600 * 10**9)
@@ -175,7 +175,7 @@ def test_without_a_loss_the_job_that_has_most_gpus_and_cores_leads() -> None:
     assert leads(8.0, 0.2, gpus=(1, 2)) == 490
 
 
-def test_of_equal_jobs_the_oldest_leads_whatever_its_pid_is() -> None:
+def test_the_oldest_of_equal_jobs_leads_whatever_its_pid_is() -> None:
     assert leads(1.0, 1.0) == 500
     assert leads(1.0, 1.0, first_pid=20) == 20
 

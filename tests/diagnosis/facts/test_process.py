@@ -26,7 +26,7 @@ def test_a_part_of_the_processes_gives_the_same_facts_as_all_of_them() -> None:
         assert sorted(part) == sorted(task for task in whole if task.key.pid in some)
 
 
-def test_processes_that_feed_the_gpus_are_a_part_of_all() -> None:
+def test_the_processes_that_feed_the_gpus_are_found_among_all() -> None:
     stranger = Task(900, "rsync", 1, read=5e6, blocked=0.9)
     frame = play((Machine(**{**vars(STARVED), "tasks": (*STARVED.tasks, stranger)}), 12))[-1]
     facts = gather(frame.snapshot, frame.history)
@@ -100,7 +100,7 @@ def test_columns_give_the_same_facts_as_single_processes(seed: int) -> None:
     assert seen > 100
 
 
-def test_helpers_are_found_again_whenever_one_appears_or_ends() -> None:
+def test_helpers_are_found_in_each_of_several_consecutive_tables() -> None:
     """Each of several consecutive tables gives the same helpers as if it were the first table."""
     ledger: TrackedDictBuilder[ProcessKey, ProcessStat] = TrackedDictBuilder()
     info: dict[ProcessKey, ProcessInfo] = {}

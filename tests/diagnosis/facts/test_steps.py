@@ -23,7 +23,7 @@ def steps_of(frames: tuple[Frame, ...]) -> JobSteps:
     return found
 
 
-def test_the_rates_are_those_over_the_window() -> None:
+def test_the_rates_are_means_over_the_window() -> None:
     found = steps_of(reporting(per_s=4.0, waits=(0.75,)))
     assert found.steps_per_s == pytest.approx(4.0, rel=0.05)
     assert found.data_wait_ratio == pytest.approx(0.75, abs=0.001)

@@ -104,7 +104,7 @@ def test_an_unknown_value_never_fulfils_a_condition(values: list[float | None], 
 
 
 @given(VALUES)
-def test_the_mean_is_that_of_the_known_values(values: list[float | None]) -> None:
+def test_the_mean_ignores_unknown_values(values: list[float | None]) -> None:
     known = [v for v in values if v is not None]
     got = mean(values)
     assert (got is None) == (not known)

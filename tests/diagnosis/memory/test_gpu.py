@@ -55,7 +55,7 @@ def test_an_unread_list_of_processes_keeps_the_peak() -> None:
         replace(HELD, gpu_rates={**HELD.gpu_rates, "memory_used_bytes": None}),
     ],
 )
-def test_an_unread_figure_keeps_the_time_since_which_a_gpu_is_idle(unread: Machine) -> None:
+def test_an_unread_figure_does_not_restart_the_idle_time_of_a_gpu(unread: Machine) -> None:
     assert memory_after((HELD, 150), (unread, 1), (HELD, 149)).idle_ns == memory_after((HELD, 300)).idle_ns == 10**9
     assert memory_after((unread, 3)).idle_ns is None
 

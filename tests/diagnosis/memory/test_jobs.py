@@ -33,7 +33,7 @@ def test_an_evaluation_without_workers_does_not_count_as_the_start_of_workers() 
     assert all(restart.other_s > 25 for restart in restarts[:-1])
 
 
-def test_the_seconds_between_two_sets_of_workers_are_the_cost_of_their_start() -> None:
+def test_the_time_between_two_sets_of_workers_is_the_cost_of_a_restart() -> None:
     parts = [((ALONE, 3), (epoch(number, 0.9), 3), (epoch(number), 30)) for number in range(4)]
     verdict = play(*[scene for part in parts for scene in part])[-1].verdict
     assert verdict.primary.class_id == "worker_respawn"

@@ -88,7 +88,7 @@ def test_unreadable_io_lowers_confidence() -> None:
         assert finding.confidence <= 0.55
 
 
-def test_a_process_that_reads_from_another_disk_does_not_wait_for_this_one() -> None:
+def test_a_process_that_reads_from_another_disk_does_not_wait_for_the_slow_disk() -> None:
     disk = Disk(read_bytes_per_s=80 * MB, await_ms=60, busy=1.0)
     assert classes(verdict_of(Machine(disks=(disk,), tasks=(replace(READER, read=1 * MB),)))) == ["unknown"]
 
@@ -108,7 +108,7 @@ def test_a_kernel_thread_in_state_d_is_not_named() -> None:
     assert "task" not in args(verdict.primary)
 
 
-def test_delay_accounting_replaces_samples() -> None:
+def test_delay_accounting_is_used_instead_of_samples_of_state_d() -> None:
     disk = Disk(read_bytes_per_s=10 * MB, await_ms=60, busy=1.0)
     finding = verdict_of(Machine(disks=(disk,), tasks=(replace(READER, blocked=0.0, delay=0.8),))).primary
     assert args(finding)["blocked"] == pytest.approx(0.8)
@@ -175,7 +175,7 @@ def test_a_constant_rate_with_a_slightly_high_latency_has_low_confidence() -> No
     assert "more_reads_at_once" in {a.template for a in finding.primary.advice}
 
 
-def test_of_a_stack_the_bottom_device_is_named_with_the_mount() -> None:
+def test_the_bottom_device_of_a_stack_is_named_with_the_mount() -> None:
     lower = replace(SLOW_SSD, mount="", holders=("dm-0",))
     upper = replace(SLOW_SSD, name="dm-0", kind="dm", transport="virtual", slaves=("sda",))
     finding = verdict_of(replace(STARVED, disks=(lower, upper))).primary

@@ -80,7 +80,7 @@ def test_the_finding_ends_at_once_when_the_device_is_gone(disks: tuple[Disk, ...
     assert not hung(shown[-1])
 
 
-def test_of_a_stack_the_lowest_device_is_named_and_a_suspended_volume_has_its_cure() -> None:
+def test_the_lowest_device_of_a_stack_is_named_or_a_suspended_volume() -> None:
     above = Disk("md0", kind="md", slaves=("sda", "sdb"), in_flight=12)
     both = Machine(disks=(above, replace(HANGS, name="sda"), Disk("sdb")), cpu=0.5, tasks=(WAITER,))
     assert [f.subject for f in hung(play((both, 20))[-1])] == ["sda"]

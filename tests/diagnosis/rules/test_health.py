@@ -43,7 +43,7 @@ def found(machine: Machine) -> list[Finding]:
         (MEDIA, Severity.CRITICAL, "replace_disk", "media_errors"),
     ],
 )
-def test_a_slow_disk_that_gets_worse_has_its_reason(
+def test_a_slow_disk_that_gets_worse_is_failing_with_a_reason(
     state: SmartState, severity: Severity, cure: str, figure: str
 ) -> None:
     (one,) = found(Machine(disks=(SLOW,), smart=(state,), cpu=0.5))

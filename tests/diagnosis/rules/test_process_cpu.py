@@ -106,7 +106,7 @@ def test_in_a_container_confidence_is_low() -> None:
     assert hidden.primary.confidence <= 0.5
 
 
-def test_in_a_container_several_busy_processes_of_one_name_are_a_guess() -> None:
+def test_in_a_container_several_busy_processes_of_one_name_give_low_confidence() -> None:
     tasks = (TRAINER, *(Task(100 + i, "decode", 50, cpu=0.95) for i in range(4)))
     hidden = replace(PREPARING, tasks=tasks, gpu_pids=(77_777,), gpus=(0.2,) * 8)
     finding = verdict_of(hidden).primary
@@ -115,7 +115,7 @@ def test_in_a_container_several_busy_processes_of_one_name_are_a_guess() -> None
     assert verdict_of(replace(hidden, gpus=(0.5,) * 8)).state is State.UNSURE
 
 
-def test_on_a_gpu_without_a_process_nothing_is_starved() -> None:
+def test_a_gpu_without_a_process_is_not_starved() -> None:
     verdict = verdict_of(replace(SINGLE, gpus=(0.0,), gpu_pids=()))
     assert classes(verdict) == ["unknown"]
 

@@ -57,7 +57,7 @@ def test_the_identity_of_a_device_is_its_serial_number_or_its_uuid() -> None:
     assert identity(Finding("storage_read", Severity.WARNING, 0.9, "sda"), snapshot_of(IDLE, 1)) == ""
 
 
-def test_an_acknowledged_death_is_hidden_and_a_later_one_with_its_pid_is_shown() -> None:
+def test_an_acknowledged_death_is_hidden_but_not_a_later_death_with_the_same_pid() -> None:
     def frames_of(*events: Event) -> list[Frame]:
         return [*play((Machine(cpu=0.3), 12), (replace(GONE, events=(ended("trainer", -9),)), 1), *((
             Machine(cpu=0.3, events=(event,)), 3) for event in events))]  # fmt: skip
@@ -89,7 +89,7 @@ def test_two_disks_with_one_serial_number_are_acknowledged_separately() -> None:
     assert named(bridge, bridge._replace(serial="another"))[0] == "failing_disk:123456789012"
 
 
-def test_the_value_has_only_figures_that_grow() -> None:
+def test_the_acknowledged_value_has_only_figures_that_can_grow() -> None:
     assert value_of(FAILING) == "critical critical=1 reallocated=312"
 
 
@@ -173,7 +173,7 @@ def test_a_value_of_an_earlier_version_is_read() -> None:
     assert not worse(FAILING, "critical critical=1 reallocated=312 crc_errors_growth=600")
 
 
-def test_a_large_count_is_not_worse_because_of_how_it_is_written() -> None:
+def test_rounding_does_not_make_a_large_count_worse() -> None:
     many = FAILING._replace(evidence=(Evidence("smart.sda.media_errors", 12_345_678.0, "count", 0.0),))
     assert not worse(many, value_of(many))
 

@@ -211,13 +211,13 @@ def cures(scene: Play) -> dict[str, Advice]:
     return {advice.template: advice for finding in frames[-1].verdict.findings for advice in finding.advice}
 
 
-def test_every_cure_has_its_two_machines() -> None:
+def test_every_cure_has_a_machine_that_allows_it_and_one_that_forbids_it() -> None:
     missing = set(CASES) ^ set(cure_templates())
     assert not missing, f"{missing}: CASES needs a machine that allows it and one that forbids it"
 
 
 @pytest.mark.parametrize("template", CASES)
-def test_a_cure_is_advised_for_its_facts_and_not_for_others(template: str) -> None:
+def test_a_cure_is_advised_on_the_first_machine_and_not_on_the_second(template: str) -> None:
     allowed, forbidden = (cures(scene) for scene in CASES[template])
     assert template in allowed, sorted(allowed)
     assert template not in forbidden
@@ -245,7 +245,7 @@ def test_a_cure_is_advised_for_its_facts_and_not_for_others(template: str) -> No
         (GPU_SCENES["gpu_fault lost"], "reboot_node"),
     ],
 )
-def test_the_cure_of_an_xid_is_that_of_its_cause(machine: Machine, cure: str) -> None:
+def test_the_cure_of_an_xid_depends_on_its_cause(machine: Machine, cure: str) -> None:
     subject = "GPU-3" if machine.gpu_lost else "GPU-0"
     found = [one for one in play((machine, 3))[-1].verdict.findings if one.subject == subject]
     assert [advice.template for one in found for advice in one.advice] == [cure]
@@ -393,7 +393,7 @@ def test_the_advice_names_what_fills_the_mount() -> None:
         assert cure_text("make_room", replace(JOB_HEALTHY, usage={mount: FULL["/data"]})) == cure
 
 
-def test_another_users_process_is_left_to_that_user() -> None:
+def test_for_another_users_process_the_advice_is_to_ask_that_user() -> None:
     shared = replace(SHARED, tasks=(TRAINER_OLD, *SLOWED_LOADERS, *BOBS_FIO))
     assert cure_text("ask_owner", shared) == (
         "ask bob to run fio (pid 702) later, at low priority, or on a disk other than sda"
@@ -408,7 +408,7 @@ def test_a_memory_limit_is_named_if_it_is_the_cause() -> None:
     assert cure_text("less_memory", roomy).startswith("use fewer workers")
 
 
-def test_a_larger_shm_is_advised_only_if_half_of_memory_is_more() -> None:
+def test_a_larger_shm_is_advised_only_if_half_of_the_memory_exceeds_its_size() -> None:
     assert "remount" in cure_text("larger_shm", replace(STATE_SCENES["shm_full"], total_bytes=64 * GIB))
     assert "remount" not in cure_text("larger_shm", replace(STATE_SCENES["shm_full"], total_bytes=2 * GIB))
     assert cure_text("larger_shm", replace(IN_CONTAINER, total_bytes=2 * GIB)).startswith("use fewer workers")
@@ -429,7 +429,7 @@ def test_an_lxc_container_changes_the_size_of_its_shm_itself() -> None:
     assert "start the container with --shm-size=8g" in cure_text("larger_shm", docker)
 
 
-def test_a_larger_shm_after_a_worker_died_fits_the_place_of_its_job() -> None:
+def test_the_advice_for_a_larger_shm_after_a_worker_died_depends_on_the_container() -> None:
     bus = (ended("worker", -7, "pt_data_worker", 101),)
     assert "mount -o remount,size=50% /dev/shm, " in cure_text("larger_shm", replace(JOB_HEALTHY, events=bus))
     contained = with_job(replace(JOB_HEALTHY, events=bus), label="pod 1a2b3c4d", shm_total=16 * GIB)

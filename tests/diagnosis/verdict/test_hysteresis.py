@@ -114,7 +114,7 @@ def two_jobs() -> tuple[list[tuple[Machine, int]], Machine]:
     return both, replace(JOB_HEALTHY, job=other, tasks=(trainer, *workers))
 
 
-def test_the_finding_of_a_job_that_ended_does_not_apply_to_another() -> None:
+def test_the_finding_of_a_job_that_ended_does_not_apply_to_another_job() -> None:
     both, other = two_jobs()
     frames = play(*both, (other, 5))
     assert frames[-6].verdict.primary.class_id == "worker_respawn"
@@ -135,7 +135,7 @@ def test_without_any_job_nothing_is_starved() -> None:
 
 
 @given(active=st.booleans(), flags=st.lists(st.booleans(), min_size=1, max_size=10), level=st.floats(0, 2))
-def test_a_claim_that_may_not_count_changes_nothing(active: bool, flags: list[bool], level: float) -> None:
+def test_a_claim_changes_nothing_if_may_count_is_false(active: bool, flags: list[bool], level: float) -> None:
     frame = last(JOB_HEALTHY)
     finding = Finding("gpu_bound", Severity.INFO, 0.8, "")
     now = frame.snapshot.at_ns

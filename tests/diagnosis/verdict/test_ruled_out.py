@@ -67,5 +67,5 @@ def test_the_headline_of_unexplained_time_names_a_wait_for_a_core() -> None:
     assert headline.text_of(calm) == "train.py: 72 % of its time is unexplained, cause not seen"
 
 
-def test_a_job_that_prepares_has_its_disk_ruled_out() -> None:
+def test_the_disk_is_ruled_out_if_a_job_waits_for_preparation() -> None:
     assert "storage_read" in classes_ruled_out(JOB_PREPARING)

@@ -58,13 +58,13 @@ def test_runs_that_are_too_short_have_no_interval() -> None:
     assert difference_interval(unknown, noisy(2, 0, rng), 1) is None
 
 
-def test_constants_have_an_interval_of_no_width() -> None:
+def test_the_interval_between_constants_has_no_width() -> None:
     constant = Points((2.0,) * 60, (1.0,) * 60, 1.0)
     assert difference_interval(constant, constant, 1) == Interval(0.0, 0.0)
     assert difference_interval(constant, constant._replace(values=(5.0,) * 60), 1) == pytest.approx((3.0, 3.0))
 
 
-def test_values_count_by_their_weights() -> None:
+def test_values_are_weighted() -> None:
     """For a time per request, a second with many requests counts more."""
     points = Points((10.0, 100.0) * 50, (9.0, 1.0) * 50, 1.0)
     assert points.mean == pytest.approx(19.0)

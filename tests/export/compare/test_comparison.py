@@ -103,7 +103,7 @@ HALVES = {
 }
 
 
-def test_of_pairs_of_equal_halves_at_most_one_in_twenty_differs() -> None:
+def test_at_most_one_in_twenty_pairs_of_equal_halves_differs() -> None:
     """Runs of equal speed are cut into halves of 18 s. They make 21 pairs, most of them from two different runs."""
     wrong, pairs = [], 0
     for halves in HALVES.values():

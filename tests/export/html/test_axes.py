@@ -49,7 +49,7 @@ def test_an_axis_within_one_day_has_only_clock_times() -> None:
 
 
 @pytest.mark.parametrize(("begin", "last"), [("2026-10-25T00:10", "02:10"), ("2026-10-25T01:10", "03:10")])
-def test_minutes_are_labelled_within_the_hour_that_comes_twice(begin: str, last: str) -> None:
+def test_minutes_are_labelled_within_the_repeated_hour(begin: str, last: str) -> None:
     assert labels(begin, 1) == ["02:10", "02:20", "02:30", "02:40", "02:50", f"{last[:3]}00", last]
 
 

@@ -67,7 +67,7 @@ def test_a_full_machine_has_few_series_and_costs_little() -> None:
     assert milliseconds <= 2 * LIMIT_MS
 
 
-def test_counters_are_those_of_the_kernel_in_base_units() -> None:
+def test_counters_equal_the_kernels_counters_in_base_units() -> None:
     frame = session_frames()[-1]
     key = BlockKey("nvme3n1", 13)
     assert frame.snapshot.block.value is not None
@@ -138,7 +138,7 @@ def test_the_number_of_series_is_bounded() -> None:
     assert len(values(crowded, "iotop_disk_reads_completed_total")) == 256
 
 
-def test_the_ranks_of_a_job_are_one_series_and_the_late_one_is_named() -> None:
+def test_the_ranks_of_a_job_are_one_series_and_the_late_rank_is_named() -> None:
     frame = session_frames()[-1]
     table = frame.snapshot.jobs.value
     assert table is not None

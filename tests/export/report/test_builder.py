@@ -112,7 +112,7 @@ def test_workers_that_end_normally_do_not_displace_a_fault() -> None:
     assert story.more_events == 1
 
 
-def test_bytes_and_awaits_are_those_of_the_counters() -> None:
+def test_bytes_and_awaits_equal_the_growth_of_the_counters() -> None:
     first, last = (
         next(counts for key, counts in (one.block.value or {}).items() if key.name == "loop0")
         for one in end_snapshots()
@@ -238,7 +238,7 @@ def test_a_short_job_between_readings_is_counted(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("reported", [False, True])
-def test_a_job_between_two_keyframes_has_its_time(tmp_path: Path, reported: bool) -> None:
+def test_the_time_of_a_job_between_two_keyframes_is_counted(tmp_path: Path, reported: bool) -> None:
     snapshots = _with_jobs_in(range(16, 19))
     (key,) = snapshots[17].jobs.value.jobs if snapshots[17].jobs.value is not None else ()
     last = snapshots[18]
@@ -266,7 +266,7 @@ def test_a_job_between_two_keyframes_has_its_time(tmp_path: Path, reported: bool
     assert "trainer.py" in render_report_html(coarse)
 
 
-def test_with_every_reading_the_story_is_that_of_folding_all_frames(many_blocks: Path) -> None:
+def test_with_every_reading_the_story_equals_a_fold_of_all_frames(many_blocks: Path) -> None:
     chosen = read_once(many_blocks)
     assert read_once(many_blocks, None, None, every=True)._replace(file="") == slow_story()._replace(
         file="", interval_s=chosen.interval_s, machine=chosen.machine
@@ -284,7 +284,7 @@ def test_most_snapshots_are_not_folded(many_blocks: Path) -> None:
     assert (few.count(JudgedSpan), few.count(RatedSnapshot), few.count(Frame)) == (8, 6, 5)
 
 
-def test_a_part_of_a_run_has_its_story(many_blocks: Path) -> None:
+def test_a_part_of_a_run_can_be_read(many_blocks: Path) -> None:
     whole, part = read_once(many_blocks), read(many_blocks, "+10s", "+30s")
     assert part.begin_ns == pytest.approx(whole.begin_ns + 10e9, abs=1.1e9)
     assert 19 < part.watched_s < 22

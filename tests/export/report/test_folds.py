@@ -89,7 +89,7 @@ def test_bytes_of_a_program_in_json_are_exact() -> None:
 @pytest.mark.parametrize(("count", "number", "more", "shown"), [
     (10_001, 10_000, True, "10,000+"), (10_000, 10_000, False, "10000"),
 ])  # fmt: skip
-def test_a_count_of_processes_that_ends_early_says_so(count: int, number: int, more: bool, shown: str) -> None:
+def test_a_truncated_count_of_processes_is_shown_with_a_plus(count: int, number: int, more: bool, shown: str) -> None:
     pids = range(100, 100 + count)
     found = program([process_table(at * S, [(pid, PYTHON, io(4096 * at), "S") for pid in pids]) for at in (1, 2, 3)])
     assert (found.number, found.more) == (number, more)
@@ -164,7 +164,7 @@ def test_the_cpu_time_of_a_program_that_was_never_known_is_not_0() -> None:
     assert found.cpu_s is None
 
 
-def test_a_disk_without_figures_may_have_moved_much() -> None:
+def test_a_disk_with_unknown_bytes_does_not_count_as_moving_less() -> None:
     story = network(lambda at_s: ok({}, at_s * S))
     disks = tuple(device(f"sd{i}", 100 * MIB - i) for i in range(MOST_DEVICES + 2))
     assert device_table(story._replace(devices=disks)).note.endswith(" 2 more disks moved less.")

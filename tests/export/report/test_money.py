@@ -43,6 +43,6 @@ def test_eight_gpus_for_an_hour_are_eight_gpu_hours() -> None:
     assert found.lost_ratio == pytest.approx(0.3)
 
 
-def test_without_a_gpu_or_its_time_the_cost_is_unknown() -> None:
+def test_without_a_gpu_or_a_known_time_the_cost_is_unknown() -> None:
     job = slow_story().jobs[0]
     assert gpu_time((job._replace(gpus=0), job._replace(counts=TimeCounts()))) is None

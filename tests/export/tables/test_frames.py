@@ -83,7 +83,7 @@ def test_command_lines_follow_their_level() -> None:
     assert "s3cret" in str(rows("processes", frame(), "full")[0]["command"])
 
 
-def test_gpus_have_an_age_and_a_lost_one_has_its_reason() -> None:
+def test_gpus_have_an_age_and_a_lost_gpu_has_a_reason() -> None:
     state = GpuState("GPU-1", 0, "H100", utilization_percent=87, power_mw=300_000)
     known = {
         "GPU-1": Reading(state, Status.OK, at_ns=3 * S),
@@ -99,7 +99,7 @@ def test_gpus_have_an_age_and_a_lost_one_has_its_reason() -> None:
     )
 
 
-def test_the_system_row_has_its_verdict() -> None:
+def test_the_system_row_has_the_verdict() -> None:
     (row,) = rows("system", frame())
     assert (row["host"], row["origin"], row["interval_s"], row["gap"]) == ("node7", None, 2.0, False)
     assert row["total_read_bytes_per_s"] == 12_800 * 1024

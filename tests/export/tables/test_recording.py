@@ -47,7 +47,7 @@ def test_facts_of_the_header_are_known_before_a_table_is_read(path: Path) -> Non
     assert recording.about == before
 
 
-def test_a_part_of_the_time_is_read(path: Path) -> None:
+def test_only_the_requested_part_of_a_recording_is_read(path: Path) -> None:
     whole, part = Recording(path, allow_root=True), Recording(path, begin="50%", allow_root=True)
     assert 0 < len(part.devices) < len(whole.devices)
     assert list(part.devices)[-1] == list(whole.devices)[-1]

@@ -34,7 +34,7 @@ def test_devices_have_the_titles_of_iostat() -> None:
     }
 
 
-def test_an_undefined_value_is_a_dash_and_an_unknown_one_a_question_mark() -> None:
+def test_an_undefined_value_is_a_dash_and_an_unknown_value_is_a_question_mark() -> None:
     titles, sda = rows(render_block(frame(), Block()), "Device")
     assert dict(zip(titles, sda, strict=True))["w_await"] == "-"
     titles, sda = rows(render_block(first_frame(), Block()), "Device")
@@ -47,7 +47,7 @@ def test_a_mount_with_a_space_stays_one_field() -> None:
     assert sda1[-1] == "/my\\040data"
 
 
-def test_only_active_rows_are_printed_on_request() -> None:
+def test_on_request_only_active_rows_are_printed() -> None:
     text = render_block(frame(), Block(devices=("sda", "loop0"), only_active=True))
     assert [row[0] for row in rows(text, "Device")] == ["Device", "sda"]
     assert [row[0] for row in rows(text, "PID")] == ["PID", "100"]
@@ -128,7 +128,7 @@ def test_a_disk_without_a_model_has_only_its_reasons() -> None:
     assert found == [["-"], ["312 reallocated sectors"]]
 
 
-def test_a_failing_disk_is_failing_while_it_sleeps() -> None:
+def test_a_failing_disk_is_still_failing_while_it_sleeps() -> None:
     before, after = pair()
     state = SmartState("sda", "ata", "X1", "S1", "F1", "FAILED", "critical", ("312 reallocated sectors",), 41)
     asleep = Reading(state, Status.ASLEEP, "the disk sleeps", at_ns=after.at_ns)

@@ -110,7 +110,7 @@ def test_a_spinning_main_thread_does_not_count_as_loading_data() -> None:
         ("imbalance without power", 0.7, 0.7),
     ],
 )
-def test_each_scene_has_its_confidence(name: str, least: float, most: float) -> None:
+def test_each_scene_has_the_expected_confidence(name: str, least: float, most: float) -> None:
     assert least <= verdict_of(GPU_SCENES[name]).primary.confidence <= most
 
 
@@ -170,7 +170,7 @@ def test_the_affected_gpu_or_job_is_named() -> None:
     assert verdict_of(GPU_SCENES["comm_wait"]).primary.subject == "50"
 
 
-def test_a_fault_of_a_program_is_shown_for_ten_minutes_and_one_of_the_board_for_good() -> None:
+def test_a_program_fault_is_shown_for_ten_minutes_and_a_board_fault_for_good() -> None:
     def after(xid: int, seconds: int) -> list[str]:
         machine = replace(FED, gpu_only={0: {"last_xid": xid, "last_xid_at_ns": 0}}, interval_s=30.0)
         return classes(play((machine, seconds // 30))[-1].verdict)
@@ -225,7 +225,7 @@ def test_a_throttled_gpu_recovers_only_below_the_lower_limit() -> None:
     assert frames[-1].verdict.primary.class_id == "gpu_bound"
 
 
-def test_a_job_that_resumes_after_its_collective_is_fine_again() -> None:
+def test_a_job_that_resumes_after_a_collective_is_no_longer_blocked() -> None:
     frames = play((SPINNING, 20), (FED, 30))
     assert frames[19].verdict.state is State.BLOCKED
     assert frames[-1].verdict.primary.class_id == "gpu_bound"
@@ -272,7 +272,7 @@ def test_the_only_job_gets_the_gpus_whose_processes_are_hidden() -> None:
     assert verdict_of(alone, 40).primary.class_id == "comm_wait"
 
 
-def test_traffic_is_shown_whether_the_links_speed_is_known_or_not() -> None:
+def test_traffic_is_shown_even_if_the_speed_of_the_link_is_unknown() -> None:
     def network(**links: float | None) -> dict[str, float | None]:
         known = replace(FEW_KERNELS, links=links, sent={"eth0": 25 * MB, "eth1": 3 * MB})
         found = verdict_of(known).primary

@@ -109,7 +109,7 @@ def test_a_job_that_just_started_is_not_judged() -> None:
     assert "cpu_prep" not in classes(verdict_of(replace(JOB_PREPARING, job=job), 12))
 
 
-def test_confidence_falls_with_everything_that_cannot_be_read() -> None:
+def test_confidence_is_lower_with_less_evidence() -> None:
     def confidence_of(machine: Machine) -> float:
         return verdict_of(machine).primary.confidence
 
@@ -159,7 +159,7 @@ def test_reads_of_another_program_do_not_count_for_the_job(reader: str) -> None:
     assert frames[-1].verdict.primary.class_id == found
 
 
-def test_an_array_that_the_kernel_does_not_time_is_not_called_a_limit() -> None:
+def test_an_untimed_array_is_not_blamed_on_an_io_limit() -> None:
     disk = Disk("nvme0n1", "nvme", mount="", major=259, read_bytes_per_s=92 * MB, await_ms=9.0, queue=7.9, busy=1.0)
     array = replace(disk, name="md0", kind="md", mount="/data", major=9, slaves=("nvme0n1",), await_ms=0.0, queue=0.0)
     primary = verdict_of(replace(JOB_ALONE, disks=(array, disk))).primary

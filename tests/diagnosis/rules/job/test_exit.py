@@ -101,7 +101,7 @@ def test_a_name_that_contains_the_word_of_is_not_cut(role: str, worker: str) -> 
     assert (args["job"], args["worker"]) == ("end of run", worker)
 
 
-def test_the_death_of_another_job_is_shown_beside_the_job_at_work() -> None:
+def test_the_death_of_another_job_is_shown_beside_the_running_job() -> None:
     other = ended("trainer", -9)._replace(pid=77, job_pid=77)
     frames = play((JOB_HEALTHY, 20), (replace(JOB_HEALTHY, events=(other,)), 1), (JOB_HEALTHY, 10), (GONE, 15))
     assert classes(frames[25].verdict) == ["healthy", "job_died"]
@@ -172,7 +172,7 @@ NO_DEATHS = {
 
 
 @pytest.mark.parametrize("name", NO_DEATHS)
-def test_ends_that_are_not_a_death_are_not_shown(name: str) -> None:
+def test_normal_ends_are_not_shown_as_a_death(name: str) -> None:
     frames = play((JOB_HEALTHY, 20), (replace(GONE, events=NO_DEATHS[name]), 1), (GONE, 5))
     assert all("job_died" not in classes(f.verdict) for f in frames)
 

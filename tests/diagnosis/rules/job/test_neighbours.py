@@ -173,7 +173,7 @@ def test_without_other_programs_the_cause_is_slow_preparation() -> None:
     assert verdict_of(NEAR_MISSES["cores by halves"]).primary.class_id == "cpu_prep"
 
 
-def test_workers_that_lose_more_to_others_than_to_their_own_work_are_crowded() -> None:
+def test_workers_that_lose_more_to_other_programs_than_to_their_own_work_have_a_noisy_neighbour() -> None:
     """Two workers on a machine with five cores get 62 % of a core each."""
     part = replace(COMPUTING, workers=LOADERS[:2], worker_cpu=0.62, worker_cpu_wait=0.37)
     crowded, slow = (replace(CROWDED, job=replace(part, stall=stall)) for stall in (0.5, 0.9))

@@ -82,7 +82,7 @@ def test_a_job_may_start_right_after_another_on_the_same_gpu() -> None:
 
 
 @pytest.mark.parametrize(("pid", "gpus"), [(900, 0), (None, 1)])
-def test_a_job_without_a_gpu_does_not_get_those_of_others(pid: int | None, gpus: int) -> None:
+def test_a_job_without_a_gpu_does_not_get_the_gpus_of_other_programs(pid: int | None, gpus: int) -> None:
     held = () if pid is None else (GpuProcess(pid, GIB, "compute"),)
     rests = with_job(JOB_HEALTHY, workers=(), evidence=("library",))
     machine = replace(

@@ -95,7 +95,7 @@ def test_without_a_visible_gpu_no_job_is_called_host_bound() -> None:
     assert verdict_of(machine, 40).primary.class_id != "host_bound"
 
 
-def test_threads_that_read_are_held_up_by_their_disk() -> None:
+def test_loader_threads_that_read_wait_for_their_disk() -> None:
     primary = verdict_of(TIME_SCENES["storage_read threads"], 40).primary
     assert dict(primary.args)["device"] == "sda"
     assert primary.lost_ratio == pytest.approx(dict(READS)["data_disk"])
