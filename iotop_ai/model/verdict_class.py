@@ -54,7 +54,7 @@ class ClassSpec(NamedTuple):
     """For how many seconds beyond the window the condition must have been true before the finding becomes active. Time
     before the session began is not required."""
     leave: float | None = None
-    """The finding ends when its main signal falls below this share of the threshold; None:
+    """The finding ends when its main signal falls below this share of the threshold; None for
     Thresholds.leave_level."""
     keep_s: float | None = None
     """For how many seconds the finding stays after its condition was last true; None for Thresholds.keep_s."""

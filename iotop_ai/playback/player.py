@@ -24,8 +24,8 @@ KEEP = 256
 MOST_STEPS = 40
 """The maximum number of steps taken to reach the first verdict that names a class."""
 _LASTS_NS = 5 * 10**9
-"""A first verdict of another class that follows within this time is shown instead: some rules confirm their finding
-for longer than the rules about a healthy job."""
+"""A verdict of another class that follows the first one within this time is shown instead: some rules confirm their
+finding for longer than the rules about a healthy job."""
 
 
 class RecordingPart(Protocol):

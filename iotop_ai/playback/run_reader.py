@@ -24,7 +24,7 @@ from iotop_ai.store.format.codec import KEYFRAME_EVERY
 from iotop_ai.store.read.block_contents import Depth
 
 MOST_SNAPSHOTS = 5400
-"""A longer run is read by its keyframes only: 24 hours of a busy machine then take seconds instead of minutes."""
+"""A run with more Snapshots is read by its keyframes only: 24 hours of a busy machine take seconds, not minutes."""
 MOST_KEYFRAMES = 480
 """About this many keyframes are decoded: more than the points of a chart, and one every 3 minutes for 24 hours."""
 

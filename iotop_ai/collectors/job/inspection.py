@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 
 from iotop_ai.collectors.io.root import Root
-from iotop_ai.model.job.inspection import LIBRARIES, MODULES, NO_IDS, Inspection, rank_ids, words_in
+from iotop_ai.model.job.inspection import LIBRARIES, MODULES, NO_IDS, Inspection, rank_ids, names_in
 
 DEVICES = ("/dev/nvidia-uvm", "/dev/kfd", "/dev/accel")
 """Device files that only a computing program opens. Monitors open /dev/nvidia0 too, so it is not among them."""
@@ -38,10 +38,10 @@ def inspect(root: Root, pid: int) -> Inspection:
         links = [root.link(f"{folder}/fd/{name}") for name in names]
     except OSError as error:
         hidden += _denied(error, "open files")
-    libraries = words_in(maps, LIBRARIES)
+    libraries = names_in(maps, LIBRARIES)
     device = any(link.startswith(DEVICES) for link in links)
     pin = _pin_thread(root, folder) if libraries else 0
-    return Inspection(libraries, device, pin, words_in(maps, MODULES), ids, tuple(hidden))
+    return Inspection(libraries, device, pin, names_in(maps, MODULES), ids, tuple(hidden))
 
 
 def _denied(error: OSError, part: str) -> list[str]:

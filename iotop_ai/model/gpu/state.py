@@ -162,8 +162,8 @@ class GpuState(NamedTuple):
             level=True,
         ),
     ] = None
-    """The newest Xid event of this GPU since the monitor started, chosen by ``replaces`` of xid.py; None without one.
-    """
+    """The Xid event of this GPU that is shown: the newest since the monitor started, but only another board fault
+    replaces a board fault (``replaces`` of xid.py). None without one."""
     last_xid_at_ns: int | None = None
     instances: tuple[GpuInstance, ...] | None = None
     earlier: tuple[GpuEarlier, ...] = ()
@@ -185,7 +185,7 @@ class GpuState(NamedTuple):
     ofa_percent: int | None = None
     """How busy the optical flow accelerator was: nvmlDeviceGetOfaUtilization."""
     throttle_bits: int | None = None
-    """The SMU_THROTTLER_* bits in gpu_metrics of an AMD GPU; clock_reasons has the same reasons as NVML's bits."""
+    """The SMU_THROTTLER_* bits in gpu_metrics of an AMD GPU; clock_reasons has the same reasons as bits of NVML."""
     graphics_ns: int | None = None
     """For AMD and Intel: how long the graphics engine worked since the monitor started, for all processes that have the
     GPU open (drm-engine-* in /proc/PID/fdinfo). A counter; None if other users' processes cannot be read."""
@@ -290,24 +290,24 @@ def gpu_rates(before: GpuTable | None, after: GpuTable, seconds: float | None) -
 class _Growth(NamedTuple):
     """The growth of one GPU's counters between two readings.
 
-    late: the fields of ``now`` that only some sweeps read, by name
-    late_before: the names of the fields of ``old`` that only some sweeps read
+    slow: the fields of ``now`` that only some sweeps read, by name
+    slow_before: the names of the fields of ``old`` that only some sweeps read
     """
 
     old: GpuState | None
     now: GpuState
     seconds: float | None
-    late: Mapping[str, GpuEarlier]
-    late_before: frozenset[str]
+    slow: Mapping[str, GpuEarlier]
+    slow_before: frozenset[str]
 
     def grown(self, field: str) -> tuple[int | None, float | None]:
         """The growth of a counter, and the seconds in which it grew; None if unknown."""
         value: int | None = getattr(self.now, field)
-        if field in self.late:
-            late = self.late[field]
-            seconds = None if late.before_at_ns is None else (late.at_ns - late.before_at_ns) / 1e9
-            return delta(late.before, value), seconds
-        if self.old is None or field in self.late_before:
+        if field in self.slow:
+            earlier = self.slow[field]
+            seconds = None if earlier.before_at_ns is None else (earlier.at_ns - earlier.before_at_ns) / 1e9
+            return delta(earlier.before, value), seconds
+        if self.old is None or field in self.slow_before:
             return None, None
         times = [getattr(state, _READ_AT.get(field, "fields_at_ns")) for state in (self.old, self.now)]
         return delta(getattr(self.old, field), value), self.seconds if None in times else (times[1] - times[0]) / 1e9
@@ -329,8 +329,8 @@ def _growth(
     old = None if old_reading is None else old_reading.value
     if old_reading is not None and old_reading.at_ns is not None and reading.at_ns is not None:
         seconds = (reading.at_ns - old_reading.at_ns) / 1e9
-    late_before = frozenset(late.field for late in old.earlier) if old is not None else frozenset()
-    return _Growth(old, now, seconds, {late.field: late for late in now.earlier}, late_before)
+    slow_before = frozenset(earlier.field for earlier in old.earlier) if old is not None else frozenset()
+    return _Growth(old, now, seconds, {earlier.field: earlier for earlier in now.earlier}, slow_before)
 
 
 def _rates(growth: _Growth) -> GpuRates:

@@ -84,8 +84,8 @@ COUNTED: dict[int, str] = {
 }
 """By attribute number: a pattern that matches the name if the attribute counts what this number usually counts.
 
-Other names exist: Total_Unc_Read_Failures and ECC_Error_Count under 197, Host_Reads_GiB under 198, Host_Writes_GiB
-under 199. An attribute that smartctl does not know is called Unknown_Attribute or Unknown_SSD_Attribute.
+Some disks count something else: Total_Unc_Read_Failures or ECC_Error_Count under 197, Host_Reads_GiB under 198,
+Host_Writes_GiB under 199. smartctl calls an attribute that it does not know Unknown_Attribute or Unknown_SSD_Attribute.
 """
 _FALSE = pattern(r"bogus|not_in_use", re.IGNORECASE)
 _FALSE_PENDING = pattern(r"CT\d+MX500SSD\d")

@@ -30,13 +30,13 @@ class _Stack(NamedTuple):
 class DiskStacks(NamedTuple):
     """The stack that each device belongs to, by device number.
 
-    The stack is None for a device in memory (zram), and for a device whose bytes are counted on a disk too (a loop).
+    The stack is None for a device in memory (zram) and for one whose bytes are counted on a disk too (a loop device).
     """
 
     stacks: Mapping[str, _Stack | None]
 
     def sum_once(self, moved: Mapping[str, float | None]) -> float | None:
-        """The sum of the bytes ``moved`` on each device, each byte once. In a stack, the level with most bytes counts.
+        """The sum of the bytes ``moved`` on each device, each byte once: in a stack, those of the level with the most.
 
         None if the bytes of a disk are unknown, or if a device with bytes is not in the table and may be a disk.
         """
@@ -68,7 +68,7 @@ def disk_stacks(infos: Mapping[str, BlockInfo]) -> DiskStacks:
     }
     for members in _connected(below):
         bottom = [name for name in members if name not in below]
-        # The bytes of a stack on a loop count on the disk with the loop's file, those of a stack in memory on no disk.
+        # The bytes of a stack on a loop device count on the disk with the backing file; in memory, on no disk.
         if all(name in infos and is_leaf(infos[name]) for name in bottom):
             tops = [name for name in members if name not in above]
             between = [name for name in members if name in below and name in above]

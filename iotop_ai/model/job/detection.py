@@ -15,7 +15,7 @@ from iotop_ai.model.job.ray import RayRoles, ray_roles
 from iotop_ai.model.job.records import LOADER, MOST_JOBS, RAY, Job, Rank
 from iotop_ai.model.process.records import ProcessInfo, ProcessKey, ProcessStat
 
-_OF_ITS_USER = ("launcher", "mpi", "notebook")
+_OF_ONE_JOB = ("launcher", "mpi", "notebook")
 """Kinds of launchers that belong to a single job; slurmstepd and a raylet serve the whole machine."""
 _STARTS_RANKS = ("launcher", "mpi", "slurm")
 _LEAST_CHILDREN = 2
@@ -123,29 +123,29 @@ def _evidence(tree: CandidateTree, roles: RayRoles, work: Work) -> dict[ProcessK
             continue
         if key in tree.pool_children or key in tree.kinds or (key in tree.ray and key not in roles.ranks):
             continue
-        kinds = worker_evidence.get(key, set())
-        if "children" in kinds and not _prepares(tree.info[key], working_children.get(key, 0)):
-            kinds = kinds - {"children"}
+        by_workers = worker_evidence.get(key, set())
+        if "children" in by_workers and not _prepares(tree.info[key], working_children.get(key, 0)):
+            by_workers = by_workers - {"children"}
         inspection = tree.inspection(key)
         libraries = [name for name in inspection.libraries if name not in OFTEN_IDLE or _works(tree, key, work)]
-        words = (
+        kinds = (
             "gpu" if key.pid in tree.on_gpu else "",
             "device" if inspection.opens_gpu else "",
             "library" if libraries else "",
-            *sorted(kinds, reverse=True),
+            *sorted(by_workers, reverse=True),
             "ray" if key in roles.ranks or key in ray_programs else "",
         )
-        if any(words):
-            out[key] = tuple(word for word in words if word)
+        if any(kinds):
+            out[key] = tuple(kind for kind in kinds if kind)
     for key in tree.candidates:
         if key not in out and (started := _started(tree, key, work, out)):
             out[key] = started
     return out
 
 
-def _prepares(info: ProcessInfo, at_work: int) -> bool:
+def _prepares(info: ProcessInfo, working_children: int) -> bool:
     """Whether a program's busy children may prepare data: for a script always, for a module if enough of them work."""
-    return names_file(info) or (is_script(info) and at_work >= _LEAST_CHILDREN)
+    return names_file(info) or (is_script(info) and working_children >= _LEAST_CHILDREN)
 
 
 def _works(tree: CandidateTree, key: ProcessKey, work: Work) -> bool:
@@ -257,7 +257,7 @@ def _top(search: _Search, key: ProcessKey) -> ProcessKey:
         if record is None:
             continue
         spawned = SPAWNED in tree.info[top].cmdline and tree.stat[top].ppid == up.pid
-        if up in search.evidence or tree.kinds.get(up) in _OF_ITS_USER or spawned:
+        if up in search.evidence or tree.kinds.get(up) in _OF_ONE_JOB or spawned:
             top = up
     return top
 
@@ -287,14 +287,14 @@ def _joined(search: _Search, ranks: list[Rank], tops: Mapping[ProcessKey, Proces
     groups: list[tuple[set[object], list[Rank]]] = []
     for rank in ranks:
         own_tokens, members = set(tokens[rank.key]), [rank]
-        apart = []
+        disjoint = []
         for group in groups:
             if own_tokens.isdisjoint(group[0]):
-                apart.append(group)
+                disjoint.append(group)
             else:
                 own_tokens |= group[0]
                 members = [*group[1], *members]
-        groups = [*apart, (own_tokens, members)]
+        groups = [*disjoint, (own_tokens, members)]
     return [members for _, members in groups]
 
 
@@ -321,11 +321,11 @@ def _job(search: _Search, top: ProcessKey, ranks: list[Rank], helpers: list[Proc
     record = tree.info[first_key]
     ids = _ids(search, first_key)
     libraries = [name for rank in ranks for name in tree.inspection(rank.key).libraries]
-    words = dict.fromkeys(word for rank in ranks for word in search.evidence[rank.key])
-    words |= dict.fromkeys(kind for r in ranks for up in tree.above(r.key) if (kind := tree.kinds.get(up, "")))
+    evidence = dict.fromkeys(kind for rank in ranks for kind in search.evidence[rank.key])
+    evidence |= dict.fromkeys(kind for r in ranks for up in tree.above(r.key) if (kind := tree.kinds.get(up, "")))
     if ids.slurm:
-        words["slurm"] = None
-    hidden = dict.fromkeys(word for rank in ranks for word in tree.inspection(rank.key).hidden)
+        evidence["slurm"] = None
+    hidden = dict.fromkeys(part for rank in ranks for part in tree.inspection(rank.key).hidden)
     return Job(
         top,
         _name(search, top, first_key),
@@ -334,8 +334,8 @@ def _job(search: _Search, top: ProcessKey, ranks: list[Rank], helpers: list[Proc
         tuple(numbered(ranks, {rank.key: tree.inspection(rank.key).ids for rank in ranks})),
         tuple(helpers),
         ids._replace(unit="").label,
-        libraries[0] if libraries else ("torch" if "loader" in words else ""),
-        tuple(words),
+        libraries[0] if libraries else ("torch" if "loader" in evidence else ""),
+        tuple(evidence),
         tuple(hidden),
         tree.inspection(first_key).ids.group,
     )

@@ -87,7 +87,8 @@ def job_ends(
     out = [
         ended
         for job in jobs.jobs.values()
-        for ended in (*_of(job, TRAINER, old, new, gone), *_of(job, WORKER, old, new, gone))
+        for role in (TRAINER, WORKER)
+        for ended in _ended_in_role(job, role, old, new, gone)
         if not job.weak
         or ended.code in CRASHES
         or (ended.code == KILLED and (kills or (killed_before is not None and killed_before(ended.key.pid))))
@@ -101,7 +102,9 @@ def _killed_for_memory(before: Snapshot, after: Snapshot) -> bool:
     return old is not None and new is not None and bool(delta(old.oom_kills, new.oom_kills))
 
 
-def _of(job: Job, role: str, old: ProcessTable, new: ProcessTable, gone: frozenset[ProcessKey]) -> list[Ended]:
+def _ended_in_role(
+    job: Job, role: str, old: ProcessTable, new: ProcessTable, gone: frozenset[ProcessKey]
+) -> list[Ended]:
     keys = [rank.key for rank in job.ranks] if role == TRAINER else job.workers
     out = []
     for key in keys:

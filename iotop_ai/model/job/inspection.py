@@ -2,7 +2,7 @@
 
 Sources of the variables: torch/distributed/run.py (RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT, LOCAL_RANK,
 TORCHELASTIC_RUN_ID, which is "none" without --rdzv-id), ompi/runtime and PMIx (OMPI_COMM_WORLD_RANK and _SIZE,
-PMIX_NAMESPACE, PMIX_RANK), src/pm/hydra (PMI_RANK, PMI_SIZE), Slurm's sbatch(1) and srun(1) (SLURM_JOB_ID,
+PMIX_NAMESPACE), src/pm/hydra (PMI_RANK, PMI_SIZE), Slurm's sbatch(1) and srun(1) (SLURM_JOB_ID,
 SLURM_PROCID, SLURM_NTASKS), horovod/runner/gloo_run.py (HOROVOD_RANK, HOROVOD_SIZE), Ray's
 src/ray/raylet/worker_pool.cc (RAY_JOB_ID), jupyter_server's sessionmanager.py (JPY_SESSION_NAME).
 """
@@ -134,9 +134,9 @@ class Inspection(NamedTuple):
 NOTHING_SEEN = Inspection()
 
 
-def words_in(maps: bytes, words: tuple[tuple[bytes, str], ...]) -> tuple[str, ...]:
-    """The names of those of ``words``, pairs of (text, name), whose text is in /proc/PID/maps; each name once."""
-    return tuple(dict.fromkeys(name for word, name in words if word in maps))
+def names_in(maps: bytes, texts: tuple[tuple[bytes, str], ...]) -> tuple[str, ...]:
+    """The names of those of ``texts``, pairs of (text, name), whose text is in /proc/PID/maps; each name once."""
+    return tuple(dict.fromkeys(name for text, name in texts if text in maps))
 
 
 def rank_ids(environ: bytes) -> RankIds:

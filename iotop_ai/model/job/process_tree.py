@@ -12,7 +12,7 @@ _MOST_LEVELS = 24
 
 
 class CandidateTree:
-    """The processes among which jobs are searched, with the relations between them.
+    """The processes that are searched for jobs, with the relations between them.
 
     loaders: PyTorch's loader workers, known by name
     pool_children: other processes that multiprocessing started
@@ -46,7 +46,7 @@ class CandidateTree:
         titled = {key for key, own in items if own.ray and not own.loader}
         # A process that was forked by an actor keeps the actor's title.
         self.ray = {key for key in titled if self.parent(key) not in titled}
-        # A process that has loaders trains, even if multiprocessing started it.
+        # A process with loaders is a trainer, even if multiprocessing started it.
         loader_parents = {stat[key].ppid for key in self.loaders}
         self.pool_children = {
             k for k in self.candidates if k not in self.loaders and k.pid not in loader_parents and self._is_child(k)

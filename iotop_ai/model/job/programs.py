@@ -72,7 +72,7 @@ _SERVERS = ("gunicorn", "uvicorn", "hypercorn", "celery", "daphne", "pytest", "h
 
 
 def is_python(info: ProcessInfo) -> bool:
-    """Whether the process is a Python interpreter, judged by the names of program and process."""
+    """Whether the process is a Python interpreter, judged by the names of its program and of the process."""
     return names_python(_program(info)) or names_python(info.name) or info.name.startswith("pt_")
 
 

@@ -10,7 +10,7 @@ from iotop_ai.model.job.records import Rank
 from iotop_ai.model.process.records import ProcessKey
 
 MOST_RANGES = 8
-"""The most ranges in a text; more are not expected, because ranks of one machine are contiguous or in a few strides."""
+"""The maximum number of ranges in a text; more are not expected, because the ranks of a machine form few."""
 _MOST_RANKS = 10**6
 _RANGES = pattern(r"\d{1,9}(-\d{1,9})?(,\d{1,9}(-\d{1,9})?){0,7}")
 

@@ -133,7 +133,7 @@ class JobPlace(NamedTuple):
     memory_limit_bytes, memory_used_bytes: the limit and the use of the job's cgroup, or of the cgroup above it whose
         limit leaves the least room
     memory_failures: how often that limit was reached, a counter
-    memory_room_bytes: the memory that that limit leaves, counting reclaimable cache as free
+    memory_room_bytes: the memory left below that limit, counting reclaimable cache as free
     shm_total_bytes, shm_used_bytes: the size and use of /dev/shm in the job's mount namespace
     allowed_cores: the number of CPUs on which its first process can run
     mounts: the mounts on which it has or had data files open for reading, the most frequent first

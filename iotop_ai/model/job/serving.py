@@ -9,7 +9,7 @@ TRAINING_EVIDENCE = ("launcher", "loader")
 
 
 def may_rest(job: Job, place: JobPlace) -> bool:
-    """Whether the job is a notebook, or may be a server because it listens, or may listen, for clients.
+    """Whether the job is a notebook, or may be a server: it listens for clients, or it is unknown whether it does.
 
     A job with several training processes may be a server too, with a model that is split over GPUs.
     """

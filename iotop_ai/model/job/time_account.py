@@ -33,7 +33,7 @@ _ONE_THREAD = 1.3
 
 
 class Phase(StrEnum):
-    """A phase of a job. Except in TRAINING, all time in which no GPU works goes to the share of this name."""
+    """A phase of a job. Except in TRAINING, all time in which no GPU works goes to the share with the phase's name."""
 
     TRAINING = ""
     STARTUP = "startup"
@@ -156,7 +156,7 @@ def _with_gpu(interval: Interval, out: list[float], left: float) -> None:
     saved = in_background or _loaders_save(interval)
     waits = _Waits((looks.waits,), looks.main_disk, looks.main_write, looks.main_net, (cpu,), saved)
     rest -= _take(interval, out, rest, sure, waits)
-    # While another job's kernels run, this job may wait for them, so the time is not its loss unless a wait is sure.
+    # While another job's kernels run, this job may wait for them, so the time is not its loss unless a wait is certain.
     shared = min(rest, interval.others_busy)
     out[_AT["unexplained"]] += shared
     rest -= shared
@@ -164,7 +164,7 @@ def _with_gpu(interval: Interval, out: list[float], left: float) -> None:
     # processes that are known by name, the trainer's threads do not prepare data.
     weak = (looks.futex, looks.futex_computing)
     in_background = saves_in_background(interval) and interval.loading is not Loading.OTHERS
-    cpus = ("data_cpu", "checkpoint" if in_background else _computes(interval))
+    cpus = ("data_cpu", "checkpoint" if in_background else _share_of_computing(interval))
     saved = in_background or saves(interval)
     rest -= _take(interval, out, rest, sum(part.whole for part in weak) / whole, _Waits(weak, cpus=cpus, saved=saved))
     if interval.gpu_receives:
@@ -197,7 +197,7 @@ def _crowded_out(interval: Interval, running: float) -> float:
     return running * looks.crowded / looks.running * core_wait * taking
 
 
-def _computes(interval: Interval) -> str:
+def _share_of_computing(interval: Interval) -> str:
     """The name of the share for time in which the trainer's other threads compute while its main thread sleeps."""
     if interval.loading is not Loading.NAMED:
         return "data_cpu"
@@ -230,8 +230,8 @@ def _without_gpu(interval: Interval, out: list[float]) -> None:
     out[_AT["data_cpu"]] += crowded
     out[_AT["data_cpu" if alone and loads(interval) else "compute"]] += running - crowded
     # If other processes load the data, a sleep outside of the queue is not a wait for data.
-    fed = interval.loading is not Loading.ITSELF
-    out[_AT["compute" if fed else "unexplained"]] += looks.asleep / whole
+    others_load = interval.loading is not Loading.ITSELF
+    out[_AT["compute" if others_load else "unexplained"]] += looks.asleep / whole
     out[_AT["unexplained"]] += (looks.resting + looks.hidden) / whole
 
 

@@ -115,13 +115,13 @@ def nfs_op_rates(before: NfsOp, after: NfsOp, seconds: float | None) -> NfsOpRat
     ops = delta(before.ops, after.ops)
     moved = total(delta(before.sent_bytes, after.sent_bytes), delta(before.received_bytes, after.received_bytes))
     trans = delta(before.trans, after.trans)
-    again = None if ops is None or trans is None else max(0, trans - ops)
+    retransmits = None if ops is None or trans is None else max(0, trans - ops)
     return NfsOpRates(
         per_second(ops, seconds),
         per_second(moved, seconds),
         quotient(moved, ops),
-        per_second(again, seconds),
-        quotient(again, ops),
+        per_second(retransmits, seconds),
+        quotient(retransmits, ops),
         quotient(delta(before.rtt_ms, after.rtt_ms), ops),
         quotient(delta(before.exe_ms, after.exe_ms), ops),
         quotient(delta(before.queue_ms, after.queue_ms), ops),

@@ -33,7 +33,10 @@ class TcpRates(NamedTuple):
 def tcp_rates(before: TcpCounters | None, after: TcpCounters, seconds: float | None) -> TcpRates:
     """The rates of one interval; the ratio is unknown if no segment was sent."""
     old = before or TcpCounters(None, None, None)
-    sent, again, errors = (delta(was, now) for was, now in zip(old, after, strict=True))
+    sent, retransmitted, errors = (delta(was, now) for was, now in zip(old, after, strict=True))
     return TcpRates(
-        per_second(sent, seconds), per_second(again, seconds), quotient(again, sent), per_second(errors, seconds)
+        per_second(sent, seconds),
+        per_second(retransmitted, seconds),
+        quotient(retransmitted, sent),
+        per_second(errors, seconds),
     )

@@ -1,1 +1,1 @@
-"""Records of the checks before a run: the storage, its nominal speed, and the forecast for the training."""
+"""Records of the checks before a run: of the storage and the dataset on it, the environment, and the data loader."""

@@ -7,9 +7,9 @@ from iotop_ai.lazy.namedtuple import NamedTuple
 DATASET = "dataset"
 """The name of the phases that read the dataset's own files."""
 MOST_OF_A_FILE = 64 << 20
-"""The most bytes that are read from one file, starting at its beginning."""
+"""The maximum number of bytes that are read from a file, from its beginning."""
 LEAST_CACHED = 0.005
-"""The least share of a dataset in the page cache that changes a forecast; 1 % with rounding."""
+"""The least share of a dataset in the page cache that changes a forecast; it is displayed as 1 %."""
 NEAR = 0.9
 """If several readers reach this share of perfect scaling, still more readers are expected to be faster."""
 
@@ -53,7 +53,7 @@ class Dataset(NamedTuple):
     cold: the number of sampled files of which nothing is in the page cache, as far as this user can see
     past: whether cached files are read instead, bypassing the page cache, because there are too few cold files
     unreadable: the number of unreadable files
-    holes: the number of other files of the sample that are not read because they have holes
+    holes: the number of further files of the sample, which are not read because they have holes
     elsewhere: the number of folders left out because they are on other filesystems
     linked_folders: the number of folders left out because they are links
     read_bytes: the bytes of all files if only the first MOST_OF_A_FILE of larger ones are read; None if unknown
@@ -106,7 +106,7 @@ class Dataset(NamedTuple):
 
 
 class Demand(NamedTuple):
-    """The data that the training needs, and the means of its loader.
+    """The data that the training needs, and the workers and cores of its loader.
 
     workers: the number of loader workers; 0 if the training process itself loads
     cores: the number of cores that the workers can use
@@ -152,7 +152,7 @@ class Forecast(NamedTuple):
     later: the share in later epochs, which read from memory; None if the dataset may not fit, or if reading from memory
     was not measured
     bound: the limit: gpu, storage, memory or decode; if the workers' turns limit the rate, the longest part of a turn
-    workers: the number of workers that would keep the GPU busy; None if the GPU is busy already, if workers would not
+    workers: the number of workers that would keep the GPU busy; None if the GPU is busy already, if more would not
     help, or without workers
     cached: the share of the dataset that counts as read from the page cache
     at_least: whether ``samples_per_s`` and ``first`` are lower limits, because a part is cached, and reading
@@ -175,10 +175,11 @@ def forecast(demand: Demand, supply: Supply, fits: bool | None) -> Forecast:
 
     The workers share the storage (at most ``together``), the page cache (at most the rate of one reader, because that
     of several is not measured) and the cores, and each handles one sample at a time. Without workers, the GPU waits for
-    each sample. If reading from memory was not measured, all is read from the storage, which is not faster.
+    each sample. If reading from memory was not measured, all samples count as read from the storage, which is not
+    faster.
 
     If the dataset does not fit into memory, nothing counts as cached: the reads of the first epoch push cached files
-    out, and any of them may go before it is read. If all is cached, nothing is pushed out.
+    out, perhaps before they are read. If all is cached, nothing is pushed out.
     """
     if fits is False and supply.memory_s is not None and LEAST_CACHED <= supply.cached < 1.0:
         least = forecast(demand, supply._replace(cached=0.0), None)
@@ -234,8 +235,8 @@ def _by_decoding(demand: Demand, supply: Supply) -> float:
 def _enough(demand: Demand, supply: Supply, alone_s: float) -> int | None:
     """The number of workers that would keep the GPU busy.
 
-    None if storage, memory or cores may not suffice for it, or if it is not above the present number, or above four
-    times that.
+    None if storage, memory or cores may not suffice for it, or if it is not above the present number, or is more than
+    four times that number.
     """
     # One reader does not show whether the storage serves several readers faster.
     scales = demand.workers > 1 and supply.together >= NEAR * demand.workers * supply.alone

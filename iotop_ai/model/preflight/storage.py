@@ -14,7 +14,7 @@ CREATE, STAT, WRITE, CACHED = "create", "stat", "write", "cached"
 SEQUENTIAL, READAHEAD, RANDOM, FILES = "sequential", "readahead", "random", "files"
 DEEPEST = 64
 MOST_UNEVEN = 2.0
-"""The largest factor between the mean size of a dataset's files and that of those which were read."""
+"""The largest accepted ratio between the mean sizes of a dataset's files and of the files that were read."""
 CHILD = "iotop_ai.preflight.storage.child"
 """The module of the measuring process. The I/O of a check is the I/O of this process and its descendants."""
 

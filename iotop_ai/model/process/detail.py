@@ -1,6 +1,6 @@
 """One process in full, read while its screen is open; Snapshots and recordings do not contain these records.
 
-Each part is a separate Reading, because the kernel lets every user read some parts and only the owner others.
+Each part is a separate Reading, because every user may read some parts, but only the owner may read the others.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class ThreadDetail(NamedTuple):
 
 
 class ThreadTable(NamedTuple):
-    """The threads with the lowest ids of a process; ``number`` counts all its threads."""
+    """The threads of a process with the lowest ids; ``number`` counts all its threads."""
 
     threads: tuple[ThreadDetail, ...]
     number: int
@@ -114,7 +114,7 @@ class Limit(NamedTuple):
 
 
 class ProcessIdentity(NamedTuple):
-    """The facts of a process that rarely change, except for what is in use of its limits.
+    """The facts of a process that rarely change, except for the use of its limits.
 
     started_s: the start time as Unix time in seconds
     io_class: none, realtime, best or idle; "" if unknown

@@ -2,9 +2,9 @@
 
 At wait() the kernel adds the whole I/O of the child to the /proc/PID/io of its parent, and at the same time the child's
 minflt + cminflt to the parent's cminflt (kernel/exit.c, wait_task_zombie). Without this module, the bytes of the child
-would appear a second time, in one burst, as those of the parent. The growth of cminflt shows which process inherited:
-if SIGCHLD is ignored, nothing is added, and the I/O of an orphan goes to its subreaper or to init. Here a debt is the
-I/O of a process that has vanished, and its heir is the process that inherited that I/O.
+would appear a second time, in one burst, as those of the parent. The growth of cminflt shows which process inherited.
+It need not be the parent: if that ignores SIGCHLD, nothing is added, and the I/O of an orphan goes to its subreaper or
+to init. Here a debt is the I/O of a process that has vanished, and its heir is the process that inherited that I/O.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ class _Heirs:
         self.claimed_faults[key] = self.claimed_faults.get(key, 0) + faults
 
     def taken(self) -> dict[ProcessKey, ProcessIo]:
-        """The I/O of each process that debts have claimed."""
+        """For each process, the I/O that debts have claimed."""
         out = {}
         for key in self.claimed_faults.keys() & self.unclaimed_io.keys():
             old, new = self._before.io[key], self._after.io[key]

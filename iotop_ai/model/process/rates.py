@@ -181,8 +181,8 @@ def _delay(pair: _Pair, key: ProcessKey, seconds: float) -> tuple[float | None, 
     new, older = after.stat[key], before.stat.get(key)
     if sampled is not None and sampled_before is not None:
         earlier, is_counted = dict(sampled_before.blkio_ticks), after.delay_counted(key)
-        # A thread counts if accounting was on when the process started, or if the thread has ticks, because it may have
-        # started later.
+        # A thread counts if accounting was on when the process started, or if the thread has ticks, because the
+        # thread may have started later.
         amounts = [
             delta(earlier[tid], ticks) for tid, ticks in sampled.blkio_ticks if tid in earlier and (is_counted or ticks)
         ]

@@ -179,8 +179,8 @@ def _build(python: PythonFacts, torch: Torch, driver: str, platforms: Sequence[s
     if needed is None or not installed:
         return Check("gpu", "torch build", UNKNOWN, f"torch for CUDA {torch.cuda}, driver {driver or 'unknown'}")
     if installed < needed:
-        words = ".".join(f"{part:02}" if at else str(part) for at, part in enumerate(needed))
-        text = f"torch is built for CUDA {torch.cuda}, which needs driver {words} or newer; the driver is {driver}"
+        oldest = ".".join(f"{part:02}" if at else str(part) for at, part in enumerate(needed))
+        text = f"torch is built for CUDA {torch.cuda}, which needs driver {oldest} or newer; the driver is {driver}"
         older = next((cuda for cuda in (12, 11) if installed >= DRIVERS[cuda]), None)
         remedy = "upgrade the driver" + ("" if older is None else f", or {pip}/{INDICES[older]}")
         return Check("gpu", "torch build", FAIL, text, remedy)

@@ -31,11 +31,12 @@ def judge_host(facts: HostFacts, container: str) -> list[Check]:
 
 def _container(facts: HostFacts, container: str) -> list[Check]:
     out = []
-    if container or facts.own_pids:
+    if container or facts.own_pid_namespace:
         kind = container or "a PID namespace of its own"
-        pids = "processes of the host are not visible" if facts.own_pids else "processes of the host are visible"
-        remedy = "start the container with --pid=host" if facts.own_pids else ""
-        out.append(Check("container", "container", WARN if facts.own_pids else OK, f"{kind}: {pids}", remedy))
+        hidden = facts.own_pid_namespace
+        pids = "processes of the host are not visible" if hidden else "processes of the host are visible"
+        remedy = "start the container with --pid=host" if hidden else ""
+        out.append(Check("container", "container", WARN if hidden else OK, f"{kind}: {pids}", remedy))
     out += [_shm(facts, container), _cpu(facts), _memory(facts)]
     if facts.cgroup:
         text = "v1 beside v2 (hybrid)" if facts.cgroup == "hybrid" else facts.cgroup
@@ -124,7 +125,7 @@ def _limits(facts: HostFacts) -> list[Check]:
 
 
 def _more_files(soft: int, hard: int) -> str:
-    """Return the remedy. The hard limit is the most that a user can set without root."""
+    """Return the remedy for too few open files. The hard limit is the most that a user can set without root."""
     if hard == INFINITE or hard > soft:
         return f"ulimit -n {FILES_WANTED if hard == INFINITE else min(hard, FILES_WANTED)}"
     return f"docker run --ulimit nofile={FILES_WANTED}, or as root: prlimit --nofile={FILES_WANTED} --pid $$"

@@ -170,8 +170,8 @@ def _conda(facts: PythonFacts) -> Iterator[Check]:
         words = [f"{name} {by_conda[name].version} by conda and {by_pip[name].version} by pip" for name in both]
         more = f"; {len(both) - _SHOWN} more" if len(both) > _SHOWN else ""
         state = FAIL if both[0] in CORE else WARN
-        again = " ".join(shlex.quote(by_conda[name].name) for name in both)
-        remedy = f"{pip} {' '.join(map(shlex.quote, both))}; conda install --force-reinstall {again}"
+        conda_names = " ".join(shlex.quote(by_conda[name].name) for name in both)
+        remedy = f"{pip} {' '.join(map(shlex.quote, both))}; conda install --force-reinstall {conda_names}"
         yield Check("python", "conda and pip", state, "; ".join(words[:_SHOWN]) + more, remedy)
     elif ("torch" in by_conda) != ("numpy" in by_conda) and {"torch", "numpy"} <= by_conda.keys() | by_pip.keys():
         from_conda, from_pip = ("torch", "numpy") if "torch" in by_conda else ("numpy", "torch")

@@ -121,7 +121,7 @@ def _torch(facts: PythonFacts) -> Iterator[Check]:
         remedy = "unset PYTHONPATH" if facts.prefix not in first.folder else f"{facts.pip_uninstall} torch"
         yield Check("python", "torch", FAIL, text, remedy)
         return
-    recorded = facts.first("torch") or facts.first("pytorch")
+    recorded = facts.imported_package("torch") or facts.imported_package("pytorch")
     plain = first.version.split("+")[0]
     if recorded is not None and plain and recorded.version.split("+")[0] != plain:
         text = (
@@ -131,7 +131,7 @@ def _torch(facts: PythonFacts) -> Iterator[Check]:
         remedy = f"{facts.pip_install} --force-reinstall {shlex.quote(f'torch=={plain}')}"
         yield Check("python", "torch", FAIL, text, remedy)
         return
-    numpy = facts.first("numpy")
+    numpy = facts.imported_package("numpy")
     if numpy is not None and plain and release(plain)[:2] < (2, 3) and release(numpy.version)[:1] >= (2,):
         text = (
             f"torch {first.version} is compiled for NumPy 1, but NumPy {numpy.version} is installed: conversions fail"

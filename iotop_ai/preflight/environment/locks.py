@@ -52,9 +52,9 @@ def read_held_locks(root: Root, files: Iterable[tuple[str, int]]) -> tuple[HeldL
     out: dict[str, HeldLock] = {}
     for inode, pid in parse_locks(root.lines(LOCKS)):
         new_paths = [path for path in paths.get(inode, ()) if path not in out]
-        names: Collection[str] = (root.links(f"proc/{pid}/fd", MOST_FILES) or {}).values() if new_paths else ()
+        open_paths: Collection[str] = (root.links(f"proc/{pid}/fd", MOST_FILES) or {}).values() if new_paths else ()
         for path in new_paths:
-            if path in names:
+            if path in open_paths:
                 out[path] = HeldLock(clean(path), pid, clean(root.text_or(f"proc/{pid}/comm")))
     return tuple(out.values())
 

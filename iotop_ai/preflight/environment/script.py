@@ -243,7 +243,7 @@ class _Module:
         return self._loader_from_function(part) or next(filter(None, map(self._loader_read_by, _arguments(part))), "")
 
     def method(self) -> str:
-        """Return the start method that the script sets, of several the most deeply nested one; "" if it sets none."""
+        """Return the start method that the script sets; of several, the most deeply nested one; "" without one."""
         out = ""
         for call in _calls(self.tree):
             values = [keyword.value for keyword in call.keywords if keyword.arg == "multiprocessing_context"]

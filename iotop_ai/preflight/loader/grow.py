@@ -8,8 +8,8 @@ LEAST_POINTS = 6
 LEAST_BYTES = 8 << 20
 """The smallest growth over the whole run, in bytes. Less may be noise of the allocators."""
 STEADY = 0.5
-"""From the middle third of the run to the last, memory must grow at least at this part of the rate from the first third
-to the middle one. Buffers fill up once; a leak goes on.
+"""From the middle third of the run to the last, memory must grow at least at this fraction of its rate from the first
+third to the middle one: the growth of buffers ends once they are full, that of a leak does not.
 """
 
 

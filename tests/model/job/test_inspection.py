@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from iotop_ai.model.job.inspection import LIBRARIES, MODULES, NO_IDS, RankIds, rank_ids, words_in
+from iotop_ai.model.job.inspection import LIBRARIES, MODULES, NO_IDS, RankIds, rank_ids, names_in
 
 
 def environ(**values: str) -> bytes:
@@ -89,6 +89,6 @@ def test_the_libraries_of_a_process_are_found() -> None:
         (b"xxhash/_xxhash.cpython-311-x86_64-linux-gnu.so", "", "xxhash"),
         (b"numpy/core/_multiarray_umath.so", "", ""),
     ):
-        assert words_in(line + path, LIBRARIES) == ((library,) if library else ())
-        assert words_in(line + path, MODULES) == ((module,) if module else ())
-    assert words_in(b"/home/sklearn/nle/a.so", LIBRARIES + MODULES) == ()
+        assert names_in(line + path, LIBRARIES) == ((library,) if library else ())
+        assert names_in(line + path, MODULES) == ((module,) if module else ())
+    assert names_in(b"/home/sklearn/nle/a.so", LIBRARIES + MODULES) == ()

@@ -33,7 +33,7 @@ class HostFacts(NamedTuple):
     quota_cores: the CPU quota of its cgroup, in cores
     limits: the soft and the hard limit of each resource by name ("nofile"), INFINITE if unlimited
     cgroup: "v2", "v1" or "hybrid"
-    own_pids: whether this process is in a PID namespace other than the machine's first one, as in a container
+    own_pid_namespace: whether this process is in a PID namespace other than the initial one, as in a container
     shm_bytes: the size of /dev/shm
     shm_error: why shm_bytes is unknown
     nvidia_cards: the number of NVIDIA GPUs on the PCI bus
@@ -51,7 +51,7 @@ class HostFacts(NamedTuple):
     memory_room_bytes: int | None = None
     limits: Mapping[str, tuple[int, int]] = {}
     cgroup: str = ""
-    own_pids: bool = False
+    own_pid_namespace: bool = False
     shm_bytes: int | None = None
     shm_free_bytes: int | None = None
     shm_error: str = ""

@@ -105,10 +105,10 @@ class PythonFacts(NamedTuple):
 
     @property
     def pip_uninstall(self) -> str:
-        """The beginning of a shell command that removes packages; a venv could not hide them."""
+        """The beginning of a shell command that removes packages, always from this Python: a venv cannot hide them."""
         return f"{self.command} -m pip uninstall{' --break-system-packages' * self.managed}"
 
-    def first(self, name: str) -> Package | None:
+    def imported_package(self, name: str) -> Package | None:
         """The distribution of this canonical name that is imported; None without one."""
         return next((package for package in self.packages if canonical(package.name) == name), None)
 

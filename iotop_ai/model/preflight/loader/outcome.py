@@ -1,4 +1,4 @@
-"""How a loader's run without figures ended. The reason for its failure is derived from these facts."""
+"""How a loader's run ended if it gave no figures. The reason for the failure is derived from these facts."""
 
 from __future__ import annotations
 

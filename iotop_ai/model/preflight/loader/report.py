@@ -18,8 +18,8 @@ class Choice(NamedTuple):
     run: the run of the smallest configuration whose rate is near the best
     best: the run with the best rate
     bound: the limit of the rate: cpu, storage, main, waiting, or "" if unknown
-    rising: whether still more workers may be better: the largest number is the best by more than 5 %, no larger number
-        failed, and cores are left
+    rising: whether still more workers may be better: the largest number that was tried is the best by more than 5 %,
+        and cores are left
     """
 
     run: Run

@@ -68,7 +68,7 @@ class Steady(NamedTuple):
 class Used(NamedTuple):
     """The resources that the processes used during the steady part; None if unknown.
 
-    worker_cores: the mean number of cores that all workers together used; without workers, the main process
+    worker_cores: the mean number of cores that all workers together used; without workers, that of the main process
     main_cores: the mean number of cores that the loader's main process used
     blocked_ratio: the share of the samples of workers in which the worker waited for storage (state D)
     running_ratio: the share of these samples in which the worker ran or waited for a CPU (state R)
