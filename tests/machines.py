@@ -2,7 +2,7 @@
 
 A tree (tests/data/machines/NAME.tree) consists of entries. An entry is ``# comment``, ``path = one line``, ``path ->
 target of a link``, ``path =x binary content in hexadecimal``, or ``path <<`` with lines up to a line ``>>``. The trees
-``made-*`` were written after the kernel's documentation; tests/capture.py captured the others.
+``made-*`` are written from the kernel's documentation; tests/capture.py captures the others.
 """
 
 from __future__ import annotations

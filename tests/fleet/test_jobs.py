@@ -47,7 +47,7 @@ def test_parts_without_a_batch_job_are_joined_by_their_group() -> None:
     assert [(part.numbers, part.late_rank) for part in joined.parts] == [("0-7", None), ("8-15", 13)]
 
 
-def test_a_batch_job_comes_before_the_group() -> None:
+def test_a_batch_job_takes_precedence_over_a_rank_group() -> None:
     found = jobs(
         (ids("a", 1, slurm_job_id="7", rank_group="x:1"), 2),
         (ids("b", 2, slurm_job_id="7", rank_group="y:1"), 2),
@@ -56,7 +56,7 @@ def test_a_batch_job_comes_before_the_group() -> None:
     assert {job.name: len(job.parts) for job in found} == {"slurm 7": 2, "slurm 8": 1}
 
 
-def test_the_newest_rank_numbers_count_and_anything_else_is_dropped() -> None:
+def test_the_newest_rank_numbers_are_used_and_invalid_ones_are_dropped() -> None:
     (job,) = jobs((ids("a", 1, ranks="0-7"), 1), (ids("a", 1, ranks="8-15", rank_group="x:1"), 2), (ids("a", 1), 1))
     assert [(part.numbers, part.group) for part in job.parts] == [("8-15", "x:1")]
     (job,) = jobs((ids("a", 1, ranks="[b]8[/b]"), 2))

@@ -80,15 +80,15 @@ def test_alerts_are_assigned_to_their_machines() -> None:
 
 
 @pytest.mark.parametrize(
-    ("severity", "counts"), [("none", False), ("info", False), ("None", False), ("", True), ("critical", True)]
+    ("severity", "is_trouble"), [("none", False), ("info", False), ("None", False), ("", True), ("critical", True)]
 )
-def test_an_alert_that_always_fires_is_listed_but_is_not_trouble(severity: str, counts: bool) -> None:
+def test_an_alert_of_severity_none_or_info_is_listed_but_is_not_trouble(severity: str, is_trouble: bool) -> None:
     labels = {"alertname": "Watchdog", **({"severity": severity} if severity else {})}
     found = fleet(alerts=vector(({**labels, "instance": "gpu01:9743"}, 1.0), (labels, 1.0)))
     one = machines(found)["gpu01"]
     assert [alert.name for alert in (*one.alerts, *found.alerts)] == ["Watchdog", "Watchdog"]
-    assert one.troubled is counts
-    assert [alert.reports_trouble for alert in found.alerts] == [counts]
+    assert one.troubled is is_trouble
+    assert [alert.reports_trouble for alert in found.alerts] == [is_trouble]
 
 
 def test_the_parts_of_a_job_are_joined_and_its_straggler_is_named() -> None:
@@ -104,7 +104,7 @@ def test_the_parts_of_a_job_are_joined_and_its_straggler_is_named() -> None:
     assert {job.straggler for job in fleet().jobs if len(job.parts) == 1} == {None}
 
 
-def test_a_disk_is_not_called_well_while_its_warnings_are_unknown() -> None:
+def test_a_disk_counts_as_healthy_only_if_its_warnings_are_known() -> None:
     own: dict[str, str] = {"instance": "node01:9633", "device": "sda"}
 
     def health(passed: float, **more: Answer) -> FleetHealth | None:
@@ -132,7 +132,7 @@ def test_a_machine_with_only_other_exporters_is_listed() -> None:
 
 
 @pytest.mark.parametrize("blank", [2147483632, 140737488355328.0, 9223372036854775794, -1, None])
-def test_the_unknown_values_of_dcgm_are_unknown(blank: float | None) -> None:
+def test_values_that_dcgm_uses_for_unknown_are_none(blank: float | None) -> None:
     assert dcgm_percent(blank) is None
     assert dcgm_percent(0) == 0
 
@@ -162,7 +162,7 @@ def test_a_machine_that_stopped_reporting_is_silent_and_has_no_verdict() -> None
     assert node.silent
 
 
-def test_a_machine_of_iotop_is_not_silent_because_node_exporter_is() -> None:
+def test_a_silent_node_exporter_does_not_make_a_machine_with_iotop_silent() -> None:
     more = vector(({"instance": "gpu01:9100", "nodename": "gpu01"}, 1.0))
     one = machines(fleet(node=more))["gpu01"]
     assert one.sources == ("iotop", "node")
@@ -224,7 +224,7 @@ def test_a_machine_that_is_scraped_by_address_is_listed_once() -> None:
     )
     dcgm = vector(
         ({"instance": "10.244.1.3:9400", "Hostname": "gpu07", "gpu": "0", "UUID": "GPU-1"}, 80.0),
-        # Two pods with the name of two nodes are two machines, whose own names are unknown.
+        # Two pods whose Hostname belongs to two nodes are listed by their addresses.
         ({"instance": "10.244.1.4:9400", "Hostname": "ubuntu", "gpu": "0", "UUID": "GPU-2"}, 80.0),
         ({"instance": "10.244.1.5:9400", "Hostname": "ubuntu", "gpu": "0", "UUID": "GPU-3"}, 80.0),
     )

@@ -17,7 +17,7 @@ def part(machine: str, **shares: float) -> JobPart:
 WAITS = {"collective": 0.5}
 
 
-def test_the_one_that_waits_least_is_late() -> None:
+def test_the_machine_that_waits_least_is_late() -> None:
     parts = [part("a", **WAITS), part("b", data_disk=0.5), part("c", **WAITS), part("d", **WAITS)]
     late = straggler_of(parts, {})
     assert late is not None
@@ -31,14 +31,14 @@ def test_the_late_rank_is_named_or_else_all_ranks_of_its_machine(
     numbers: str, late_rank: int | None, ranks: str
 ) -> None:
     slow = part("b", data_disk=0.5)._replace(numbers=numbers, late_rank=late_rank)
-    # This rank is late on its machine, but the machine itself waits for another, so that is not the job's straggler.
+    # This rank is late on its machine, but the machine itself waits for another, so it is not the job's straggler.
     waiting = part("a", **WAITS)._replace(numbers="0-7", late_rank=3)
     late = straggler_of([waiting, slow], {})
     assert late is not None
     assert (late.machine, late.ranks) == ("b", ranks)
 
 
-def test_a_machine_may_be_late_by_computing() -> None:
+def test_a_machine_may_be_late_because_it_computes() -> None:
     late = straggler_of([part("a", **WAITS), part("b", collective=0.05), part("c", **WAITS)], {})
     assert late is not None
     assert (late.machine, late.cause) == ("b", "compute")

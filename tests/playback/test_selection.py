@@ -134,7 +134,7 @@ def test_a_chain_whose_clock_was_set_back_agrees(tmp_path: Path) -> None:
         assert [span.wall_ns for span in one.spans] == pytest.approx([span.wall_ns for span in other.spans], abs=10**9)
 
 
-def test_a_clock_that_was_set_back_between_two_parts_is_named(tmp_path: Path) -> None:
+def test_a_clock_that_was_set_back_between_two_blocks_is_reported(tmp_path: Path) -> None:
     path = record(tmp_path / "a.iotop.jsonl", lived(0, 100), keyframe_every=10)
     boundary = ReplaySource(str(path), allow_root=True).parts[0].blocks[5].at_ns
     at = next(i for i, frame in enumerate(lived(0, 100)) if frame.snapshot.at_ns == boundary)
@@ -258,7 +258,7 @@ def test_facts_are_those_of_the_last_selected_session(
     played = RecordedFrames(str(two_sessions), begin, end, allow_root=True)
     assert played.about()["interval_s"] == interval_s
     assert list(RunReader(played))
-    assert played.about()["interval_s"] == interval_s, "reading changed it"
+    assert played.about()["interval_s"] == interval_s, "reading changed the interval"
 
 
 @pytest.mark.parametrize(("most", "spacing_s"), [(60, 60.0), (70, None)])

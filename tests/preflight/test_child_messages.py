@@ -14,14 +14,14 @@ RAW = b"".join(json.dumps(one).encode() + b"\n" for one in MESSAGES)
 
 @pytest.mark.parametrize("size", [1, 7, len(RAW)])
 def test_pieces_of_any_size_give_the_same_messages(size: int) -> None:
-    lines = MessageReader()
-    assert [one for at in range(0, len(RAW), size) for one in lines.feed(RAW[at : at + size])] == MESSAGES
+    reader = MessageReader()
+    assert [one for at in range(0, len(RAW), size) for one in reader.feed(RAW[at : at + size])] == MESSAGES
 
 
 def test_a_line_without_an_end_is_dropped_and_the_next_line_is_read() -> None:
-    lines = MessageReader()
-    assert lines.feed(b"x" * (1 << 18)) == []
-    assert lines.feed(b"\n" + RAW) == [{}, *MESSAGES]
+    reader = MessageReader()
+    assert reader.feed(b"x" * (1 << 18)) == []
+    assert reader.feed(b"\n" + RAW) == [{}, *MESSAGES]
 
 
 @pytest.mark.parametrize(

@@ -68,7 +68,7 @@ def disk_stacks(infos: Mapping[str, BlockInfo]) -> DiskStacks:
     }
     for members in _connected(below):
         bottom = [name for name in members if name not in below]
-        # The bytes of a stack on a loop device count on the disk with the backing file; in memory, on no disk.
+        # Bytes of a stack on a loop device count on the disk with its backing file; those of one in memory, on no disk.
         if all(name in infos and is_leaf(infos[name]) for name in bottom):
             tops = [name for name in members if name not in above]
             between = [name for name in members if name in below and name in above]

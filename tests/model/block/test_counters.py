@@ -116,7 +116,7 @@ def test_the_fast_path_equals_the_checked_one(
 
 
 @given(before=st.builds(add, st.just(ZERO), grown), by=grown)
-def test_wraps_of_the_ms_fields_leave_no_trace(before: BlockCounters, by: BlockCounters) -> None:
+def test_wraps_of_the_ms_fields_do_not_change_the_rates(before: BlockCounters, by: BlockCounters) -> None:
     near = before._replace(rd_ms=U32 - 5, wr_ms=U32 - 1, busy_ms=U32 - 100, queue_ms=U32 - 7)
     far = before._replace(rd_ms=1000, wr_ms=1000, busy_ms=1000, queue_ms=1000)
     assert block_rates_of(near, add(near, by), 1.0) == block_rates_of(far, add(far, by), 1.0)
@@ -191,7 +191,7 @@ def test_a_head_with_a_new_path_is_unknown_in_that_interval() -> None:
     assert rates[HEAD] == UNKNOWN_BLOCK_RATES._replace(in_flight=0)
 
 
-def test_a_head_that_counts_itself_is_not_changed() -> None:
+def test_a_head_with_counts_of_its_own_keeps_them() -> None:
     own = ZERO._replace(rd_ios=40)
     rates = block_rates({HEAD: ZERO, ONE: ZERO}, {HEAD: own, ONE: own}, 1.0)
     assert rates[HEAD].reads_per_s == 40.0
@@ -233,7 +233,7 @@ def test_the_accounting_of_a_partition_is_that_of_its_disk(name: str, kind: str,
     assert info.stats_remedy == f"echo 1 > /sys/block/{folder}/queue/iostats"
 
 
-def test_a_device_that_a_program_serves_is_not_a_leaf() -> None:
+def test_a_device_backed_by_a_program_or_a_file_is_not_a_leaf() -> None:
     infos = (info("nvme0n1"), info("ublkb0", "ublk"), info("zloop0", "zloop"), info("loop0", "loop"))
     assert [i.name for i in infos if is_leaf(i)] == ["nvme0n1"]
 

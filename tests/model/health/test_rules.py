@@ -25,7 +25,7 @@ def test_each_rule_matches_its_example(rule: Rule) -> None:
     assert all((rule.source, rule.threshold))
 
 
-def test_every_rule_has_an_example_and_the_reverse() -> None:
+def test_every_rule_has_an_example_and_every_example_a_rule() -> None:
     assert [rule.id for rule in RULES] == list(dict.fromkeys(rule.id for rule in RULES))
     assert {rule.id for rule in RULES} == set(EXAMPLES)
 
@@ -41,7 +41,7 @@ def test_the_page_is_up_to_date() -> None:
         ({"pending": 3, "earlier": DAY_AGO._replace(pending=9)}, ["pending"]),
         ({"pending": 3, "earlier": DAY_AGO}, ["pending"]),
         ({"reallocated": 29, "earlier": DAY_AGO._replace(reallocated=20)}, ["reallocated"]),
-        # 12 errors in three days are 4 in 24 h, but 12 in ten minutes count as 12.
+        # 12 sectors in three days are 4 in 24 h, but 12 in ten minutes count as 12.
         ({"reallocated": 32, "earlier": HealthPoint(NOW_S - 3 * 86_400, reallocated=20)}, ["reallocated"]),
         ({"reallocated": 32, "earlier": HealthPoint(NOW_S - 600, reallocated=20)}, ["reallocated-grows"]),
         ({"crc_errors": 523, "earlier": DAY_AGO._replace(crc_errors=500)}, ["crc"]),
@@ -82,7 +82,7 @@ def test_the_limit_that_a_scsi_disk_reports_is_used(
 @pytest.mark.parametrize(
     ("spare", "limit", "rules"),
     [
-        # an SSD of Apple's has its full spare, although its limit is 99 %
+        # an Apple SSD has its full spare, although its limit is 99 %
         (100, 99, []),
         (99, 99, []),
         (98, 99, ["spare-low"]),

@@ -1,4 +1,4 @@
-"""Process tables of made-up machines, as launchers and training programs leave them."""
+"""Process tables of made-up machines, like those with real launchers and training programs."""
 
 from __future__ import annotations
 

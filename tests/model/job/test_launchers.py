@@ -91,7 +91,7 @@ def test_two_daemons_of_one_mpi_job_are_joined_by_its_name() -> None:
     assert len(m.jobs(other)) == 2
 
 
-def test_a_program_of_mpi_without_a_launcher_is_a_job_once_it_works() -> None:
+def test_a_program_that_mpirun_started_is_a_job_once_it_works() -> None:
     m = Machine()
     m.add(9, "mpirun", 1, ("mpirun", "-np", "2", "python", "prepare.py"))
     ranks = frozenset(m.add(pid, "python", 9, ("python", "prepare.py")) for pid in (10, 11))
@@ -208,7 +208,7 @@ def test_tasks_of_ray_are_loaders_of_a_program_that_trains_itself() -> None:
     assert (job.evidence, job.weak) == (("library", "ray"), False)
 
 
-def test_a_cluster_that_ray_started_belongs_to_its_only_program() -> None:
+def test_workers_of_a_ray_start_cluster_belong_to_the_programs_that_use_it() -> None:
     m = Machine()
     m.add(5, "ray", 1, ("/v/bin/python", "/v/bin/ray", "start", "--head", "--block"))
     m.add(6, "raylet", 5, RAYLET)
@@ -240,7 +240,7 @@ def test_each_notebook_is_a_separate_job() -> None:
     assert [(job.key.pid, job.name) for job in found] == [(10, "bert.ipynb"), (11, "ipykernel_launcher")]
 
 
-def test_a_notebook_run_by_papermill_has_its_name() -> None:
+def test_a_job_of_papermill_is_named_by_its_notebook() -> None:
     m = Machine()
     m.add(9, "papermill", 1, ("/v/bin/python", "/v/bin/papermill", "-k", "k", "in.ipynb", "out.ipynb", "-p", "a", "b"))
     kernel = m.add(10, "python", 9, KERNEL)

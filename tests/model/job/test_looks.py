@@ -106,7 +106,7 @@ def test_each_sample_has_its_part(seen: Look, loading: Loading, part: str, split
     assert field_of(seen, loading) == (part, split)
 
 
-def test_loaders_that_rest_give_no_cause() -> None:
+def test_resting_loaders_give_no_split() -> None:
     assert split_look(look(QUEUE, IDLE, IDLE, threads=(FUTEX, OTHER, HIDDEN))) is None
 
 
@@ -160,10 +160,10 @@ def test_the_parts_of_many_samples_add_up(seen: list[tuple[Look, Loading, int]])
 
 @given(looks, st.sampled_from(Loading), st.integers(2, 40))
 def test_a_sample_that_repeats_counts_each_time(seen: Look, loading: Loading, times: int) -> None:
-    once, often = LookTally(), LookTally()
-    often.add(seen, loading, times)
+    one_by_one, at_once = LookTally(), LookTally()
+    at_once.add(seen, loading, times)
     for _ in range(times):
-        once.add(seen, loading)
-    one, other = once.take(), often.take()
+        one_by_one.add(seen, loading)
+    one, other = one_by_one.take(), at_once.take()
     assert parts(one) == {name: pytest.approx(value) for name, value in parts(other).items()}
     assert one.looks == other.looks == times

@@ -21,14 +21,14 @@ def test_gpus_come_before_work_and_work_before_age() -> None:
 
 
 class Notebooks(Machine):
-    """More idle notebooks than there are jobs that can be followed, all of them older than the working job."""
+    """More idle notebooks than MOST_JOBS, and a trainer that is younger than all of them."""
 
     def __init__(self) -> None:
         super().__init__()
         command = ("python", "-m", "ipykernel_launcher", "-f", "/tmp/k.json")
         self.inspections = {self.add(10 + i, "python", 1, command): TORCH for i in range(MOST_JOBS + 4)}
-        self.late = self.add(900, "python", 1, ("python", "train.py"))
-        self.inspections[self.late] = TORCH
+        self.trainer = self.add(900, "python", 1, ("python", "train.py"))
+        self.inspections[self.trainer] = TORCH
 
     def found(
         self, work: Work, on_gpu: dict[int, tuple[str, ...]], kept: dict[ProcessKey, Job]
@@ -39,26 +39,26 @@ class Notebooks(Machine):
 
 def test_idle_notebooks_do_not_hide_the_job_that_works() -> None:
     m = Notebooks()
-    assert m.late not in m.found(Work(), {}, {})
+    assert m.trainer not in m.found(Work(), {}, {})
     for work, on_gpu in (
-        (Work(cores={m.late: 0.4}), {}),
-        (Work(bytes_per_s={m.late: 3e7}), {}),
+        (Work(cores={m.trainer: 0.4}), {}),
+        (Work(bytes_per_s={m.trainer: 3e7}), {}),
         (Work(), {900: ("G",)}),
     ):
         jobs = m.found(work, on_gpu, {})
         assert len(jobs) == MOST_JOBS
-        assert next(iter(jobs)) == m.late
+        assert next(iter(jobs)) == m.trainer
 
 
 def test_a_job_on_a_gpu_comes_before_one_that_computes() -> None:
     m = Notebooks()
-    jobs = m.found(Work(cores={m.late: 16.0}), {12: ("GPU-0",)}, {})
+    jobs = m.found(Work(cores={m.trainer: 16.0}), {12: ("GPU-0",)}, {})
     assert [key.pid for key in jobs][:2] == [12, 900]
 
 
 def test_a_job_is_not_replaced_by_an_equal_one() -> None:
     m = Notebooks()
-    kept = m.found(Work(cores={m.late: 0.4}), {}, {})
-    assert m.late in m.found(Work(), {}, kept)
+    kept = m.found(Work(cores={m.trainer: 0.4}), {}, {})
+    assert m.trainer in m.found(Work(), {}, kept)
     young = {key: job for key, job in m.found(Work(), {}, {}).items() if key.pid > 14}
     assert young.keys() <= m.found(Work(), {}, young).keys()

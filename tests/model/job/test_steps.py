@@ -1,4 +1,4 @@
-"""The rates of the steps that training processes report, and which messages are believed."""
+"""The rates of the steps that training processes report, and which messages are accepted."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def test_a_message_that_comes_a_tick_late_is_counted() -> None:
     assert seen == [(20, 2.0, True), (20, 2.0, False)]
 
 
-def test_a_message_is_believed_only_within_bounds() -> None:
+def test_counts_of_a_message_are_accepted_only_within_bounds() -> None:
     good = {"kind": "steps", "at_ns": 50, "steps": 3, "batches": 4, "data_ns": 5, "rank": 0, "world_size": 8}
     assert step_counts_of(good, 60, 40) == StepCounts(50, 3, 4, 5, 0, None, 8)
     for bad in (-1, 1.5, True, "7", None, 2**63, [1]):

@@ -106,7 +106,7 @@ def test_any_other_sample_is_not_a_wait_for_data(main: int, workers: list[int]) 
     assert (got.waits, got.wait_disk, got.wait_running) == (0, 0, 0)
 
 
-def test_without_wait_channels_sleep_beside_work_is_counted_as_blind() -> None:
+def test_a_hidden_trainer_beside_a_working_worker_is_a_blind_wait() -> None:
     got = swept((HIDDEN, [DISK, HIDDEN]), (HIDDEN, [HIDDEN]), (HIDDEN, [QUEUE]))
     assert (got.sweeps, got.waits, got.blind, got.wait_disk, got.main_hidden) == (3, 1, 1, 1, 3)
 
@@ -130,7 +130,7 @@ def test_unknown_counts_give_unknown_rates() -> None:
     assert sweep_rates(SweepCounts(5), SweepCounts(4), ()) is None
 
 
-def test_equal_tasks_share_their_rates_and_tasks_that_were_not_read_keep_theirs() -> None:
+def test_tasks_with_equal_growth_share_their_rates() -> None:
     keys = [ProcessKey(10 + n, 1) for n in range(4)]
     before = {key: TaskCounts(n, n, n, 0, 0, 0, n, n, n) for n, key in enumerate(keys[:3])}
     after = {key: old._replace(queue=old.queue + 20) for key, old in before.items()}
@@ -142,7 +142,7 @@ def test_equal_tasks_share_their_rates_and_tasks_that_were_not_read_keep_theirs(
     assert (got[keys[0]].queue_ratio, got[keys[1]].cpu_ratio) == (1.0, None)
 
 
-def test_rates_of_a_job_are_made_of_its_sweeps_and_workers() -> None:
+def test_rates_of_a_job_come_from_its_sweeps_and_workers() -> None:
     main, one, two = ProcessKey(10, 1), ProcessKey(11, 2), ProcessKey(12, 3)
     job = Job(main, "train.py", "alice", 1000, (Rank(main, (one, two)),))
 
@@ -208,7 +208,7 @@ def test_a_wait_for_requests_is_known_on_this_kernel(function: str) -> None:
     with subprocess.Popen([sys.executable, "-c", code]) as child:
         try:
             wchan, state = b"", b""
-            for _ in range(1500):  # the start of the child may wait for a disk, too
+            for _ in range(1500):  # the child may wait for a disk, too, while it starts
                 wchan = Path(f"/proc/{child.pid}/wchan").read_bytes()
                 state = Path(f"/proc/{child.pid}/stat").read_bytes().rpartition(b")")[2].split()[0]
                 if (state, wait_state_of(state, wchan)) == (b"S", DISK) or b"nanosleep" in wchan:
@@ -229,7 +229,7 @@ LISTENERS = {
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="wchan needs root")
 @pytest.mark.parametrize("kind", LISTENERS)
-def test_a_server_that_waits_for_its_caller_does_not_wait_for_the_network(kind: str) -> None:
+def test_a_server_in_accept_sleeps_in_a_queue(kind: str) -> None:
     code = f"import socket; s = {LISTENERS[kind]}; s.listen(); print(flush=True); s.accept()"
     with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE) as child:
         try:

@@ -20,7 +20,7 @@ AT_DISK = LookCounts(looks=20, main_disk=20)
 QUEUE_DISK = LookCounts(looks=20, waits=Split(disk=20.0))
 FUTEX_DISK = LookCounts(looks=20, futex=Split(disk=20.0))
 
-ASIDE = Interval(
+SAVING = Interval(
     LookCounts(looks=20, futex_computing=Split(disk=5.0, cpu=15.0)), ITSELF, 0.8,
     own_written_bytes_per_s=8 * MB, own_read_bytes_per_s=0.2 * MB,
 )  # fmt: skip
@@ -54,7 +54,7 @@ def named(interval: Interval) -> dict[str, float]:
             Interval(LookCounts(looks=20, running=10, crowded=5, waits=Split(cpu=10.0)), NAMED, 0.0),
             {"data_cpu": 0.5, "host": 0.5},
         ),
-        # Without a GPU it seems to compute meanwhile, as with simulated environments that take turns with it.
+        # Without a GPU, the rest of its running time counts as computing, as in a job that takes turns with simulators.
         (
             Interval(LookCounts(looks=20, running=4, crowded=4, waits=Split(cpu=16.0)), OTHERS, None, core_wait=0.75),
             {"compute": 0.059, "data_cpu": 0.941},
@@ -149,20 +149,20 @@ def named(interval: Interval) -> dict[str, float]:
         (Interval(RUNS, NAMED, 0.0, 0.0, 0.0, 2 * MB), {"host": 1.0}),
         (Interval(RUNS, ITSELF, 0.0, 300 * MB, 300 * MB, 300 * MB), {"data_cpu": 1.0}),
         (Interval(RUNS, NAMED, None, 0.0, 0.0, 300 * MB), {"compute": 1.0}),
-        # A thread that saves is not a loader if nothing else is read. Beside loader processes, no thread is a loader.
-        (ASIDE, {"compute": 0.8, "checkpoint": 0.2}),
-        (ASIDE._replace(own_read_bytes_per_s=2 * MB), {"compute": 0.8, "data_cpu": 0.15, "data_disk": 0.05}),
-        (ASIDE._replace(own_written_bytes_per_s=0.5 * MB), {"compute": 0.8, "data_cpu": 0.15, "data_disk": 0.05}),
-        (ASIDE._replace(own_read_bytes_per_s=None), {"compute": 0.8, "data_cpu": 0.15, "data_disk": 0.05}),
-        (ASIDE._replace(loading=OTHERS), {"compute": 0.8, "data_cpu": 0.15, "data_disk": 0.05}),
-        (ASIDE._replace(loading=NAMED), {"compute": 0.8, "checkpoint": 0.2}),
+        # A thread that saves does not load data if the process reads little. Beside named loaders, no thread loads.
+        (SAVING, {"compute": 0.8, "checkpoint": 0.2}),
+        (SAVING._replace(own_read_bytes_per_s=2 * MB), {"compute": 0.8, "data_cpu": 0.15, "data_disk": 0.05}),
+        (SAVING._replace(own_written_bytes_per_s=0.5 * MB), {"compute": 0.8, "data_cpu": 0.15, "data_disk": 0.05}),
+        (SAVING._replace(own_read_bytes_per_s=None), {"compute": 0.8, "data_cpu": 0.15, "data_disk": 0.05}),
+        (SAVING._replace(loading=OTHERS), {"compute": 0.8, "data_cpu": 0.15, "data_disk": 0.05}),
+        (SAVING._replace(loading=NAMED), {"compute": 0.8, "checkpoint": 0.2}),
         (
-            ASIDE._replace(loading=NAMED, own_written_bytes_per_s=0.0),
+            SAVING._replace(loading=NAMED, own_written_bytes_per_s=0.0),
             {"compute": 0.8, "host": 0.15, "data_disk": 0.05},
         ),
-        (ASIDE._replace(looks=LookCounts(looks=20, waits=Split(cpu=20.0))), {"compute": 0.8, "checkpoint": 0.2}),
+        (SAVING._replace(looks=LookCounts(looks=20, waits=Split(cpu=20.0))), {"compute": 0.8, "checkpoint": 0.2}),
         (
-            ASIDE._replace(looks=LookCounts(looks=20, waits=Split(cpu=20.0)), loading=NAMED),
+            SAVING._replace(looks=LookCounts(looks=20, waits=Split(cpu=20.0)), loading=NAMED),
             {"compute": 0.8, "data_cpu": 0.2},
         ),
         # The job is stopped, hangs, or has not begun yet.
@@ -209,7 +209,7 @@ def test_the_time_of_an_interval_goes_to_these_shares(interval: Interval, shares
     assert named(interval) == shares
 
 
-def test_these_figures_show_loading_and_saving() -> None:
+def test_reads_show_loading_and_writes_show_saving() -> None:
     quiet = Interval(RUNS, ITSELF, 0.3)
     assert not loads(quiet)
     assert not saves(quiet)
@@ -219,7 +219,7 @@ def test_these_figures_show_loading_and_saving() -> None:
     assert not saves(quiet._replace(write_bytes_per_s=2 * MB, read_bytes_per_s=1 * MB))
 
 
-FILES_FAR = Interval(QUEUE_DISK, NAMED, 0.1, 0.0, 80 * MB, 1.2 * MB, reads_network_fs=True)
+ON_NETWORK_FS = Interval(QUEUE_DISK, NAMED, 0.1, 0.0, 80 * MB, 1.2 * MB, reads_network_fs=True)
 """Loaders are blocked in a network filesystem, which does not count read_bytes, while the trainer writes its log."""
 
 
@@ -244,23 +244,26 @@ def test_on_a_gpu_with_another_job_only_certain_waits_count(looks: LookCounts, s
 @pytest.mark.parametrize(
     ("interval", "shares"),
     [
-        (FILES_FAR, {"compute": 0.1, "data_network": 0.9}),
-        (FILES_FAR._replace(loading=OTHERS), {"compute": 0.1, "data_network": 0.9}),
-        (FILES_FAR._replace(gpu_busy=None), {"data_network": 1.0}),
-        (FILES_FAR._replace(looks=FUTEX_DISK, loading=ITSELF), {"compute": 0.1, "data_network": 0.9}),
+        (ON_NETWORK_FS, {"compute": 0.1, "data_network": 0.9}),
+        (ON_NETWORK_FS._replace(loading=OTHERS), {"compute": 0.1, "data_network": 0.9}),
+        (ON_NETWORK_FS._replace(gpu_busy=None), {"data_network": 1.0}),
+        (ON_NETWORK_FS._replace(looks=FUTEX_DISK, loading=ITSELF), {"compute": 0.1, "data_network": 0.9}),
         (
-            FILES_FAR._replace(looks=AT_DISK, loading=ITSELF, lately_written_bytes_per_s=1 * MB),
+            ON_NETWORK_FS._replace(looks=AT_DISK, loading=ITSELF, lately_written_bytes_per_s=1 * MB),
             {"compute": 0.1, "data_network": 0.9},
         ),
         # PyTorch's workers never save, whatever the trainer writes meanwhile.
-        (FILES_FAR._replace(read_chars_per_s=0.0, write_bytes_per_s=80 * MB), {"compute": 0.1, "data_network": 0.9}),
         (
-            FILES_FAR._replace(read_chars_per_s=0.0, write_bytes_per_s=80 * MB, loading=OTHERS),
+            ON_NETWORK_FS._replace(read_chars_per_s=0.0, write_bytes_per_s=80 * MB),
+            {"compute": 0.1, "data_network": 0.9},
+        ),
+        (
+            ON_NETWORK_FS._replace(read_chars_per_s=0.0, write_bytes_per_s=80 * MB, loading=OTHERS),
             {"compute": 0.1, "checkpoint": 0.9},
         ),
         # With a local disk, reads from the page cache are not waited for.
         (
-            FILES_FAR._replace(looks=AT_DISK, loading=ITSELF, reads_network_fs=False, reads_local_fs=True),
+            ON_NETWORK_FS._replace(looks=AT_DISK, loading=ITSELF, reads_network_fs=False, reads_local_fs=True),
             {"compute": 0.1, "checkpoint": 0.9},
         ),
     ],

@@ -50,7 +50,7 @@ def test_no_millisecond_is_lost_and_no_counter_falls(
     assert all(b >= a for before, after in pairwise(seen) for a, b in zip(before, after, strict=True))
 
 
-def test_the_rest_of_rounding_goes_to_the_share_with_the_largest_rest() -> None:
+def test_a_millisecond_lost_by_rounding_goes_to_the_largest_remainder() -> None:
     shares = [0.0] * PARTS
     shares[0], shares[3], shares[5] = 0.5, 0.3, 0.2
     assert add_time(TimeCounts(), shares, 7) == TimeCounts(compute=4, data_disk=2, data_cpu=1)

@@ -48,7 +48,7 @@ def test_decoding_is_limited_by_the_cores() -> None:
     assert found.bound == "decode"
 
 
-def test_a_worker_decodes_while_it_does_not_read() -> None:
+def test_a_worker_reads_and_decodes_in_turn() -> None:
     # A worker reads for 10 ms and decodes for 10 ms, which makes 50 samples/s.
     found = forecast(demand(400, 4), Supply(alone=100, together=400, decode_s=0.01), fits=False)
     assert found.samples_per_s == pytest.approx(200)
@@ -102,14 +102,14 @@ def test_of_a_dataset_that_does_not_fit_nothing_counts_as_cached(workers: int) -
     asked = demand(400, workers)
     cold, half = (forecast(asked, supply._replace(cached=cached), fits=None) for cached in (0.0, 0.5))
     assert forecast(asked, supply, fits=False) == cold._replace(at_least=True, most=half.first)
-    # If all of it is cached, nothing is read that could push it out; and a GPU that is busy anyway has no limits.
+    # If all of it is cached, nothing is read that could push it out. For a GPU that is always busy there are no limits.
     assert not forecast(asked, supply._replace(cached=1.0), fits=False).at_least
     assert not forecast(asked, supply._replace(cached=0.0), fits=False).at_least
     busy = forecast(demand(50, 8), supply, fits=False)
     assert (busy.first, busy.at_least, busy.most) == (1.0, False, None)
 
 
-def test_a_dataset_that_was_not_scanned_to_its_end_fits_only_if_it_may() -> None:
+def test_whether_a_partly_scanned_dataset_fits_is_unknown_unless_it_is_too_large_already() -> None:
     whole = Dataset(10, 100 * MB, complete=True)
     part = whole._replace(complete=False)
     assert whole.fits(200 * MB) is True
@@ -118,6 +118,6 @@ def test_a_dataset_that_was_not_scanned_to_its_end_fits_only_if_it_may() -> None
     assert whole.fits(None) is None
 
 
-def test_without_files_means_and_shares_are_unknown() -> None:
+def test_without_files_the_mean_is_zero_and_the_share_is_unknown() -> None:
     assert Dataset(0, 0, complete=True).mean_bytes == 0.0
     assert Dataset(0, 0, complete=True).resident_ratio is None

@@ -13,12 +13,12 @@ def test_without_a_table_nothing_is_known() -> None:
 
 
 def test_state_d_is_that_of_the_sampled_threads_or_else_of_the_main_thread() -> None:
-    reader, sleeper, loader, main, thread = (ProcessKey(pid, 7) for pid in (10, 11, 12, 13, 14))
+    reader, sleeper, loader, main, kernel_thread = (ProcessKey(pid, 7) for pid in (10, 11, 12, 13, 14))
     info = ProcessInfo("x", ("x",), "alice", 1000)
     table = ProcessTable(
         io={},
-        stat={reader: stat("D"), sleeper: stat("S"), loader: stat("S"), main: stat("D"), thread: stat("D")},
-        info={**dict.fromkeys((reader, sleeper, loader, main), info), thread: info._replace(kernel=True)},
+        stat={reader: stat("D"), sleeper: stat("S"), loader: stat("S"), main: stat("D"), kernel_thread: stat("D")},
+        info={**dict.fromkeys((reader, sleeper, loader, main), info), kernel_thread: info._replace(kernel=True)},
         denied=frozenset(),
         io_at_ns=0,
         stat_at_ns=0,

@@ -151,7 +151,7 @@ def test_the_delay_is_that_of_the_most_blocked_thread() -> None:
     assert (alone.io_delay_ratio, alone.main_thread_only) == (1.0, True)
 
 
-def test_a_delay_of_only_some_threads_has_their_number() -> None:
+def test_a_delay_over_only_some_threads_comes_with_their_number() -> None:
     looks = (ThreadLook((("S", 2),), ((10, 5), (11, 100))), ThreadLook((("S", 2),), ((10, 15), (11, 180))))
     before = table(1, {A: io(0)}, {A: stat(threads=300)}, threads={A: looks[0]})
     after = table(2, {A: io(0)}, {A: stat(threads=300)}, threads={A: looks[1]})
@@ -186,7 +186,7 @@ def test_growth_without_the_faults_of_the_child_belongs_to_the_parent() -> None:
     assert [debt.key for debt in rated.value.debts] == [B]
 
 
-def test_bytes_not_yet_inherited_wait_one_table_with_the_faults_of_both() -> None:
+def test_a_debt_waits_one_table_for_its_heir() -> None:
     before = table(1, {A: io(50), B: io(1000)}, {A: stat(), B: stat(ppid=10)})
     after = table(2, {A: io(50)}, {A: stat(cminflt=100)})
     later = table(3, {A: io(1050)}, {A: stat(cminflt=100)})

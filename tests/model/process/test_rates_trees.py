@@ -24,7 +24,7 @@ class Task:
     cminflt: int = 0
     zombie: bool = False
     gone: bool = False
-    ignores: bool = False
+    ignores_sigchld: bool = False
     subreaper: bool = False
     children: list["Task"] = field(default_factory=list)
 
@@ -49,7 +49,7 @@ class Kernel:
         self.pid += 1
         self.clock += 1
         task = Task(self.pid, self.clock, parent, minflt=self.random.randint(60, 400))
-        task.ignores = self.random.random() < 0.15
+        task.ignores_sigchld = self.random.random() < 0.15
         task.subreaper = self.random.random() < 0.1
         parent.children.append(task)
         self.tasks.append(task)
@@ -87,7 +87,7 @@ class Kernel:
                 self.reap(heir, child)
         task.zombie = True
         assert task.parent is not None
-        if task.parent.ignores:
+        if task.parent.ignores_sigchld:
             self.drop(task)
         elif task.parent is self.init:
             self.reap(self.init, task)

@@ -59,7 +59,7 @@ def judged(
         ((*NVIDIA, INTEGRATED), ROCM, State.FAIL, INDEX + "cu126"),
     ],
 )
-def test_a_torch_is_built_for_the_gpus_of_the_machine(
+def test_the_build_of_torch_must_match_the_gpus(
     gpus: Sequence[GpuState], torch: Torch, state: State, remedy: str
 ) -> None:
     (check,) = judged(gpus, torch)
@@ -99,7 +99,7 @@ def test_each_value_of_cuda_visible_devices_is_judged(visible: str, text: str) -
 
 
 @pytest.mark.parametrize(("width", "text"), [(4, "PCIe x4 of x16: copies to the GPU take 4 times as long"), (0, "")])
-def test_a_link_of_unknown_width_is_not_called_narrow(width: int, text: str) -> None:
+def test_a_link_of_unknown_width_is_not_reported_as_narrow(width: int, text: str) -> None:
     (gpu, *_) = (one._replace(pcie_width=width, pcie_max_width=16) for one in NVIDIA)
     assert [one.text for one in judged((gpu,)) if one.name == "GPU 0 link"] == ([text] if text else [])
 

@@ -113,7 +113,7 @@ def test_no_compiled_files_are_written_to_the_users_folders(user: Mapping[str, s
     assert child_environment({"PYTHONPATH": "src", **user}, "/home/me")["PYTHONDONTWRITEBYTECODE"] == "1"
 
 
-def test_a_package_may_have_the_name_of_a_path_of_the_interpreter() -> None:
+def test_a_package_named_like_a_path_of_the_interpreter_is_compared() -> None:
     first, second = (
         {"python": {"prefix": one, "torch": {"folder": one}}, "packages": {"prefix": one}} for one in ("1.0", "2.0")
     )

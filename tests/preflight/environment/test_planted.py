@@ -1,4 +1,4 @@
-"""The real program, in an environment with planted faults, reports exactly these; a clean one has none."""
+"""In an environment with planted faults, the real program reports exactly these; in a clean one, none."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tests.rigs.nvml.c_library import HOPPER
 ROOT = os.geteuid() == 0
 FILES = 4096
 PROGRAM = (sys.executable, "-P", "-m", "iotop_ai", "doctor", "--json", "--no-smart", "--python")
-"""-P excludes the current folder from the search, as for the installed program."""
+"""-P excludes the current folder from the module search, as for the installed program."""
 FAMILY = f"cp{sys.version_info[0]}{sys.version_info[1]}"
 GUARDED = """\
 from torch.utils.data import DataLoader, Dataset
@@ -143,7 +143,7 @@ def numpy_two(place: Place) -> Planted:
 
 
 def unmet(place: Place) -> Planted:
-    """It needs another torch than the one that numpy_two installs."""
+    """This torchvision needs another torch than the one that numpy_two installs."""
     package(place.site, "torchvision", "0.20.1", requires=["torch==2.5.1", "pillow>=5; extra == 'tests'"])
     return Planted()
 
@@ -158,7 +158,7 @@ def newer_libc(place: Place) -> Planted:
     return Planted()
 
 
-def broken_off(place: Place) -> Planted:
+def interrupted_install(place: Place) -> Planted:
     package(place.site, "numpy", "1.26.4")
     package(place.site, "numpy", "2.1.0")
     return Planted()
@@ -259,7 +259,7 @@ FAULTS: tuple[tuple[Fault, ...], ...] = (
     ),
     (
         (other_python, "wheels", "fail", "scipy is built for cp37"),
-        (broken_off, "numpy twice", "fail", "metadata of 1.26.4 and 2.1.0 in "),
+        (interrupted_install, "numpy twice", "fail", "metadata of 1.26.4 and 2.1.0 in "),
     ),
 )
 """Each group is planted into one environment, because each of its faults has a different name."""
@@ -278,7 +278,7 @@ def test_exactly_the_planted_faults_are_reported(place: Place, usual: set[str], 
         assert found[name][2]
 
 
-def test_faults_of_the_start_the_network_and_locks_are_reported(place: Place, usual: set[str]) -> None:
+def test_faults_of_process_start_network_and_locks_are_reported(place: Place, usual: set[str]) -> None:
     """The nine faults are in one environment, because each has a different name."""
     env = place.python.parent.parent
     (place.folder / "train.py").write_text(GUARDED.replace("if __name__ == '__main__':", "if True:"))

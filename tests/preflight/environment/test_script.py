@@ -240,7 +240,7 @@ def test_locks_in_proc_are_parsed() -> None:
     assert list(parse_locks(lines)) == [(1234, 812), (77, 900)]
 
 
-def test_two_disks_may_have_a_lock_file_of_the_same_number(tmp_path: Path) -> None:
+def test_two_disks_may_have_lock_files_with_the_same_inode_number(tmp_path: Path) -> None:
     process = tmp_path / "proc/812"
     (process / "fd").mkdir(parents=True)
     (process / "comm").write_text("python\n")

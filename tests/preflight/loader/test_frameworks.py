@@ -84,7 +84,7 @@ def test_a_dataset_that_spawn_cannot_send_is_named(folder: Path) -> None:
 
 
 @needs_torch
-def test_a_dataset_that_keeps_what_it_reads_is_named(folder: Path) -> None:
+def test_the_memory_growth_of_a_dataset_that_keeps_what_it_reads_is_measured(folder: Path) -> None:
     (run,) = swept(folder, *torch("Leaking", "--workers", "2", "--seconds", "8"))["runs"]
     assert 0.7 < run["growth_bytes"] / (32 * 8192 * 4) < 1.3
 

@@ -54,7 +54,7 @@ UNEXPECTED = "DataLoader worker (pid(s) 15229) exited unexpectedly"
         ("RuntimeError: unable to open file </torch_7_1_0>: Cannot allocate memory (12)", None, "shm"),
     ],
 )
-def test_dev_shm_is_called_full_only_for_the_message_of_torch(trace: str, free: int | None, kind: str) -> None:
+def test_dev_shm_is_reported_as_full_only_for_the_message_of_torch(trace: str, free: int | None, kind: str) -> None:
     text = trace.splitlines()[-1].partition(": ")[2]
     found = failure_of(Outcome("batches", error="X", text=text, trace=trace, shm_bytes=free, shm_free_bytes=free))
     assert found.kind == kind
@@ -64,7 +64,7 @@ def test_dev_shm_is_called_full_only_for_the_message_of_torch(trace: str, free: 
     ("container", "remedy"),
     [("", "mount -o remount"), ("lxc", "mount -o remount"), ("docker", "docker run --shm-size=8g, or --ipc=host;")],
 )
-def test_the_remedy_of_a_full_dev_shm_fits_the_place(container: str, remedy: str) -> None:
+def test_the_remedy_of_a_full_dev_shm_fits_the_container(container: str, remedy: str) -> None:
     found = failure_of(Outcome("batches", error="RuntimeError", text=BUS, shm_free_bytes=0, container=container))
     assert found.remedy.startswith(remedy)
 

@@ -33,7 +33,7 @@ def test_a_configuration_just_beyond_five_percent_is_too_slow() -> None:
     assert choice.rising
 
 
-def test_more_workers_are_not_proposed_if_more_of_them_failed() -> None:
+def test_more_workers_are_not_proposed_if_a_larger_number_failed() -> None:
     failed = Run(Configuration(8, 32), failure=Failure("shm", "/dev/shm is full"))
     choice = recommended([run(2, 50), run(4, 100), failed], 16)
     assert choice is not None
@@ -63,14 +63,16 @@ def test_the_proposed_workers_are_numbers_that_a_sweep_takes(workers: int, propo
 
 
 @pytest.mark.parametrize(
-    ("workers", "kind", "kept"), [(2, "torch", True), (0, "torch", False), (2, "tensorflow", False)]
+    ("workers", "kind", "proposed"), [(2, "torch", True), (0, "torch", False), (2, "tensorflow", False)]
 )
-def test_workers_are_kept_only_where_the_loader_takes_that_argument(workers: int, kind: str, kept: bool) -> None:
+def test_persistent_workers_are_proposed_only_where_the_loader_takes_them(
+    workers: int, kind: str, proposed: bool
+) -> None:
     one = run(workers, 50)
     slow = one._replace(built=Built(kind), steady=Steady(10, 500, 10.0, 12.0))
     last = findings_text(Report("m:f", "python3", 0, (slow,), 8.0))[-1]
     assert last.startswith("the first batch takes 12 s (")
-    assert ("persistent_workers=True" in last) == kept
+    assert ("persistent_workers=True" in last) == proposed
 
 
 def test_fewer_prefetched_batches_count_as_smaller() -> None:
@@ -118,7 +120,7 @@ def test_the_curve_begins_without_workers() -> None:
     assert [one.samples_per_s for one in curve(runs, runs[0].configuration)] == [1, 2, 3]
 
 
-def test_the_curve_has_one_number_of_files_at_once() -> None:
+def test_the_curve_has_only_runs_with_the_same_interleave() -> None:
     runs = [
         run(workers, rate)._replace(configuration=Configuration(workers, 32, interleave=interleave))
         for workers, interleave, rate in ((0, 1, 10), (2, 1, 20), (0, 4, 30), (2, 4, 40))

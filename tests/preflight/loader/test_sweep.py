@@ -122,7 +122,7 @@ def test_an_object_that_cannot_be_swept_is_refused(folder: Path, factory: str, t
     assert done.stderr == f"unknown: {text}\n"
 
 
-def test_a_setting_without_a_batch_does_not_end_the_sweep(folder: Path) -> None:
+def test_a_configuration_without_a_batch_does_not_end_the_sweep(folder: Path) -> None:
     arguments = ("mine:full_batches", "--workers", "0", "--batch-size", "256,32")
     done = loader_here(folder, *arguments, *QUICK)
     assert done.returncode == 1

@@ -379,7 +379,7 @@ def test_no_percentile_of_fio_exceeds_its_longest_time() -> None:
 
 
 @pytest.mark.skipif(not shutil.which("fio"), reason="needs fio")
-def test_fio_reads_no_more_than_the_limit_of_a_row(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_fio_reads_no_more_than_the_limit_of_a_phase(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fio, "READ_MOST_BYTES", 20 * MIB)
     path = tmp_path / "file"
     path.write_bytes(os.urandom(12 * MIB + 5000))

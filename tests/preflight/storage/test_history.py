@@ -39,7 +39,7 @@ def test_checks_are_kept_for_each_storage(tmp_path: Path) -> None:
     assert stat.S_IMODE(os.stat(f"{folder}/{FILE}").st_mode) == 0o600
 
 
-def test_the_serial_numbers_of_several_disks_are_one_storage(tmp_path: Path) -> None:
+def test_storage_on_several_disks_is_named_by_all_their_serial_numbers(tmp_path: Path) -> None:
     key = "+".join(f"S5XANA0W{number:06}" for number in range(32))
     keep_check(str(tmp_path), key, Kept(100, "fio", 1e9))
     assert read_history(str(tmp_path), key) == (Kept(100, "fio", 1e9),)
@@ -106,8 +106,8 @@ def test_a_check_beside_other_reads_is_neither_compared_nor_kept(
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     compare_and_keep(checked("own", 195, 1)._replace(other_ratio=0.05), 10.0)
     busy = compare_and_keep(checked("own", 117, 2)._replace(other_ratio=0.26), 10.0)
-    words = "other programs made 26 % of the disk's reads meanwhile: not compared with other checks, and not kept"
-    assert (busy.changes, busy.earlier, busy.notes) == ((), 0, (words,))
+    note = "other programs made 26 % of the disk's reads meanwhile: not compared with other checks, and not kept"
+    assert (busy.changes, busy.earlier, busy.notes) == ((), 0, (note,))
     assert compare_and_keep(checked("own", 190, 3)._replace(other_ratio=None), 10.0).earlier == 1
 
 

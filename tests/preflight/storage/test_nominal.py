@@ -13,7 +13,7 @@ SATA = BlockInfo("sda", 8, 0, "disk", "sda", transport="ata", rotational=False)
 def test_the_link_limits_a_disk_and_a_narrow_link_is_named() -> None:
     assert nominal_of(NVME) == Nominal(3000e6, "NVMe, PCIe 4x4")
     assert nominal_of(NVME._replace(pcie="1x1")) == Nominal(3000e6, "NVMe, PCIe 4x4", "1x1 of 4x4")
-    # a link whose speed cannot be read is not called narrow
+    # a link whose speed cannot be read is not reported as narrow
     assert nominal_of(NVME._replace(pcie="")) == Nominal(3000e6, "NVMe")
     narrow = nominal_of(NVME._replace(pcie="3x2", pcie_max="3x2"))
     assert narrow is not None

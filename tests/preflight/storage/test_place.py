@@ -14,7 +14,7 @@ from iotop_ai.preflight.storage.place import read_place
 from tests.rigs.threads import no_thread
 
 
-def test_a_filesystem_that_no_thread_asked_is_not_called_silent(
+def test_a_thread_that_cannot_start_is_not_reported_as_a_silent_filesystem(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(threading.Thread, "start", no_thread)

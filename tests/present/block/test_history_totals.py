@@ -31,7 +31,7 @@ def expected(frame: Frame) -> tuple[dict[BlockKey, float], set[BlockKey], dict[B
 
 
 @pytest.fixture(scope="module")
-def seconds() -> list[Frame]:
+def run() -> list[Frame]:
     """100 seconds in which devices are busy or idle, one is removed, and one comes back with another identity."""
     changed = []
     for i, snapshot in enumerate(starved_snapshots(100, onset=20)):
@@ -46,9 +46,9 @@ def seconds() -> list[Frame]:
     return list(frames(changed))
 
 
-def test_totals_are_right_in_every_second(seconds: list[Frame]) -> None:
-    assert any(totals.active for totals in device_totals(seconds[-1], VIEW).values())
-    for frame in (*seconds, seconds[-1]._replace(history=()), seconds[70]._replace(history=seconds[70].history[9:])):
+def test_totals_are_right_in_every_second(run: list[Frame]) -> None:
+    assert any(totals.active for totals in device_totals(run[-1], VIEW).values())
+    for frame in (*run, run[-1]._replace(history=()), run[70]._replace(history=run[70].history[9:])):
         queue_s, active, directions = expected(frame)
         totals = {key: device_totals(frame, VIEW).get(key, NO_TOTALS) for key in queue_s}
         assert {key: found.queue_s for key, found in totals.items()} == pytest.approx(queue_s)

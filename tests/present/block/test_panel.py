@@ -68,7 +68,7 @@ def test_the_last_row_names_the_devices_without_room() -> None:
     assert keys(scrolled) == ["disk:sdd", "disk:sde"]
 
 
-def test_disks_whose_requests_are_not_counted_are_not_called_idle() -> None:
+def test_disks_whose_requests_are_not_counted_are_not_shown_as_idle() -> None:
     off = made(busy("sda"), *(Disk(disk(f"sd{c}", stats_off=True)) for c in "bcdef"))
     assert block_rows(off, UTC, 80, 4)[-1].text.rstrip() == " 4 more: sdc sdd sde sdf"
 

@@ -198,7 +198,7 @@ def test_a_disk_that_seeks_is_judged_by_its_utilisation() -> None:
     assert calm.splitlines()[1].startswith(" OK ")
 
 
-def test_only_processes_that_are_known_to_use_the_disk_are_listed() -> None:
+def test_a_note_tells_whether_the_listed_processes_are_known_to_use_the_disk() -> None:
     one, other = disk("sda", transport="ata"), disk("sdb", transport="ata")
     reader = Proc(7, "reader", read=MIB)
 
@@ -273,7 +273,7 @@ def test_hostile_names_are_plain_text() -> None:
     assert "[/x][@click=app.quit]" in text(made, "sdb", 160, 48)
 
 
-def test_the_table_and_the_screen_have_the_same_normal() -> None:
+def test_the_table_and_the_screen_have_the_same_normal_await() -> None:
     baseline = Baseline(((1, ((bin_of(0.02), 60),)),))
     learned = {"S1": DeviceBaseline(sizes=(baseline, baseline, baseline))}
     made = fast(1.8, FoldState(0, learned=learned))
@@ -296,7 +296,7 @@ def test_in_the_past_the_screen_shows_the_time_instead_of_now() -> None:
     assert " now " not in back
 
 
-def test_a_disk_whose_requests_are_not_counted_is_not_called_idle() -> None:
+def test_a_disk_whose_requests_are_not_counted_is_not_shown_as_idle() -> None:
     off = frame(snapshots(lambda second: Machine((Disk(disk("sda", stats_off=True)),)), 12))
     lines = text(off, "sda").splitlines()
     assert lines[1].startswith(" UNSURE")

@@ -63,7 +63,7 @@ def test_cells_have_health_gpu_use_and_alerts_in_words() -> None:
     assert alert_words(BY_NAME["gpu01"]._replace(alerts=(FleetAlert("A"), FleetAlert("B")))) == "A +1"
 
 
-def test_a_wait_for_a_straggler_counts_as_the_cause_of_the_straggler() -> None:
+def test_a_wait_for_a_straggler_is_counted_under_the_cause_of_the_straggler() -> None:
     worst = losses(FLEET)[0]
     assert (worst.share, worst.machines) == ("data_disk", 2)
     assert "collective" not in {one.share for one in losses(FLEET)}

@@ -16,7 +16,7 @@ DETAIL = GpuDetail("GPU-1", default_limit_mw=700_000, slowdown_celsius=90)
 ALONE, TWO = GpuContext(used=1), GpuContext(used=2)
 
 
-def of(
+def meanings_of(
     rates: GpuRates | None = RATES,
     state: GpuState = STATE,
     detail: GpuDetail | None = DETAIL,
@@ -86,39 +86,39 @@ def test_power_is_shown_beside_utilisation() -> None:
 def test_the_work_of_a_gpu_has_its_sentence(
     change: dict[str, float | None], context: GpuContext, id_: str, text: str
 ) -> None:
-    assert text_of(id_, of(RATES._replace(**change), context=context)) == text
+    assert text_of(id_, meanings_of(RATES._replace(**change), context=context)) == text
 
 
 def test_memory_used_by_an_idle_process_names_its_owner() -> None:
     idle = RATES._replace(busy_ratio=0.0, power_watts=71.0)
-    held = of(idle, context=GpuContext(idle_s=245.0, owner="alice python (pid 812)"))
+    held = meanings_of(idle, context=GpuContext(idle_s=245.0, owner="alice python (pid 812)"))
     assert text_of("held", held) == "idle for 4 min with 61G held by alice python (pid 812), 71 W"
-    assert text_of("held", of(idle, context=GpuContext(idle_s=20.0, owner="alice python"))) == ""
-    assert text_of("idle", of(idle, context=GpuContext(idle_s=0.0))) == "idle, 71 W"
+    assert text_of("held", meanings_of(idle, context=GpuContext(idle_s=20.0, owner="alice python"))) == ""
+    assert text_of("idle", meanings_of(idle, context=GpuContext(idle_s=0.0))) == "idle, 71 W"
     empty = idle._replace(memory_used_bytes=0.0)
-    assert text_of("held", of(empty, context=GpuContext(idle_s=245.0))) == ""
+    assert text_of("held", meanings_of(empty, context=GpuContext(idle_s=245.0))) == ""
     assert (
-        text_of("unused", of(empty, context=GpuContext(others="slurm 7 uses 3 of 4 GPUs")))
+        text_of("unused", meanings_of(empty, context=GpuContext(others="slurm 7 uses 3 of 4 GPUs")))
         == "not used; slurm 7 uses 3 of 4 GPUs"
     )
 
 
 def test_the_power_limit_is_called_normal_unless_it_was_lowered() -> None:
-    (cap,) = [m for m in of(RATES._replace(power_cap_ratio=0.64)) if m.id == "power_cap"]
+    (cap,) = [m for m in meanings_of(RATES._replace(power_cap_ratio=0.64)) if m.id == "power_cap"]
     assert (cap.text, cap.token) == ("power-capped 64 % of the time (normal at full load)", "dim")
     low = STATE._replace(power_limit_mw=500_000)
-    (cap,) = [m for m in of(RATES._replace(power_cap_ratio=0.64), low) if m.id == "power_cap"]
+    (cap,) = [m for m in meanings_of(RATES._replace(power_cap_ratio=0.64), low) if m.id == "power_cap"]
     assert (cap.text, cap.token) == ("power-capped 64 % of the time: limit 500 W, by default 700 W", "warn")
     assert cap.remedy == "run nvidia-smi -i 0 -pl 700, unless it is on purpose"
     amd = low._replace(uuid="AMD-1")
-    (cap,) = [m for m in of(RATES._replace(power_cap_ratio=0.64), amd) if m.id == "power_cap"]
+    (cap,) = [m for m in meanings_of(RATES._replace(power_cap_ratio=0.64), amd) if m.id == "power_cap"]
     assert cap.remedy == "raise it, unless it is on purpose"
-    assert text_of("power_cap", of(RATES._replace(power_cap_ratio=0.004))) == ""
+    assert text_of("power_cap", meanings_of(RATES._replace(power_cap_ratio=0.004))) == ""
 
 
-def test_heat_is_a_share_of_time_if_counters_know_it() -> None:
+def test_thermal_slowdown_is_a_share_of_time_if_a_counter_is_known() -> None:
     hot = STATE._replace(temperature_celsius=88, memory_celsius=95, clock_reasons=0x20)
-    found = of(RATES._replace(sw_thermal_ratio=0.12), hot)
+    found = meanings_of(RATES._replace(sw_thermal_ratio=0.12), hot)
     assert found[0] == Meaning(
         "sw_thermal",
         "thermal slowdown 12 % of the time at 88 C, memory 95 C",
@@ -126,25 +126,26 @@ def test_heat_is_a_share_of_time_if_counters_know_it() -> None:
         "check airflow, fans, room, neighbours",
     )
     assert text_of("hot", found) == "88 C, 2 C below its slowdown"
-    assert text_of("sw_thermal", of(RATES, hot)).startswith("thermal slowdown now at 88 C")
-    assert text_of("sw_thermal", of(RATES._replace(sw_thermal_ratio=0.0), hot)) == ""
-    assert text_of("hot", of(RATES, STATE._replace(temperature_celsius=70, margin_celsius=20))) == ""
+    assert text_of("sw_thermal", meanings_of(RATES, hot)).startswith("thermal slowdown now at 88 C")
+    assert text_of("sw_thermal", meanings_of(RATES._replace(sw_thermal_ratio=0.0), hot)) == ""
+    assert text_of("hot", meanings_of(RATES, STATE._replace(temperature_celsius=70, margin_celsius=20))) == ""
 
 
 def test_the_link_is_judged_only_under_load() -> None:
     narrow = STATE._replace(pcie_width=8)
-    assert text_of("width", of(RATES, narrow)) == "PCIe x8 of x16 under load"
-    assert text_of("width", of(RATES._replace(busy_ratio=0.0), narrow)) == ""
+    assert text_of("width", meanings_of(RATES, narrow)) == "PCIe x8 of x16 under load"
+    assert text_of("width", meanings_of(RATES._replace(busy_ratio=0.0), narrow)) == ""
     slot = DETAIL._replace(slot_max_width=8, device_max_width=16)
     assert (
-        text_of("width", of(RATES, narrow._replace(pcie_max_width=8), slot)) == "PCIe x8 of x16: the slot has no more"
+        text_of("width", meanings_of(RATES, narrow._replace(pcie_max_width=8), slot))
+        == "PCIe x8 of x16: the slot has no more"
     )
     slow = STATE._replace(pcie_generation=1)
-    assert text_of("generation", of(RATES, slow)) == "PCIe generation 1 of 5 under load"
-    assert text_of("generation", of(RATES._replace(busy_ratio=0.1), slow)) == ""
-    full = of(RATES._replace(pcie_rx_bytes_per_s=45e9))
+    assert text_of("generation", meanings_of(RATES, slow)) == "PCIe generation 1 of 5 under load"
+    assert text_of("generation", meanings_of(RATES._replace(busy_ratio=0.1), slow)) == ""
+    full = meanings_of(RATES._replace(pcie_rx_bytes_per_s=45e9))
     assert text_of("link_full", full) == "PCIe in 45.0 of about 50 GB/s: the link is full"
-    assert text_of("replays", of(RATES._replace(pcie_replays_per_s=4.0))) == "PCIe replays 4 packets/s"
+    assert text_of("replays", meanings_of(RATES._replace(pcie_replays_per_s=4.0))) == "PCIe replays 4 packets/s"
 
 
 def test_problems_of_the_hardware_have_their_sentences() -> None:
@@ -157,14 +158,14 @@ def test_problems_of_the_hardware_have_their_sentences() -> None:
         nvlinks_active=17,
         fabric_state=2,
     )
-    found = of(RATES, STATE._replace(last_xid=79), sick)
+    found = meanings_of(RATES, STATE._replace(last_xid=79), sick)
     assert text_of("xid", found) == "Xid 79: the GPU has fallen off the bus: check power, slot and board"
     assert text_of("nvlink", found) == "1 of 18 NVLinks down"
     assert text_of("ecc", found) == "2 uncorrected memory errors since the driver was loaded"
     assert {"rows_failed", "pending", "recovery", "fabric"} <= {one.id for one in found}
     assert [one.token for one in found] == sorted((one.token for one in found), key=["bad", "warn", "ok", "dim"].index)
     bare = DETAIL._replace(nvlinks=4, nvlinks_active=0)
-    assert next(m for m in of(RATES, STATE, bare) if m.id == "nvlink").token == "dim"
+    assert next(m for m in meanings_of(RATES, STATE, bare) if m.id == "nvlink").token == "dim"
     assert not xid_is_hardware(31)
     assert xid_meaning(9999) == "see NVIDIA's catalogue of Xids"
 
@@ -173,19 +174,19 @@ def test_a_trainer_on_cpus_far_from_its_gpu_is_reported() -> None:
     far = STATE._replace(processes=(GpuProcess(7, 1, "compute", cpus="48-95"),))
     near = DETAIL._replace(cpus="0-47", numa_node=0)
     text = "pid 7 can run on CPUs 48-95 only, the GPU is near 0-47 (node 0)"
-    assert text_of("affinity", of(RATES, far, near)) == text
-    assert text_of("affinity", of(RATES, far, near._replace(cpus="0-95"))) == ""
-    assert text_of("affinity", of(RATES, far, DETAIL)) == ""
+    assert text_of("affinity", meanings_of(RATES, far, near)) == text
+    assert text_of("affinity", meanings_of(RATES, far, near._replace(cpus="0-95"))) == ""
+    assert text_of("affinity", meanings_of(RATES, far, DETAIL)) == ""
     assert cpu_set("0-2,8") == {0, 1, 2, 8}
     assert cpu_set("rubbish") == cpu_set("0-99999999") == set()
 
 
 def test_unknown_figures_give_no_sentence() -> None:
     unknown = GpuRates(*[None] * 8)
-    assert [one.id for one in of(unknown, GpuState("GPU-1", 0, "x"), None)] == ["no_busy"]
-    assert of(None, GpuState("GPU-1", 0, "x"), None) == []
+    assert [one.id for one in meanings_of(unknown, GpuState("GPU-1", 0, "x"), None)] == ["no_busy"]
+    assert meanings_of(None, GpuState("GPU-1", 0, "x"), None) == []
 
 
 def test_a_count_of_one_is_not_plural() -> None:
-    found = of(RATES, detail=DETAIL._replace(ecc_uncorrected=1))
+    found = meanings_of(RATES, detail=DETAIL._replace(ecc_uncorrected=1))
     assert text_of("ecc", found) == "1 uncorrected memory error since the driver was loaded"

@@ -191,7 +191,7 @@ def test_the_screen_begins_with_the_problem_and_the_remedy() -> None:
     assert "3 of 8  b/n" in text()
 
 
-def test_without_a_watch_for_xids_none_seen_is_not_claimed() -> None:
+def test_xids_that_are_not_watched_are_shown_as_unknown() -> None:
     state, detail = GpuState("GPU-1", 0, "H100"), GpuDetail("GPU-1")
     shown = {
         watched: next(one.value for one in _health(state._replace(xid_watched=watched), detail) if one.label == "Xid")
@@ -311,9 +311,9 @@ def test_unknown_memory_of_processes_is_not_shown_as_0() -> None:
         assert ("?" in rest) == (each is None)
 
 
-def word_of(second_gpu: Callable[[int], GpuState], **detail: object) -> str:
-    """The state word on the screen of a machine's only GPU."""
-    made = snapshots(lambda s: Machine(gpus=(second_gpu(s),), procs=gpu_scenes.PROCS[:1]), 5)
+def word_of(gpu_at: Callable[[int], GpuState], **detail: object) -> str:
+    """The state word on the screen of a machine's only GPU. gpu_at: the state of that GPU in each second."""
+    made = snapshots(lambda s: Machine(gpus=(gpu_at(s),), procs=gpu_scenes.PROCS[:1]), 5)
     shown = frame(gpu_scenes.with_details(made, **detail))
     return gpu_screen_rows(shown, VIEW, 80, 24, "GPU-0000")[1].text.split()[0]
 
@@ -335,5 +335,5 @@ def test_the_state_word_of_a_gpu_at_work_fits_its_figures(
     assert word_of(lambda second: gpu_scenes.computing(0, second, **figures), **detail) == word
 
 
-def test_an_idle_gpu_with_full_memory_is_not_called_ok() -> None:
+def test_an_idle_gpu_with_full_memory_is_not_shown_as_ok() -> None:
     assert word_of(lambda second: gpu(0, 0, memory_used_bytes=79 * GIB)) == "IDLE"

@@ -244,7 +244,7 @@ def test_a_disk_without_a_device_node_is_reported() -> None:
     assert (absent.word, absent.token, absent.reason) == ("no node", "unsure", "no device node here: x")
 
 
-def test_an_unknown_disk_is_never_called_ok() -> None:
+def test_an_unknown_disk_is_never_shown_as_ok() -> None:
     for status in Status:
         state = SmartState("d", "nvme", "M", "S", "F", None, "unknown", ())
         assert reading_health(Reading(state, status), NO_SMART).word != "ok"
