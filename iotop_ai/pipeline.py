@@ -37,12 +37,12 @@ def frames(
 
     carry, cache = carry or FoldState(), FoldCache()
     for item in snapshots:
-        key = item if isinstance(item, Keyframe) else None
+        keyframe = item if isinstance(item, Keyframe) else None
         snapshot = item.snapshot if isinstance(item, Keyframe) else item
-        if (key is not None and key.session) or (before is not None and not is_pair(before, snapshot)):
+        if (keyframe is not None and keyframe.session) or (before is not None and not is_pair(before, snapshot)):
             before, last, history, carry = None, None, (), FoldState()
-        if key is not None and key.last is not None and (key.gap or before is None):
-            sample = key.last
+        if keyframe is not None and keyframe.last is not None and (keyframe.gap or before is None):
+            sample = keyframe.last
         else:
             sample = between(before, snapshot, last)
         oldest = snapshot.at_ns - int(HISTORY_S * 1e9)
@@ -50,12 +50,12 @@ def frames(
         while first < removable and history[first].at_ns <= oldest:
             first += 1
         history = (*history[first:], sample)
-        if key is None or key.folds:
+        if keyframe is None or keyframe.folds:
             carry, verdict = fold(carry, snapshot, history, cache=cache)
-            if key is not None and key.carry is not None:
-                carry = key.carry
+            if keyframe is not None and keyframe.carry is not None:
+                carry = keyframe.carry
                 verdict = carry.verdict or verdict
-            if key is None or not key.pre:
+            if keyframe is None or not keyframe.pre:
                 yield Frame(snapshot, sample, history, carry, verdict)
         before, last = snapshot, sample
 
@@ -76,11 +76,11 @@ def samples(
     recorded: whether to use a Keyframe's Sample where no Snapshot precedes it.
     """
     for item in snapshots:
-        key = item if isinstance(item, Keyframe) else None
+        keyframe = item if isinstance(item, Keyframe) else None
         snapshot = item.snapshot if isinstance(item, Keyframe) else item
-        if key is not None and (key.session or key.gap):
+        if keyframe is not None and (keyframe.session or keyframe.gap):
             before, last = None, None
-        own = key.last if key is not None and recorded and before is None else None
+        own = keyframe.last if keyframe is not None and recorded and before is None else None
         sample = between(before, snapshot, last) if own is None else own
         if spaced and sample.gap:
             sample = sample._replace(gap=False)

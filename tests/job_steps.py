@@ -33,7 +33,7 @@ def with_steps(snapshot: Snapshot, table: dict[ProcessKey, StepCounts]) -> Snaps
 def reporting(
     per_s: float = 4.0, waits: tuple[float | None, ...] = (0.75,), until: int = 10_000, every: int = 1
 ) -> tuple[Frame, ...]:
-    """Each rank sends a message every ``every`` seconds, up to the Snapshot ``until``.
+    """The Frames, in which each rank sends a message every ``every`` seconds, up to Snapshot number ``until``.
 
     waits: the share of its time that each rank waits; None: the rank does not measure it
     """

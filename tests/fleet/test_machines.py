@@ -239,7 +239,7 @@ def test_a_machine_that_is_scraped_by_address_is_listed_once() -> None:
     assert [one.gpus for name, one in found.items() if "dcgm" in one.sources] == [1, 1, 1]
 
 
-def test_hostile_values_do_not_affect_other_figures() -> None:
+def test_hostile_values_make_a_figure_unknown() -> None:
     bad = vector(
         ({"instance": "gpu01:9743", "bucket": "no_such"}, 5.0),
         ({"instance": "gpu01:9743", "bucket": "data_disk", "pid": "x"}, -3.0),

@@ -63,7 +63,7 @@ class Counted:
 
 
 def same(path: Path | str, begin: str | None = None, end: str | None = None) -> Counted:
-    """Assert that both ways agree in every figure."""
+    """Assert that recorded totals and folding agree in every figure."""
     totals, whole = Counted(path, begin, end), folded(path, begin, end)
     assert totals.diagnosis.totals() == whole.totals()
     assert totals.diagnosis.as_object() == whole.as_object()
@@ -71,7 +71,7 @@ def same(path: Path | str, begin: str | None = None, end: str | None = None) -> 
 
 
 def agree_on_kept(name: str, folder: Path) -> None:
-    """Assert that both ways agree on a stored recording of a real cause, with keyframes at irregular moments."""
+    """Assert that they agree on a stored recording of a real cause, with keyframes at irregular moments."""
     live = list(frames(snapshots(VERDICTS / name)))
     path = record(folder / "a.iotop.jsonl", live, keyframe_every=13)
     totals = same(path)
@@ -82,18 +82,18 @@ def agree_on_kept(name: str, folder: Path) -> None:
 
 
 @pytest.mark.parametrize("name", QUICK)
-def test_some_real_causes_agree(name: str, tmp_path: Path) -> None:
+def test_totals_and_folding_agree_on_some_real_causes(name: str, tmp_path: Path) -> None:
     agree_on_kept(name, tmp_path)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", [name for name in KEPT if name not in QUICK])
-def test_every_stored_cause_agrees(name: str, tmp_path: Path) -> None:
+def test_totals_and_folding_agree_on_every_other_stored_cause(name: str, tmp_path: Path) -> None:
     agree_on_kept(name, tmp_path)
 
 
 @pytest.mark.parametrize(("seed", "packed"), SEEDS)
-def test_random_sessions_and_parts_of_them_agree(tmp_path: Path, seed: int, packed: bool) -> None:
+def test_totals_and_folding_agree_on_random_sessions_and_parts_of_them(tmp_path: Path, seed: int, packed: bool) -> None:
     live = lived(seed, 100)
     path = record(tmp_path / "a.iotop.jsonl", live, keyframe_every=10)
     if packed:
@@ -107,7 +107,7 @@ def test_random_sessions_and_parts_of_them_agree(tmp_path: Path, seed: int, pack
     same(path, "100%")
 
 
-def test_a_chain_of_parts_agrees(tmp_path: Path) -> None:
+def test_totals_and_folding_agree_on_a_chain_of_parts(tmp_path: Path) -> None:
     live = lived(0, 150)
     rotated = Rotated(tmp_path / "a.iotop.jsonl")
     rotated.write(live)
@@ -118,7 +118,7 @@ def test_a_chain_of_parts_agrees(tmp_path: Path) -> None:
     assert totals.frames < len(live)
 
 
-def test_a_chain_whose_clock_was_set_back_agrees(tmp_path: Path) -> None:
+def test_totals_and_folding_agree_on_a_chain_whose_clock_was_set_back(tmp_path: Path) -> None:
     live = list(frames(stepped(lived(0, 130), {40: -3600 * 10**9, 90: -60 * 10**9})))
     rotated = Rotated(tmp_path / "a.iotop.jsonl")
     rotated.write(live)
@@ -149,7 +149,7 @@ def test_a_clock_that_was_set_back_between_two_blocks_is_reported(tmp_path: Path
         ]
 
 
-def test_a_reboot_and_an_append_in_one_file_agree(tmp_path: Path) -> None:
+def test_totals_and_folding_agree_on_a_file_with_a_reboot_and_an_append(tmp_path: Path) -> None:
     before, after = Machine(3, "boot-1"), Machine(4, "boot-2")
     after.wall = before.wall + 10**12
     live = list(frames([*(before.snapshot() for _ in range(70)), *(after.snapshot() for _ in range(70))]))
@@ -186,7 +186,7 @@ def test_totals_of_other_rules_are_not_used(tmp_path: Path) -> None:
     assert (totals.tallies, totals.frames) == (0, 90)
 
 
-def test_a_file_whose_writer_was_killed_agrees(tmp_path: Path) -> None:
+def test_totals_and_folding_agree_on_a_file_whose_writer_was_killed(tmp_path: Path) -> None:
     path = tmp_path / "a.iotop.jsonl"
     record(path, lived(0, 90), keyframe_every=20)
     lines = path.read_bytes().splitlines(keepends=True)
@@ -220,7 +220,7 @@ def test_totals_of_another_program_do_not_change_the_diagnosis(tmp_path: Path, b
         Counted(path)
 
 
-def test_a_part_of_a_stall_agrees(tmp_path: Path) -> None:
+def test_totals_and_folding_agree_on_a_part_of_a_stall(tmp_path: Path) -> None:
     path = record(tmp_path / "a.iotop.jsonl", stalling(), keyframe_every=30)
     for begin, end in ((None, "+95s"), ("+31s", "+89s")):
         same(path, begin, end)

@@ -74,7 +74,7 @@ def stopping(tmp_path: Path) -> Iterator[Stopping]:
     case.thread.join(WAIT_S)
 
 
-def test_the_key_waits_longer_than_the_end_of_the_program(stopping: Stopping) -> None:
+def test_the_key_waits_longer_for_the_disk_than_the_end_of_the_program(stopping: Stopping) -> None:
     time.sleep(CLOSE_S + 0.2)
     assert not stopping.states
     assert stopping.keeper.recording_state() is not None  # the screen still says that it writes

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from iotop_ai.lazy.namedtuple import NamedTuple
 from iotop_ai.model.counter import delta, quotient
 from iotop_ai.model.gpu.activity import all_spin, receives_at_link_rate
-from iotop_ai.model.gpu.sharing import GpuParts, parts
+from iotop_ai.model.gpu.sharing import GpuParts, busy_parts
 from iotop_ai.model.gpu.state import busy_ratio, received_bytes_per_s
 from iotop_ai.model.job.looks import Loading, LookCounts
 from iotop_ai.model.job.movement import Movement, Totals
@@ -152,7 +152,7 @@ class _GpuActivity:
 
     def _parts(self, state: GpuState, pids: Collection[int]) -> GpuParts | None:
         # The list of a GPU's processes may be missing for a moment.
-        return GpuParts() if not state.processes and state.uuid in self.used_by_several else parts(state, pids)
+        return GpuParts() if not state.processes and state.uuid in self.used_by_several else busy_parts(state, pids)
 
     def use(self, uuids: Collection[str], pids: Collection[int]) -> _GpuUse:
         """Return the activity of a job's GPUs. uuids: the job's GPUs. pids: the PIDs of the job's processes."""

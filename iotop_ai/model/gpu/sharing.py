@@ -25,7 +25,7 @@ def strangers(state: GpuState, pids: Collection[int]) -> list[GpuProcess]:
     return [process for process in listed if (process.pid not in pids if process.found else job_is_listed)]
 
 
-def parts(state: GpuState, pids: Collection[int]) -> GpuParts | None:
+def busy_parts(state: GpuState, pids: Collection[int]) -> GpuParts | None:
     """How busy a GPU is for the job with these pids and for others; None if no other process uses the SMs."""
     others = [process.sm_percent for process in strangers(state, pids)]
     if not any(percent != 0 for percent in others):

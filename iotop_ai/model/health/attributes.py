@@ -87,11 +87,11 @@ COUNTED: dict[int, str] = {
 Some disks count something else: Total_Unc_Read_Failures or ECC_Error_Count under 197, Host_Reads_GiB under 198,
 Host_Writes_GiB under 199. smartctl calls an attribute that it does not know Unknown_Attribute or Unknown_SSD_Attribute.
 """
-_FALSE = pattern(r"bogus|not_in_use", re.IGNORECASE)
-_FALSE_PENDING = pattern(r"CT\d+MX500SSD\d")
+_BOGUS = pattern(r"bogus|not_in_use", re.IGNORECASE)
+_BOGUS_PENDING = pattern(r"CT\d+MX500SSD\d")
 """The Crucial MX500, whose attribute 197 alternates between 0 and 1 on a sound disk; since smartctl 7.5 its name is
 Bogus_*."""
-_LEADING = pattern(r"(\d+)(?![0-9A-Za-z])")
+_LEADING_NUMBER = pattern(r"(\d+)(?![0-9A-Za-z])")
 _HOURS = pattern(r"(\d+)(?:h\b|h\+|(?![0-9A-Za-z]))")
 _WORD = 0xFFFF
 
@@ -101,7 +101,7 @@ def has_usual_meaning(number: int, name: str, model: str = "") -> bool:
 
     An attribute without a name is assumed to count it.
     """
-    if _FALSE.search(name) or (number == 197 and _FALSE_PENDING.match(model)):
+    if _BOGUS.search(name) or (number == 197 and _BOGUS_PENDING.match(model)):
         return False
     return not name or re.search(COUNTED[number], name, re.IGNORECASE) is not None
 
@@ -120,7 +120,7 @@ def count_of(rows: Iterable[SmartAttribute], number: int, model: str = "") -> in
         last = row.raw_text.rpartition(" ")[2]
         timeouts = int(last) if last.isdecimal() else row.raw
         return None if timeouts is None else timeouts & _WORD
-    first = _LEADING.match(row.raw_text)
+    first = _LEADING_NUMBER.match(row.raw_text)
     return row.raw if first is None else int(first[1])
 
 
@@ -137,5 +137,5 @@ def meaning(number: int, name: str = "") -> str:
     The names Bogus_* and Not_In_Use mark a known fault of the firmware, which is then the meaning.
     """
     if number in COUNTED and not has_usual_meaning(number, name):
-        return "not a count of bad sectors: a known firmware fault" if _FALSE.search(name) else ""
+        return "not a count of bad sectors: a known firmware fault" if _BOGUS.search(name) else ""
     return MEANINGS.get(number, "")

@@ -99,8 +99,8 @@ def _owners(tree: CandidateTree, workers: list[ProcessKey], programs: list[Proce
         return dict.fromkeys(workers, of_user[0])
     by_id = dict(zip(ids, of_user, strict=True)) if len(ids) == len(of_user) else {}
     out: dict[ProcessKey, ProcessKey] = {}
-    first: dict[str, ProcessKey] = {}
+    oldest: dict[str, ProcessKey] = {}
     for key in workers:
         ray = tree.inspection(key).ids.ray
-        out[key] = by_id.get(ray) or first.setdefault(ray, key)
+        out[key] = by_id.get(ray) or oldest.setdefault(ray, key)
     return out

@@ -122,7 +122,7 @@ class Supply(NamedTuple):
     """The rates of the storage and the decoder; ``alone`` and ``together`` are in samples per second.
 
     alone: the rate of one reader
-    together: the rate of as many readers as there are workers
+    together: the rate of as many readers as there are workers, or files if these are fewer
     decode_s: the CPU seconds per sample; 0 without decoding
     cached: the share of the dataset in the page cache
     memory_s: the seconds in which one reader reads a sample from the page cache; None if unknown

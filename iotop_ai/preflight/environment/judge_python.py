@@ -146,10 +146,10 @@ def _torch(facts: PythonFacts) -> Iterator[Check]:
 def _libraries(facts: PythonFacts) -> Iterator[Check]:
     """Yield checks of libstdc++, the current folder and lock files."""
     if len(facts.libstdcxx) == 2:
-        (folder, given_n), (_, system_n) = facts.libstdcxx
-        if given_n < system_n:
+        (folder, user_n), (_, system_n) = facts.libstdcxx
+        if user_n < system_n:
             text = (
-                f"LD_LIBRARY_PATH puts {folder} (up to GLIBCXX_3.4.{given_n}) before the system's (3.4.{system_n}): "
+                f"LD_LIBRARY_PATH puts {folder} (up to GLIBCXX_3.4.{user_n}) before the system's (3.4.{system_n}): "
                 "a newer package does not load"
             )
             yield Check("python", "libstdc++", WARN, text, "unset LD_LIBRARY_PATH")

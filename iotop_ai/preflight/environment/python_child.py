@@ -293,7 +293,7 @@ def libstdcxx() -> list[list[Any]]:
 
 def main() -> None:
     """Write the facts to standard output as a JSON object in a line of its own."""
-    start = sys.argv[1] if len(sys.argv) > 1 else ""
+    folder = sys.argv[1] if len(sys.argv) > 1 else ""
     entries = distributions()
     try:
         libc = os.confstr("CS_GNU_LIBC_VERSION") or ""
@@ -312,7 +312,7 @@ def main() -> None:
         "conda_packages": conda_packages(),
         "torches": torches(),
         "numpies": module_folders("numpy"),
-        "shadows": shadows(start) if start else [],
+        "shadows": shadows(folder) if folder else [],
         "locks": locks(),
         "held_locks": held_locks(),
         "start_method": start_method(),

@@ -23,14 +23,14 @@ SPINS = GpuState("GPU-0", 0, "H100", 100, power_mw=98_000, power_limit_mw=LIMIT)
         None,
     ],
 )
-def test_all_gpus_must_draw_little_power_while_none_is_ever_idle(other: GpuState | None) -> None:
+def test_gpus_spin_only_if_all_are_busy_at_low_power(other: GpuState | None) -> None:
     assert all_spin([SPINS, SPINS])
     assert not all_spin([SPINS, other])
     assert not all_spin([SPINS])
     assert not all_spin([])
 
 
-def test_with_idle_tensor_cores_more_power_is_allowed() -> None:
+def test_spinning_gpus_with_idle_tensor_cores_may_draw_more_power() -> None:
     more = SPINS._replace(power_mw=250_000)
     assert not all_spin([more, more])
     quiet = more._replace(gpm_tensor_percent=0.4, gpm_sm_percent=14.0)

@@ -96,7 +96,7 @@ def named(interval: Interval) -> dict[str, float]:
             Interval(LookCounts(looks=20, futex=Split(disk=4.0), futex_computing=Split(disk=4.0, cpu=12.0)), ITSELF, 0),
             {"data_disk": 0.4, "data_cpu": 0.6},
         ),
-        # A certain sign of a wait is counted first; at most the time in which the GPU is idle can be lost.
+        # A proven wait is counted first; at most the time in which the GPU is idle can be lost.
         (
             Interval(LookCounts(looks=20, waits=Split(disk=10.0), futex=Split(cpu=10.0)), ITSELF, 0.3),
             {"compute": 0.3, "data_disk": 0.5, "data_cpu": 0.2},
@@ -226,7 +226,7 @@ ON_NETWORK_FS = Interval(QUEUE_DISK, NAMED, 0.1, 0.0, 80 * MB, 1.2 * MB, reads_n
 @pytest.mark.parametrize(
     ("looks", "shares"),
     [
-        # A certain sign of a wait for data is the loss of this job, whichever job computes on its GPU.
+        # A proven wait for data is the loss of this job, whichever job computes on its GPU.
         (QUEUE_DISK, {"compute": 0.05, "data_disk": 0.95}),
         (
             LookCounts(looks=20, waits=Split(disk=10.0), running=10),
@@ -237,7 +237,7 @@ ON_NETWORK_FS = Interval(QUEUE_DISK, NAMED, 0.1, 0.0, 80 * MB, 1.2 * MB, reads_n
         (FUTEX_DISK, {"compute": 0.05, "unexplained": 0.9, "data_disk": 0.05}),
     ],
 )
-def test_on_a_gpu_with_another_job_only_certain_waits_count(looks: LookCounts, shares: dict[str, float]) -> None:
+def test_on_a_gpu_with_another_job_only_proven_waits_count(looks: LookCounts, shares: dict[str, float]) -> None:
     assert named(Interval(looks, NAMED, 0.05, others_busy=0.9)) == shares
 
 

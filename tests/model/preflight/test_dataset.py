@@ -11,7 +11,7 @@ def demand(samples_per_s: float, workers: int, cores: float = 8.0) -> Demand:
     return Demand(samples_per_s, workers, MB, cores)
 
 
-def test_a_disk_at_its_limit_gives_the_gpu_a_share_of_its_time() -> None:
+def test_a_disk_at_its_limit_keeps_the_gpu_busy_for_part_of_the_time() -> None:
     found = forecast(demand(400, 8), Supply(alone=60, together=96), fits=False)
     assert found.first == pytest.approx(0.24)
     assert (found.bound, found.later, found.workers) == ("storage", None, None)
@@ -35,7 +35,7 @@ def test_more_workers_are_named_if_the_measured_rate_suffices_for_them() -> None
     assert forecast(demand(15, 1), Supply(alone=1000, together=1000, decode_s=0.1), fits=None).workers == 2
 
 
-def test_a_fast_disk_leaves_the_gpu_busy() -> None:
+def test_a_fast_disk_keeps_the_gpu_busy() -> None:
     found = forecast(demand(100, 4), Supply(alone=300, together=900, memory_s=0.0001), fits=True)
     assert (found.first, found.later, found.bound, found.workers) == (1.0, 1.0, "gpu", None)
 
@@ -89,7 +89,7 @@ def test_a_forecast_is_at_most_what_was_measured(workers: int, cached: float, me
         assert found.later is None or found.first <= found.later <= 1.0
 
 
-def test_without_the_rate_of_memory_a_cached_dataset_has_a_lower_limit() -> None:
+def test_without_the_rate_of_memory_the_forecast_of_a_cached_dataset_is_a_lower_limit() -> None:
     unknown = forecast(demand(400, 8), Supply(60, 100, cached=0.75), fits=True)
     assert (unknown.first, unknown.at_least, unknown.later) == (pytest.approx(0.25), True, None)
     assert not forecast(demand(50, 8), Supply(60, 100, cached=0.75), fits=True).at_least

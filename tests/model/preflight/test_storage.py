@@ -61,7 +61,7 @@ def test_a_measurement_without_operations_has_no_rate() -> None:
     assert READ.bytes_per_s == 50 * MIB
 
 
-def test_the_best_read_and_the_single_random_read_are_judged() -> None:
+def test_the_fastest_read_and_the_await_of_a_single_random_read_are_found() -> None:
     results = (SLOW_READ, READ, RANDOM_READ, SMALL)
     assert fastest_read(results) == 50 * MIB
     assert most_files(results, None) == 300
@@ -94,7 +94,7 @@ def test_the_rate_of_a_datasets_files_is_within_that_of_its_bytes() -> None:
     assert files_per_s(only_the_large, files) is None
 
 
-def test_parts_of_large_files_are_compared_with_parts() -> None:
+def test_files_that_are_read_in_part_are_compared_by_these_parts() -> None:
     files = Dataset(2, (1 << 30) + 4096, True, most_bytes=1 << 30, read_bytes=64 * MIB + 4096)
     both = Measured(DATASET, 128 << 10, 1, 2, 64 * MIB + 4096, 0.5)
     assert files_per_s(both, files) == pytest.approx(128 * MIB / (1 << 29), rel=0.01)

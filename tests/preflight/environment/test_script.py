@@ -152,7 +152,7 @@ def test_the_first_use_of_cuda_is_named_even_if_it_is_nested() -> None:
     assert parse_script(source, "t.py").cuda == "A.__getitem__ uses CUDA in line 4"
 
 
-def test_notebooks_are_parsed_and_other_files_are_an_error(tmp_path: Path) -> None:
+def test_notebooks_are_parsed_and_invalid_files_are_an_error(tmp_path: Path) -> None:
     book = tmp_path / "run.ipynb"
     code = ["%matplotlib inline\n", "!pip list\n", "from torch import *\n", "DataLoader(d, num_workers=2)"]
     cells = [{"cell_type": "markdown", "source": "# not code ("}, {"cell_type": "code", "source": code}]

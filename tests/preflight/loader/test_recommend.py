@@ -154,7 +154,7 @@ def test_memory_that_grows_with_each_batch_is_found() -> None:
     assert growth_per_batch([]) is None
 
 
-def test_a_warmer_cache_is_named() -> None:
+def test_a_cache_that_is_warmer_for_one_run_is_reported() -> None:
     runs = (run(2, 10, Used(storage_bytes=100, asked_bytes=100)), run(4, 90, Used(storage_bytes=0, asked_bytes=100)))
     report = Report("m:f", "python3", 0, runs, 8.0, choice=recommended(runs, 8))
     text = "\n".join(findings_text(report))

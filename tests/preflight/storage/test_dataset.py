@@ -181,7 +181,7 @@ def test_files_that_are_read_only_in_part_are_forecast_by_their_bytes() -> None:
     assert any("of larger files, the first 64 MB are read" in text for text in dataset_text(made))
 
 
-def test_a_forecast_uses_a_reader_for_each_worker_or_for_each_file() -> None:
+def test_a_forecast_with_workers_needs_the_rates_of_one_and_of_several_readers() -> None:
     made = forecasted(report_of((1, 2), (3, 6), most_bytes=64 << 20, size_bytes=6400 << 20), 100.0, 8, None, 8.0)
     assert made.forecast is not None
     assert made.forecast.samples_per_s == 6
