@@ -13,8 +13,8 @@ class FindingTotal(NamedTuple):
     """The time of one finding. Times are integers in ns, whose sum does not depend on the order."""
 
     finding: Finding
-    """The finding when its confidence was highest. Of several with that confidence, the newest, preferably one
-    whose lost share reaches the threshold."""
+    """The finding when its confidence was highest; of several such times, the newest at which its lost share reached
+    the threshold, or else the newest."""
     active_ns: int
     """How long the finding was active."""
     lost_ns: int

@@ -98,7 +98,7 @@ def with_details(made: list[Snapshot], **more: object) -> list[Snapshot]:
 
 
 def eight_snapshots(count: int = 61) -> list[Snapshot]:
-    """GPU 2 is too hot, 5 is in an x8 link, 7 spins and waits; the others compute."""
+    """GPU 2 is too hot, 5 has an x8 link, 7 spins while it waits; the others compute."""
 
     def at(second: int) -> Machine:
         gpus = [computing(n, second) for n in range(8)]

@@ -56,7 +56,9 @@ def slow_disk_gets_worse(facts: Facts) -> tuple[Claim, ...]:
         more = growth(state, figure)
         evidence = (
             Evidence(f"disks.{device.name}.await_ms", device.await_ms, "ms"),
-            Evidence(f"smart.{device.name}.{figure}_growth", None if more is None else float(more.by), "count", 0.0),
+            Evidence(
+                f"smart.{device.name}.{figure}_growth", None if more is None else float(more.amount), "count", 0.0
+            ),
             Evidence(f"smart.{device.name}.{figure}", None if count is None else float(count), "count"),
         )
         advice = (Advice(template, (("device", device.name),)),)

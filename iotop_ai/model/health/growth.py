@@ -16,23 +16,23 @@ _COPIED = tuple(name for name in HealthPoint._fields if name != "wall_s")
 class Growth(NamedTuple):
     """How much a figure grew, and in how many seconds."""
 
-    by: int
+    amount: int
     seconds: float
 
     @property
     def per_day(self) -> float:
         """The growth per 24 h; over a shorter time, the growth itself."""
-        return self.by / max(1.0, self.seconds / DAY_S)
+        return self.amount / max(1.0, self.seconds / DAY_S)
 
     @property
     def per_hour(self) -> float:
         """The growth per hour; over a shorter time, the growth itself."""
-        return self.by / max(1.0, self.seconds / HOUR_S)
+        return self.amount / max(1.0, self.seconds / HOUR_S)
 
     @property
     def text(self) -> str:
         """The growth as text, such as "+9 in 24 h"."""
-        return f"+{self.by:,} in {span(self.seconds)}"
+        return f"+{self.amount:,} in {span(self.seconds)}"
 
 
 def span(seconds: float) -> str:
@@ -78,7 +78,7 @@ def nearest(points: tuple[HealthPoint, ...], wall_s: int, ago_s: int = DAY_S) ->
 
 
 def recent_of(points: tuple[HealthPoint, ...], wall_s: int) -> HealthPoint | None:
-    """The point nearest to an hour before ``wall_s``; None if it is more than two hours earlier."""
+    """The point nearest to an hour before ``wall_s``; None without a point in the two hours before ``wall_s``."""
     point = nearest(points, wall_s, HOUR_S)
     return point if point is not None and wall_s - point.wall_s <= 2 * HOUR_S else None
 

@@ -182,8 +182,10 @@ def _worn_soon(state: SmartState) -> tuple[str, ...]:
 
 def _throttles(state: SmartState) -> tuple[str, ...]:
     grown = [growth(state, name) for name in ("warning_temperature_minutes", "critical_temperature_minutes")]
-    worst = max((more for more in grown if more is not None), key=lambda more: more.by, default=None)
-    return () if worst is None else (f"too hot for {count(worst.by, 'minute')}, {worst.text}: it slows itself down",)
+    worst = max((more for more in grown if more is not None), key=lambda more: more.amount, default=None)
+    return (
+        () if worst is None else (f"too hot for {count(worst.amount, 'minute')}, {worst.text}: it slows itself down",)
+    )
 
 
 def _crc_grows(state: SmartState) -> tuple[str, ...]:
@@ -191,7 +193,7 @@ def _crc_grows(state: SmartState) -> tuple[str, ...]:
     if more is None or more.per_hour < CRC_PER_HOUR:
         # In the mean over a day, a cable that began to fail in the last hour would not show.
         more = recent_growth(state, "crc_errors")
-        if more is None or more.by < CRC_BURST:
+        if more is None or more.amount < CRC_BURST:
             return ()
     return (f"{count(state.crc_errors or 0, 'CRC error')}, {more.text}: cable or backplane, not the disk",)
 

@@ -19,7 +19,7 @@ class Loading(IntEnum):
     """The way in which a training process gets its data."""
 
     NAMED = 0
-    """By loader workers with a known name, which only PyTorch has."""
+    """By loader workers that are known by name; only PyTorch names its workers."""
     OTHERS = 1
     """By other processes: a pool, actors or readers."""
     ITSELF = 2

@@ -47,7 +47,7 @@ def test_spans_are_written_in_words(seconds: float, text: str) -> None:
     assert span(seconds) == text
 
 
-def test_the_basis_is_the_reading_nearest_to_a_day_ago_and_never_a_later_one() -> None:
+def test_the_earlier_reading_is_the_one_nearest_to_a_day_ago_and_before_now() -> None:
     points = tuple(HealthPoint(NOW + at) for at in (-3 * DAY_S, -25 * 3600, -20 * 3600, -60, 0, 3600))
     assert nearest(points, NOW) == HealthPoint(NOW - 25 * 3600)
     assert nearest((HealthPoint(NOW),), NOW) is None

@@ -1,4 +1,4 @@
-"""Detection of training jobs in trees of processes: by PyTorch's three start methods, launchers, and other programs."""
+"""Detection of training jobs in the process trees of PyTorch's three start methods, launchers and other programs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Storage checks in the test's own process, for tests of what is measured: a program need not start for that."""
+"""Storage checks in the test's own process, for tests of the figures, which need no separate program."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from iotop_ai.preflight.storage.reader import Stop
 from iotop_ai.preflight.storage.session import Emit, Request, Session
 
 BRIEF = tuple(phase for phase in plan(0.3, 2) if phase.depth == 1)
-"""Each kind of phase in little time, and with one reader: each reader is a fork, which costs more than its reads."""
+"""Each kind of phase, for a short time and with one reader, because forking a reader costs more than its reads."""
 
 
 def session_here(path: Path, phases: tuple[Phase, ...] = BRIEF, **more: object) -> tuple[Session, list[Message]]:

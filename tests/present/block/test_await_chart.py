@@ -1,4 +1,4 @@
-"""The tall chart of awaits: its tabs, its scales, and the percentiles of the means of intervals."""
+"""The tall chart of awaits: its tabs, its scales, and the percentiles of the interval means."""
 
 from __future__ import annotations
 

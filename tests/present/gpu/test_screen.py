@@ -102,7 +102,7 @@ def numbers(lines: list[Line]) -> list[str]:
 
 def test_the_rows_with_problems_come_first_if_not_all_fit() -> None:
     lines = gpu_rows(EIGHT, VIEW, 80, 4)
-    assert numbers(lines) == ["2", "5"]  # number 2 is too hot, and number 5 is in an x8 link
+    assert numbers(lines) == ["2", "5"]  # number 2 is too hot, and number 5 has an x8 link
     assert lines[-1].text.rstrip() == " 6 more: 0-1,3-4,6-7"
     assert numbers(gpu_rows(EIGHT, VIEW, 80, 2)) == ["2"]
     assert len(gpu_rows(EIGHT, VIEW, 80, 2)) == 2
