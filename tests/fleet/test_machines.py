@@ -26,7 +26,7 @@ def vector(*series: tuple[dict[str, str], float]) -> Answer:
     return Answer(tuple(Series(labels, value) for labels, value in series), 1000.0)
 
 
-def test_every_question_has_its_answer() -> None:
+def test_every_query_has_an_answer() -> None:
     assert set(ANSWERS) == set(queries(WINDOW_S))
 
 
@@ -138,7 +138,7 @@ def test_values_that_dcgm_uses_for_unknown_are_none(blank: float | None) -> None
 
 
 @pytest.mark.parametrize("missing", sorted(set(ANSWERS) - {READING}))
-def test_facts_of_an_unanswered_question_are_unknown(missing: str) -> None:
+def test_facts_of_an_unanswered_query_are_unknown(missing: str) -> None:
     found = fleet_of({name: one for name, one in ANSWERS.items() if name != missing}, WINDOW_S, (missing,))
     assert found.unanswered == (missing,)
     assert {one.name for one in found.machines} >= {f"gpu0{n}" for n in range(1, 10)}

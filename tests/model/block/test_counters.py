@@ -142,7 +142,7 @@ def test_an_ms_field_that_falls_without_a_wrap_is_unknown_and_does_not_count_as_
     assert (rates.reads_per_s, rates.read_await_ms, rates.busy_ratio) == (10.0, None, None)
 
 
-def test_the_mean_time_of_all_requests_is_unknown_if_that_of_the_discards_is() -> None:
+def test_the_mean_time_of_all_requests_is_unknown_if_that_of_the_discards_is_unknown() -> None:
     rates = block_rates_of(ZERO._replace(dc_ms=9), ZERO._replace(rd_ios=10, rd_ms=100, dc_ios=20, dc_ms=8), 1.0)
     assert (rates.read_await_ms, rates.discard_await_ms, rates.await_ms) == (10.0, None, None)
 

@@ -204,7 +204,7 @@ def with_mount(*readings: Reading[FilesystemUsage]) -> tuple[Frame, ...]:
 
 
 @pytest.mark.parametrize("hold", ["", " for 1s"])
-def test_an_object_that_failed_throughout_leaves_the_answer_open(hold: str) -> None:
+def test_an_object_that_failed_throughout_makes_the_condition_unknown(hold: str) -> None:
     failed: Reading[FilesystemUsage] = Reading(None, Status.FAILED, "does not answer")
     absent: Reading[FilesystemUsage] = Reading(None, Status.ABSENT, "is gone")
     known = Reading(FilesystemUsage(100, 40, 40, 100, 50), Status.OK)
@@ -217,7 +217,7 @@ def test_an_object_that_failed_throughout_leaves_the_answer_open(hold: str) -> N
     assert over(text, with_mount(failed, known)).met is False
 
 
-def test_a_gpu_that_is_lost_throughout_leaves_the_answer_open() -> None:
+def test_a_gpu_that_is_lost_throughout_makes_the_condition_unknown() -> None:
     server = Server("idle", gpus=2, disks=1, cores=1, processes=1)
     lost: Reading[GpuState] = Reading(None, Status.FAILED, "the GPU is lost")
     made = []
@@ -247,7 +247,7 @@ def with_disk(kind: str, off: bool = True) -> tuple[Frame, ...]:
 
 @pytest.mark.parametrize("hold", ["", " for 2s"])
 @pytest.mark.parametrize("figure", ["busy_ratio > 99.9%", "r_await > 10s", "await > 10s"])
-def test_a_disk_that_was_never_measured_leaves_the_answer_open(figure: str, hold: str) -> None:
+def test_a_disk_that_was_never_measured_makes_the_condition_unknown(figure: str, hold: str) -> None:
     found = over(f"disks.*.{figure}{hold}", with_disk("disk"))
     assert (found.met, found.clauses[0].name) == (None, "sdx")
     assert over(f"disks.loop*.{figure}{hold}", with_disk("disk")).met is False

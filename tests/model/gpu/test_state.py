@@ -23,7 +23,7 @@ def rates(before: dict[str, Reading[GpuState]] | None, after: dict[str, Reading[
     return gpu_rates(before, after, 99.0)["GPU-1"]
 
 
-def test_counters_become_shares_of_time_bytes_and_watts() -> None:
+def test_counters_give_shares_of_time_and_rates_of_bytes_and_power() -> None:
     before = at(
         10, power_cap_ns=5 * S, pcie_rx_bytes=1000, energy_mj=0, busy_samples=10, gap_samples=2, nvlink_tx_kib=0
     )
@@ -47,7 +47,7 @@ def test_counters_become_shares_of_time_bytes_and_watts() -> None:
     assert rates(None, after).power_watts == 0.001
 
 
-def test_a_share_is_at_most_1_and_a_reset_counter_gives_an_unknown_one() -> None:
+def test_a_share_is_at_most_1_and_unknown_after_a_reset() -> None:
     assert rates(at(0, hw_thermal_ns=0), at(1, hw_thermal_ns=int(1.01 * S))).hw_thermal_ratio == 1.0
     assert rates(at(0, hw_thermal_ns=9), at(1, hw_thermal_ns=0)).hw_thermal_ratio is None
 
@@ -62,7 +62,7 @@ def test_a_counter_that_is_read_less_often_has_the_rate_between_its_readings() -
     assert rates(after, back).power_watts == 77.0
 
 
-def test_a_counter_has_the_time_at_which_it_was_read() -> None:
+def test_the_rate_of_a_counter_is_over_the_times_at_which_it_was_read() -> None:
     before = at(10.04, energy_mj=0, energy_at_ns=10 * S, pcie_rx_bytes=0, fields_at_ns=10 * S)
     after = at(11.0, energy_mj=600_000, energy_at_ns=11 * S, pcie_rx_bytes=500, fields_at_ns=int(10.5 * S))
     found = rates(before, after)

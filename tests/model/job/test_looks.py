@@ -84,7 +84,7 @@ DISKS, NETWORK, CPU, OTHER_WAIT = Split(disk=1.0), Split(network=1.0), Split(cpu
         (look(FUTEX, IDLE, pin=QUEUE), NAMED, "resting", None),
         (look(FUTEX, ((OTHER,), False), pin=QUEUE), NAMED, "waits", OTHER_WAIT),
         (look(FUTEX, DECODER, threads=(DISK,)), NAMED, "futex", DISKS),
-        # The process's own threads compute: without a GPU, they are the training.
+        # The process's own threads compute: without a GPU, that is the training.
         (look(FUTEX, READER, threads=(RUNNING, RUNNING)), NAMED, "futex_computing", CPU),
         # The backward pass runs in a separate thread while the main thread sleeps.
         (look(FUTEX, READER, DECODER, autograd=True), NAMED, "backward", None),
@@ -102,7 +102,7 @@ DISKS, NETWORK, CPU, OTHER_WAIT = Split(disk=1.0), Split(network=1.0), Split(cpu
         (look(FUTEX, READER), OTHERS, "futex", DISKS),
     ],
 )
-def test_each_sample_has_its_part(seen: Look, loading: Loading, part: str, split: Split | None) -> None:
+def test_each_sample_counts_in_the_expected_part(seen: Look, loading: Loading, part: str, split: Split | None) -> None:
     assert field_of(seen, loading) == (part, split)
 
 

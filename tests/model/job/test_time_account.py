@@ -121,7 +121,7 @@ def named(interval: Interval) -> dict[str, float]:
             {"compute": 0.2, "host": 0.1, "unexplained": 0.7},
         ),
         (Interval(LookCounts(looks=20, backward=20), NAMED, 0.6), {"compute": 0.6, "host": 0.4}),
-        # Busy GPUs that only spin wait for a peer. If loaders work, their kernels are merely small.
+        # Busy GPUs that only spin are waiting for a peer. If loaders work, the kernels are merely small.
         (
             Interval(LookCounts(looks=20, resting=20), NAMED, 0.95, gpus_spin=True),
             {"collective": 0.95, "unexplained": 0.05},

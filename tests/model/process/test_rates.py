@@ -118,7 +118,7 @@ def test_with_equal_times_the_rates_are_repeated() -> None:
     assert rated == rates_of(before, after)._replace(renewed=False)
 
 
-def test_a_stat_that_is_not_read_again_repeats_its_rate_until_it_is() -> None:
+def test_the_rates_of_a_stat_are_repeated_until_it_is_read_again() -> None:
     first = table(1, {A: io(0)}, {A: stat()})
     second = table(2, {A: io(0)}, {A: stat(utime_ticks=50)})
     third = table(3, {A: io(0)}, second.stat, stat_at=(2 * S,) * 5)
@@ -196,7 +196,7 @@ def test_a_debt_waits_one_table_for_its_heir() -> None:
 
 
 def test_inherited_bytes_are_settled_once_for_both_users_of_the_tables() -> None:
-    """The times of jobs are computed first, then the rates. Each remembers the inherited bytes separately."""
+    """The job times and the rates of a tick settle the same tables, each with the debts of its own last Sample."""
     before = table(1, {A: io(50), B: io(1000)}, {A: stat(), B: stat(ppid=10)})
     after = table(2, {A: io(1250)}, {A: stat(cminflt=130)})
     found = settle(before, after, None)

@@ -223,7 +223,7 @@ def test_variables_of_nccl_are_judged(variables: dict[str, str], names: list[str
     assert [one.name for one in judge_nccl(host)] == names
 
 
-def test_nccl_is_judged_only_where_it_is_used() -> None:
+def test_nccl_is_judged_only_with_rdma_and_known_interfaces() -> None:
     assert list(judge_nccl(HostFacts(links=LINKS, variables={"NCCL_IB_DISABLE": "1"}))) == []
     assert list(judge_nccl(HostFacts(variables={"NCCL_SOCKET_IFNAME": "eth9"}))) == []
 

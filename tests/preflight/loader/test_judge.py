@@ -69,7 +69,7 @@ def test_the_remedy_of_a_full_dev_shm_fits_the_container(container: str, remedy:
     assert found.remedy.startswith(remedy)
 
 
-def test_an_error_of_several_lines_is_named_by_its_first() -> None:
+def test_an_error_of_several_lines_is_shown_by_its_first_line() -> None:
     found = failure_of(Outcome("batches", error="RuntimeError", text=CUDA_ERROR))
     assert found.text == "RuntimeError: CUDA error: device-side assert triggered"
     from_worker = FROM_WORKER.replace("KeyError: 'missing'\n", f"RuntimeError: {CUDA_ERROR}")

@@ -75,7 +75,7 @@ def test_persistent_workers_are_proposed_only_where_the_loader_takes_them(
     assert ("persistent_workers=True" in last) == proposed
 
 
-def test_fewer_prefetched_batches_count_as_smaller() -> None:
+def test_fewer_prefetched_batches_make_a_smaller_configuration() -> None:
     choice = recommended([run(2, 100, prefetch=8), run(2, 99)], 8)
     assert choice is not None
     assert choice.run.configuration.prefetch is None

@@ -167,7 +167,7 @@ def test_a_killed_check_leaves_one_file_that_the_next_check_removes(tmp_path: Pa
     assert not list(tmp_path.iterdir())
 
 
-def test_when_the_caller_ends_the_check_ends_and_removes_its_file(tmp_path: Path) -> None:
+def test_a_check_ends_and_removes_its_file_when_its_caller_ends(tmp_path: Path) -> None:
     own = tmp_path / own_name()
     with running(tmp_path, LONG) as check:
         wait_for(own)

@@ -39,14 +39,14 @@ def test_loop_and_ram_devices_are_hidden_until_active() -> None:
     assert device_order(made(*disks), UTC._replace(devices=("zram0",))) == ("zram0",)
 
 
-def test_rows_are_in_natural_order_after_the_guilty_disk() -> None:
+def test_rows_are_in_natural_order_after_the_disk_that_the_verdict_names() -> None:
     assert device_order(made(busy("sdb"), busy("nvme10n1"), busy("nvme9n1"), busy("sda")), UTC) == (
         *("nvme9n1", "nvme10n1", "sda", "sdb"),
     )
     assert device_order(scenes.starved(61), UTC)[0] == "sda"
 
 
-def test_the_busiest_is_selected_unless_the_user_selects_another() -> None:
+def test_the_busiest_disk_is_selected_unless_the_user_selects_another() -> None:
     two = made(busy("sda"), Disk(disk("sdb"), reads=500, read_bytes=MIB, read_await=9.0))
     assert selected_device_name(two, UTC) == "sdb"
     assert selected_device_name(two, UTC._replace(device="sda")) == "sda"

@@ -115,7 +115,7 @@ def test_the_write_cache_fua_and_wbt_are_shown(changes: dict[str, object], field
         assert (f"{word} " in shown) is (word in fields)
 
 
-def test_without_requests_no_latency_is_claimed() -> None:
+def test_without_requests_no_latency_is_shown() -> None:
     shown = text(FIRST, "sda")
     assert "nothing is known about this disk yet" in shown
     assert "latency, last" not in shown

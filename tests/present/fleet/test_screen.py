@@ -72,7 +72,7 @@ def test_old_figures_are_marked_with_their_age() -> None:
     assert rows[1].startswith(" now      http://prometheus:9090: Connection refused")
 
 
-def test_unanswered_questions_are_named() -> None:
+def test_unanswered_queries_are_named() -> None:
     rows = fleet_screen_rows(FLEET._replace(unanswered=("health", "alerts")), SHOWN, 80, 24)
     assert rows[1].text.startswith(" partial  not answered: health, alerts")
 

@@ -89,7 +89,7 @@ def test_the_work_of_a_gpu_has_its_sentence(
     assert text_of(id_, meanings_of(RATES._replace(**change), context=context)) == text
 
 
-def test_memory_used_by_an_idle_process_names_its_owner() -> None:
+def test_memory_that_an_idle_process_holds_is_shown_with_its_owner() -> None:
     idle = RATES._replace(busy_ratio=0.0, power_watts=71.0)
     held = meanings_of(idle, context=GpuContext(idle_s=245.0, owner="alice python (pid 812)"))
     assert text_of("held", held) == "idle for 4 min with 61G held by alice python (pid 812), 71 W"

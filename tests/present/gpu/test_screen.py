@@ -87,7 +87,7 @@ def opened(frame: Frame) -> str | None:
     return None if gpu is None else gpu.uuid
 
 
-def test_without_a_cursor_the_gpu_that_the_verdict_names_opens() -> None:
+def test_without_a_cursor_the_gpu_of_the_verdict_is_opened() -> None:
     assert opened(EIGHT) == "GPU-0000"
     named = Finding("gpu_throttle", Severity.WARNING, 1.0, "GPU-0002")
     assert opened(EIGHT._replace(verdict=EIGHT.verdict._replace(findings=(named,)))) == "GPU-0002"
