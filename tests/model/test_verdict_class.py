@@ -26,7 +26,7 @@ def claimed_classes() -> set[str]:
 
 
 def classes_in_source() -> set[str]:
-    """The first argument of each call of Finding(...) in which it is a literal."""
+    """The class in each call of Finding(...) whose first argument is a literal."""
     found = set()
     for path in DIAGNOSIS.rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text())):

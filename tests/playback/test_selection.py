@@ -63,7 +63,7 @@ class Counted:
 
 
 def same(path: Path | str, begin: str | None = None, end: str | None = None) -> Counted:
-    """Assert that recorded totals and folding agree in every figure."""
+    """Assert that recorded totals and folding agree in every figure; return the result of the totals."""
     totals, whole = Counted(path, begin, end), folded(path, begin, end)
     assert totals.diagnosis.totals() == whole.totals()
     assert totals.diagnosis.as_object() == whole.as_object()
@@ -71,7 +71,7 @@ def same(path: Path | str, begin: str | None = None, end: str | None = None) -> 
 
 
 def agree_on_kept(name: str, folder: Path) -> None:
-    """Assert that they agree on a stored recording of a real cause, with keyframes at irregular moments."""
+    """Assert that both agree on a stored recording of a real cause, with another spacing of keyframes."""
     live = list(frames(snapshots(VERDICTS / name)))
     path = record(folder / "a.iotop.jsonl", live, keyframe_every=13)
     totals = same(path)

@@ -25,7 +25,7 @@ WAIT_S = 20.0
 
 
 class SlowSink(FileSink):
-    """A file whose sync takes until the test lets it end."""
+    """A file whose sync lasts until the test lets it end."""
 
     def __init__(self, path: str) -> None:
         super().__init__(path)
@@ -39,7 +39,7 @@ class SlowSink(FileSink):
 
 
 class Stopping:
-    """A recording of one Snapshot whose stop waits for the disk. It is stopped on a thread, as by the key R."""
+    """A recording of one Snapshot whose stop waits for the disk. A thread stops it, as the key R does."""
 
     def __init__(self, path: Path) -> None:
         self.path = path

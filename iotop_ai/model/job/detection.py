@@ -26,8 +26,8 @@ class Work(NamedTuple):
     """The activity of candidate processes.
 
     busy: the processes that have used a second of CPU time or read 8 MiB since their start
-    working: the processes that once worked in two intervals in a row: they did a tenth of a core's work, CPU use and
-        I/O together, or were in state R or D at the end of the interval
+    working: the processes that once worked in two intervals in a row: in each, they did a tenth of a core's work (CPU
+        use and I/O together), or were in state R or D at its end
     cores, bytes_per_s: each process's current CPU use in cores, and its reads and writes
     two_way: the workers that wait at a pair of sockets for the next request of their trainer
     """

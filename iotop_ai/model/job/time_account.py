@@ -16,9 +16,9 @@ from iotop_ai.model.job.time_shares import SHARES
 
 _AT = {name: i for i, name in enumerate(SHARES)}
 LOADS_BYTES_PER_S = 1e6
-"""A running main thread counts as loading data at or above this many bytes per second read by calls."""
+"""A running main thread counts as loading data if it reads at least this much per second, from devices or by calls."""
 LOADS_DISK = 0.05
-"""A running main thread also counts as loading data if it waits for a device or socket in this share of the looks."""
+"""A running main thread also loads data if it waits for a device or socket in at least this share of the looks."""
 SAVE_BYTES_PER_S = 1e6
 """A wait for a device is for a checkpoint if at least this many bytes per second are written and few are read."""
 SAVE_READS = 0.1

@@ -216,7 +216,7 @@ class Threshold(NamedTuple):
 
     at_most: whether the limit is an upper limit; otherwise it is a lower limit
     value: the measured value; None if unknown
-    why: why the value is unknown; "" if it was not measured
+    why: why the value is unknown; "" if it is known or was not measured
     """
 
     flag: str

@@ -64,7 +64,7 @@ def test_a_share_is_that_of_the_whole_time() -> None:
 
 
 def test_a_time_per_request_is_the_mean_over_all_requests() -> None:
-    """It is compared with the counters: the milliseconds of all reads, divided by their number."""
+    """The mean is compared with the counters: the milliseconds of all reads, divided by their number."""
     frames = slow_disk()
     first, last = (
         next(counts for key, counts in (frame.snapshot.block.value or {}).items() if key.name == "loop0")
@@ -142,7 +142,7 @@ def blind() -> tuple[Frame, ...]:
 
 @pytest.mark.parametrize("text", SHARES)
 def test_a_job_that_ended_meets_no_condition(text: str) -> None:
-    """Its table is read once without the job and then only repeated, as the collector of jobs does."""
+    """The table of jobs is read once without the job and then only repeated, as by the collector of jobs."""
     assert over(text.format("50s"), ended_job()).met is False
     assert live(text.format("20s"), ended_job())[42:] == [True, *[False] * 20]
 

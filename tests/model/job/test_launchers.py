@@ -1,4 +1,4 @@
-"""Jobs by the program that started them: trees, command lines and variables as left by MPI, Slurm, Ray, Jupyter etc."""
+"""Jobs by the program that started them, in the trees, command lines and variables of MPI, Slurm, Ray, Jupyter etc."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The order of jobs, and which jobs are kept if there are more than can be followed."""
+"""The order of jobs, and which jobs are kept if there are more than MOST_JOBS."""
 
 from __future__ import annotations
 
