@@ -304,15 +304,15 @@ class FrameCursor:
             return self._frames[self._at]
         if not self._frames:
             return None
-        first, own = self._frames[0].snapshot, self._numbers[0]
-        number = own
+        first, first_number = self._frames[0].snapshot, self._numbers[0]
+        number = first_number
         if _is_keyframe_of(self._block(self._shown_blocks[number]), first):
             number -= 1
         if number < 0:
             return None
         self._load(number, cancelled=cancelled)
         while (after := self.peek()) is not None and not _is_same(after.snapshot, first):
-            if self._numbers[self._at + 1] > own:
+            if self._numbers[self._at + 1] > first_number:
                 break
             self.forward()
             if cancelled():

@@ -55,7 +55,7 @@ class TrackedDictBuilder(Generic[K, V]):
 
     def put(self, key: K, value: V) -> None:
         """Set the value of a key."""
-        now = self._own()
+        now = self._writable()
         if key in now.touched and key not in now:
             # A key that was removed and set again is now last in the order, which ``touched`` does not show.
             now.before, now.touched = None, {}
@@ -72,14 +72,14 @@ class TrackedDictBuilder(Generic[K, V]):
         """Remove a key and return its value; None if the key is missing."""
         if key not in self.now:
             return None
-        now = self._own()
+        now = self._writable()
         if now.before is not None:
             now.touched[key] = None
         if now.flagged is not None:
             now.flagged.pop(key, None)
         return now.pop(key)
 
-    def _own(self) -> TrackedDict[K, V]:
+    def _writable(self) -> TrackedDict[K, V]:
         if self._published:
             self.now, self._published = TrackedDict(self.now), False
         return self.now

@@ -77,7 +77,7 @@ def parse_folded(text: str, pid: int, seconds: float) -> PythonCode:
         thread = (int(thread_head[1] or 0), clean(thread_head[2] or "", 64))
         if thread in threads or len(threads) < MOST_THREADS:
             threads.setdefault(thread, Counter())[frames] += int(count)
-    out = [_thread(tid, name, stacks) for (tid, name), stacks in threads.items()]
+    out = [_thread_code(tid, name, stacks) for (tid, name), stacks in threads.items()]
     out.sort(key=lambda thread: (thread.tid != pid, thread.name != "MainThread", -thread.samples, thread.tid))
     return PythonCode(tuple(out), max((thread.samples for thread in out), default=0), seconds)
 
@@ -89,7 +89,7 @@ def _parse_frame(text: str) -> StackFrame | None:
     return StackFrame(clean(match[1], 128), clean(match[2], 4096), int(match[3] or 0))
 
 
-def _thread(tid: int, name: str, stacks: Counter[tuple[StackFrame, ...]]) -> ThreadCode:
+def _thread_code(tid: int, name: str, stacks: Counter[tuple[StackFrame, ...]]) -> ThreadCode:
     """The code of one thread: its samples summed by the line of the program that each stack contains."""
     counts: Counter[StackFrame] = Counter()
     below: dict[StackFrame, Counter[tuple[StackFrame, ...]]] = {}

@@ -36,15 +36,15 @@ def _slow(name: str, value: str, how: str) -> Check:
 def _interface(name: str, value: str, links: Sequence[tuple[str, str]], *, exact: bool) -> Iterator[Check]:
     """Yield a check if no interface matches the variable's value, or if all that match are down.
 
-    value: a list of names or beginnings of names. A "^" in front excludes these interfaces (not checked), and a "="
-    in front makes the words whole names. exact: whether the words are always whole names.
+    value: a list of beginnings of names. A "^" in front excludes these interfaces (not checked), and a "=" in front
+    makes them whole names. exact: whether they are always whole names.
     """
     if not value or value.startswith("^"):
         return
-    words = [word for word in value.lstrip("=").split(",") if word]
+    wanted = [part for part in value.lstrip("=").split(",") if part]
     whole_names = exact or value.startswith("=")
     matching = [
-        link for link in links if any(link[0] == word if whole_names else link[0].startswith(word) for word in words)
+        link for link in links if any(link[0] == part if whole_names else link[0].startswith(part) for part in wanted)
     ]
     existing = ", ".join(link for link, _ in links) or "none"
     if not matching:

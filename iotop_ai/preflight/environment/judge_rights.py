@@ -18,14 +18,14 @@ def judge_rights(snapshot: Snapshot, facts: HostFacts) -> list[Check]:
     return [
         _processes(snapshot),
         _delays(snapshot),
-        _of_reading("pressure", snapshot.pressure, "PSI is on"),
-        _of_reading("kernel log", snapshot.kernel, "readable"),
+        _check_of_reading("pressure", snapshot.pressure, "PSI is on"),
+        _check_of_reading("kernel log", snapshot.kernel, "readable"),
         *_smart(snapshot),
         _drop_caches(facts),
     ]
 
 
-def _of_reading(name: str, reading: Reading[Any], text: str) -> Check:
+def _check_of_reading(name: str, reading: Reading[Any], text: str) -> Check:
     if reading.status is Status.OK:
         return Check("rights", name, OK, text)
     state = UNKNOWN if reading.status is Status.PENDING else WARN
@@ -35,7 +35,7 @@ def _of_reading(name: str, reading: Reading[Any], text: str) -> Check:
 def _processes(snapshot: Snapshot) -> Check:
     table = snapshot.processes.value
     if table is None:
-        return _of_reading("other processes", snapshot.processes, "")
+        return _check_of_reading("other processes", snapshot.processes, "")
     denied = len(table.denied)
     if not denied or snapshot.host.ptrace:
         # In a virtual machine even root may be denied the I/O of init.
@@ -64,7 +64,7 @@ def _smart(snapshot: Snapshot) -> list[Check]:
     if whole.value is None:
         if whole.status is Status.OFF:
             return []
-        return [_of_reading("SMART", whole, "")]
+        return [_check_of_reading("SMART", whole, "")]
     unread: dict[tuple[Status, str, str], list[str]] = {}
     answered = []
     for name, reading in whole.value.items():

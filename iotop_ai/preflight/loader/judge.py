@@ -148,7 +148,7 @@ def _hang(outcome: Outcome, output: str) -> Failure | None:
     if ordered:
         first = ordered[0]
         more = f"; {len(workers)} workers in all" if len(workers) > 1 else ""
-        text += f"; {'worker' if first.worker else 'process'} {first.pid} {waits_text(first)}{more}"
+        text += f"; {'worker' if first.worker else 'process'} {first.pid} {activity_text(first)}{more}"
     if spins:
         text += f"; it uses {outcome.busy_cores:.1f} cores"
     return Failure("hang", text, _hang_remedy(outcome, ordered))
@@ -162,7 +162,7 @@ def _hang_remedy(outcome: Outcome, ordered: list[Stuck]) -> str:
     return ""
 
 
-def waits_text(process: Stuck) -> str:
+def activity_text(process: Stuck) -> str:
     """Return what a stuck process does, such as "sleeps in data.py:12 in __getitem__ (futex_wait_queue)"."""
     if process.exit_status is not None:
         number = _signal_of(process)

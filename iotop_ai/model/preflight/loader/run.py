@@ -117,13 +117,14 @@ class Run(NamedTuple):
         return 0.0 if self.steady is None else self.steady.samples_per_s
 
 
-def curve(runs: Sequence[Run], of: Configuration) -> list[Run]:
-    """The successful runs that differ from the configuration ``of`` only in the number of workers, fewest first."""
+def curve(runs: Sequence[Run], configuration: Configuration) -> list[Run]:
+    """The successful runs that differ from ``configuration`` only in the number of workers, fewest first."""
     by_workers = {}
     for run in runs:
         own = run.configuration
         # Without workers, a configuration has no prefetch and no start method.
-        same_without_workers = not own.workers and own == of._replace(workers=0, prefetch=None, start="")
-        if run.steady is not None and (same_without_workers or own._replace(workers=of.workers) == of):
+        same_without_workers = not own.workers and own == configuration._replace(workers=0, prefetch=None, start="")
+        same_with_workers = own._replace(workers=configuration.workers) == configuration
+        if run.steady is not None and (same_without_workers or same_with_workers):
             by_workers[own.workers] = run
     return [by_workers[workers] for workers in sorted(by_workers)]
