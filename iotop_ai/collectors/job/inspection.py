@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 
 from iotop_ai.collectors.io.root import Root
-from iotop_ai.model.job.inspection import LIBRARIES, MODULES, NO_IDS, Inspection, rank_ids, names_in
+from iotop_ai.model.job.inspection import LIBRARIES, MODULES, NO_IDS, Inspection, names_in, rank_ids
 
 DEVICES = ("/dev/nvidia-uvm", "/dev/kfd", "/dev/accel")
 """Device files that only a computing program opens. Monitors open /dev/nvidia0 too, so it is not among them."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from iotop_ai.model.job.inspection import LIBRARIES, MODULES, NO_IDS, RankIds, rank_ids, names_in
+from iotop_ai.model.job.inspection import LIBRARIES, MODULES, NO_IDS, RankIds, names_in, rank_ids
 
 
 def environ(**values: str) -> bytes:
