@@ -23,9 +23,10 @@ from tests.bench.server import Server
 from tests.job_times import GAP_AT, not_counted, slow_disk, with_gap, with_repeated_readings
 
 
-def over(text: str, frames: tuple = ()) -> ConditionResult:  # type: ignore[type-arg]
+def over(text: str, played: tuple = ()) -> ConditionResult:  # type: ignore[type-arg]
+    """The result of a condition over a whole run."""
     run, totals = ConditionOverRun(parse_condition(text)), VerdictTotalsBuilder()
-    for frame in frames or slow_disk():
+    for frame in played or slow_disk():
         run.add(frame)
         totals.add(frame)
     return run.outcome(totals.totals())
@@ -65,10 +66,10 @@ def test_a_share_is_that_of_the_whole_time() -> None:
 
 def test_a_time_per_request_is_the_mean_over_all_requests() -> None:
     """The mean is compared with the counters: the milliseconds of all reads, divided by their number."""
-    frames = slow_disk()
+    played = slow_disk()
     first, last = (
         next(counts for key, counts in (frame.snapshot.block.value or {}).items() if key.name == "loop0")
-        for frame in (frames[0], frames[-1])
+        for frame in (played[0], played[-1])
     )
     assert None not in (first.rd_ms, last.rd_ms, first.rd_ios, last.rd_ios)
     truth = (last.rd_ms - first.rd_ms) / (last.rd_ios - first.rd_ios)  # type: ignore[operator]
@@ -119,9 +120,10 @@ def test_on_the_live_machine_a_condition_is_met_once_it_lasted_and_ends_with_a_g
     assert all_clauses_met(watch.add(frame._replace(sample=frame.sample._replace(gap=True)))) is not True
 
 
-def live(text: str, found: Iterable[Frame]) -> list[bool | None]:
+def live(text: str, played: Iterable[Frame]) -> list[bool | None]:
+    """Whether a condition is met at each of these Frames."""
     watch = ConditionWatch(parse_condition(text))
-    return [all_clauses_met(watch.add(frame)) for frame in found]
+    return [all_clauses_met(watch.add(frame)) for frame in played]
 
 
 SHARES = ["data_wait >= 20% for {}", "jobs.*.data_wait >= 20% for {}", "jobs.trainer.py.data_disk >= 20% for {}"]
