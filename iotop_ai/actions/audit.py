@@ -23,7 +23,7 @@ from iotop_ai.model.clean import clean
 FILE = "audit.jsonl"
 LONGEST_RESULT = 300
 LONGEST_TARGET = 1 << 18
-"""The most characters of a result and of a target. The pids of 30,000 processes fit into a target."""
+"""The maximum number of characters of a result and of a target. The pids of 30,000 processes fit into a target."""
 
 
 class Audit:

@@ -31,7 +31,7 @@ _IOPRIO_SET = {"x86_64": 251, "aarch64": 30, "riscv64": 30, "ppc64le": 273, "s39
 _WHO_PROCESS = 1
 _CLASS_SHIFT = 13
 """An I/O priority is the number of its class, shifted by this many bits, plus the level."""
-INIT = 1
+INIT_PID = 1
 
 
 class ProcessAction(NamedTuple):
@@ -79,7 +79,7 @@ def _number(text: str, least: int, most: int) -> int | None:
 
 def why_protected(key: ProcessKey, root: Root) -> str:
     """Return why no action on a process is allowed: it is init, this program or a kernel thread; "" for all others."""
-    if key.pid == INIT:
+    if key.pid == INIT_PID:
         return "pid 1 keeps the machine alive"
     if key.pid == os.getpid():
         return "this is iotop-ai itself: q quits it"
@@ -116,7 +116,7 @@ def act_on(command: ProcessAction, keys: Sequence[ProcessKey], name: str, root: 
 
 
 class GroupOutcome(NamedTuple):
-    """The outcome for several processes. whole: the outcome of all in one line. successes: a text for each success."""
+    """The outcome for several processes. whole: the outcome of all in one line. successes: the text of each success."""
 
     whole: Outcome
     successes: tuple[str, ...]
@@ -125,7 +125,7 @@ class GroupOutcome(NamedTuple):
 def act_on_each(
     command: ProcessAction, targets: Sequence[tuple[ProcessKey, str]], root: Root, audit: Audit
 ) -> GroupOutcome:
-    """Call ``act_on`` for each pair of process and name, so that the audit log has lines for each. Never raises.
+    """Call ``act_on`` for each pair of process and name, so that the audit log has each process. Never raises.
 
     A process is not touched if the audit log cannot be written.
     """
@@ -160,11 +160,11 @@ def _remedy(command: ProcessAction, keys: Sequence[ProcessKey], refused: dict[st
 def _act(command: ProcessAction, key: ProcessKey, root: Root) -> str:
     """Act on one process; return the reason for a failure, or "" when it succeeded."""
     try:
-        with _pidfd_of(key, root) as handle:
+        with _pidfd_of(key, root) as pidfd:
             if command.kind == "signal":
-                signal.pidfd_send_signal(handle, command.value)
+                signal.pidfd_send_signal(pidfd, command.value)
             else:
-                _act_on_each_thread(command, key, root, handle)
+                _act_on_each_thread(command, key, root, pidfd)
     except ProcessLookupError:
         return _ENDED
     except PermissionError:
@@ -177,7 +177,7 @@ def _act(command: ProcessAction, key: ProcessKey, root: Root) -> str:
 @contextmanager
 def _pidfd_of(key: ProcessKey, root: Root) -> Iterator[int]:
     """Yield a pidfd of the process. Raises ProcessLookupError if the process has exited, even if its pid is reused."""
-    handle = os.pidfd_open(key.pid)
+    pidfd = os.pidfd_open(key.pid)
     try:
         try:
             start = parse_stat(root.read(f"proc/{key.pid}/stat")).start_ticks
@@ -185,15 +185,15 @@ def _pidfd_of(key: ProcessKey, root: Root) -> Iterator[int]:
             raise ProcessLookupError(errno.ESRCH, "ended") from None
         if start != key.start_ticks:
             raise ProcessLookupError(errno.ESRCH, "another process")
-        yield handle
+        yield pidfd
     finally:
-        os.close(handle)
+        os.close(pidfd)
 
 
-def _act_on_each_thread(command: ProcessAction, key: ProcessKey, root: Root, handle: int) -> None:
+def _act_on_each_thread(command: ProcessAction, key: ProcessKey, root: Root, pidfd: int) -> None:
     """Set the niceness or I/O priority of each thread. A thread may exit meanwhile. Raises OSError."""
     poll = select.poll()
-    poll.register(handle, select.POLLIN)
+    poll.register(pidfd, select.POLLIN)
     tids = [int(name) for name in root.names(f"proc/{key.pid}/task") if name.isdigit()]
     if not tids:
         raise ProcessLookupError(errno.ESRCH, "ended")

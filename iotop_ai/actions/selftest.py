@@ -23,8 +23,8 @@ from iotop_ai.model.health.identity import DiskIdentity, answered_identity, repl
 from iotop_ai.model.reading import Status
 
 TIMEOUT_S = 20.0
-_CALLS = 3
-"""The most calls of smartctl to read a disk: its JSON with and without sudo, then its text."""
+_MOST_CALLS = 3
+"""The maximum number of smartctl calls to read a disk: for JSON with and without sudo, then for text."""
 SUCCESS_TEXTS = {"short": "short self-test begun", "long": "long self-test begun", "abort": "self-test aborted"}
 
 
@@ -42,7 +42,7 @@ def self_test(
 ) -> Outcome:
     """Send one of TEST_COMMANDS to a disk, unless another disk has its name now. Never raises.
 
-    The check of the disk may take _CALLS times TIMEOUT_S, and the command twice TIMEOUT_S. smartctl: the path that the
+    The check of the disk may take _MOST_CALLS times TIMEOUT_S, and the command twice TIMEOUT_S. smartctl: the path that the
     user named; "" for the system's smartctl. live: the argument of ``find_smartctl``. root: the machine whose sysfs is
     also checked for the disk's identity; None to check only what the disk itself reports.
     """
@@ -84,7 +84,7 @@ def _read_answer(helper: SmartProcess, target: Target, smartctl: str) -> DiskIde
     """Return the identity that the disk reports now. Raises Unavailable if the disk does not answer."""
     _require_valid(target)
     request = {"do": "read", "smartctl": smartctl, "timeout_s": TIMEOUT_S, "sudo": may_try_sudo()}
-    response = helper.ask({**request, "device": target.device, "type": target.device_type}, _CALLS * TIMEOUT_S + 5)
+    response = helper.ask({**request, "device": target.device, "type": target.device_type}, _MOST_CALLS * TIMEOUT_S + 5)
     if response.get("timed_out"):
         raise Unavailable(Status.FAILED, f"smartctl did not answer within {TIMEOUT_S:g} s and was killed")
     answer, values = parse_json(str(response.get("out", ""))), response.get("pysmart_values")

@@ -57,9 +57,9 @@ def default_rules() -> tuple[Rule, ...]:
 class Alert(NamedTuple):
     """One message about a rule.
 
-    state: FIRING, RESOLVED or TEST. when: the text of the rule's condition. text: one line with the figures. found: the
-    figures alone, as text. subject, value, unit: the object and the figure of the condition's first clause. each: one
-    message for each object, if this message is about several objects.
+    state: FIRING, RESOLVED or TEST. when: the text of the rule's condition. text: one line with the figures.
+    measurements: the figures alone, as text. subject, value, unit: the object and the figure of the condition's first
+    clause. each: one message for each object, if this message is about several objects.
     """
 
     rule: str
@@ -74,7 +74,7 @@ class Alert(NamedTuple):
     verdict: str
     wall_ns: int
     deliver: tuple[str, ...] = ()
-    found: str = ""
+    measurements: str = ""
     each: tuple[Alert, ...] = ()
 
     @property
@@ -135,7 +135,7 @@ class _RuleWatch:
 
 
 def _merge(alerts: Sequence[Alert]) -> Alert | None:
-    """One message for the messages about several objects; None if there are none."""
+    """One message for those about several objects; None if ``alerts`` is empty."""
     if len(alerts) < 2:
         return alerts[0] if alerts else None
     others = [alert.subject for alert in alerts[1:]]
@@ -143,7 +143,7 @@ def _merge(alerts: Sequence[Alert]) -> Alert | None:
 
 
 def _with_more(alert: Alert, more: str) -> Alert:
-    return alert._replace(text=f"{alert.text}; {more}", found=f"{alert.found}; {more}")
+    return alert._replace(text=f"{alert.text}; {more}", measurements=f"{alert.measurements}; {more}")
 
 
 def _listed(names: Sequence[str], most: int) -> str:

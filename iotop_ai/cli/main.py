@@ -35,7 +35,7 @@ TIME_FLAGS = ("--at", "--begin", "--end")
 RECORD_SWITCHES = ("-h", "--help", "--append", "--control", "--exact", "--smart", "--no-smart")
 """The flags of ``record`` that take no value."""
 TEXT_FLAGS = ("-b", "--batch", "-t", "--timestamps", "--once", "--json", "-n", "--count")
-"""The flags of text instead of the screen."""
+"""The flags of text output, which replaces the screen."""
 GC_THRESHOLD = 20_000
 """The number of new objects that starts a garbage collection. It is large, because a tick's objects form no cycles."""
 
@@ -74,7 +74,7 @@ COMMANDS: tuple[Subcommand, ...] = (
     Subcommand("alerts", _FOLDER + "alerts", "list the alert rules, or send a test message"),
     Subcommand("assets", _FOLDER + "assets", "files for Grafana, Prometheus, systemd, Slurm, Kubernetes"),
     Subcommand("replay", _FOLDER + "replay", "show a recording, or another machine's live stream from a pipe"),
-    Subcommand("mark", _FOLDER + "mark", "put a mark on the time line of every monitor and recording of this user"),
+    Subcommand("mark", _FOLDER + "mark", "put a mark on the timeline of every monitor and recording of this user"),
     Subcommand("export", _FOLDER + "export", "export a recording as CSV, JSON Lines, SQLite or Parquet tables"),
     Subcommand(
         "cache",
@@ -139,7 +139,7 @@ def run(argv: Sequence[str]) -> int:
         raise UsageError(f"--host works with the screen only; use ssh HOST iotop-ai {words}")
     for command in COMMANDS:
         if command.name == args.command:
-            # imported here, because the start without a command does not need importlib
+            # imported here, because start-up without a command does not need importlib
             from importlib import import_module
 
             result: int = import_module(command.module).run(args)
@@ -326,12 +326,12 @@ def _fail(word: str, text: str, code: int) -> int:
 
 
 def _notice(text: str) -> None:
-    from iotop_ai.cli.stderr import print_notice  # rarely needed, so not imported at the start
+    from iotop_ai.cli.stderr import print_notice  # rarely needed, so not imported at start-up
 
     print_notice(text)
 
 
 def _drop_stdout() -> None:
-    from iotop_ai.cli.stdout import drop_stdout  # rarely needed, so not imported at the start
+    from iotop_ai.cli.stdout import drop_stdout  # rarely needed, so not imported at start-up
 
     drop_stdout()

@@ -24,7 +24,7 @@ from iotop_ai.collectors.state.folder import keep_file, read_file, state_folder
 from iotop_ai.model.machine.page_cache import CACHES, Effect, Levels
 
 LEAST_S = 60.0
-"""The least time between two drops by one user, in seconds. Repeated drops would slow every job."""
+"""The minimum time between two drops by one user, in seconds. Repeated drops would slow every job."""
 STAMP = "drop-caches.json"
 STAMP_BYTES = 512
 """Several times the size of the longest stamp. A longer file is not a stamp."""
@@ -99,7 +99,7 @@ def _levels_text(levels: Levels) -> str:
 
 
 def wait_s(root: Root, clock: Clock, folder: Path | None = None) -> float:
-    """Return the seconds until this user can drop caches again; 0.0 if that is possible at once."""
+    """Return the seconds until this user can drop caches again; 0.0 if a drop is possible now."""
     try:
         kept = json.loads(read_file(folder or state_folder(), STAMP, STAMP_BYTES))
         boot, at_ns = str(kept["boot_id"]), int(kept["at_ns"])

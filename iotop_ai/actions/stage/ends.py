@@ -13,7 +13,7 @@ from iotop_ai.model.clean import clean
 from iotop_ai.model.errors import InputError, UsageError
 
 MOST_LINKS = 40
-"""The most symbolic links that the kernel follows in one path."""
+"""The maximum number of symbolic links that the kernel follows in one path."""
 _PATH_ONLY = os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC
 
 

@@ -22,7 +22,7 @@ FILES_PER_PROGRESS = 500
 def plan(
     ends: Ends, root: Root, on_progress: Callable[[int, int], None] = lambda *_: None
 ) -> tuple[Plan, list[tuple[str, int]]]:
-    """Scan every entry; return the plan, and a sample of the files as pairs of path and bytes.
+    """Scan every entry; return the plan, and a sample of the files as pairs of path and size in bytes.
 
     on_progress: called with the files and bytes so far. Raises OSError, and InputError for a folder of the target that
     is not trusted.

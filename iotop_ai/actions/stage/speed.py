@@ -1,7 +1,7 @@
 """Measures a source's read speed and a target's write and read speed, past the page cache, within seconds.
 
-Each probe in the target folder is about as large as the part that was read of one file of the sample. Probes are files
-without a name (O_TMPFILE), so none can be left behind.
+For each file of the sample, a probe is written to the target folder. It is about as large as the part of the file that
+was read. Probes are files without a name (O_TMPFILE), so none can be left behind.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ MOST_BYTES = 256 << 20
 """Once this much of the sample has been read, no further file is begun."""
 MOST_OF_A_FILE = 32 << 20
 PROBE_BYTES = 64 << 20
-"""The most bytes of all probes together."""
+"""The maximum total size of the probes."""
 BLOCK = 1 << 20
 LEAST_READS = 8
-"""The least number of reads for a comparison. With fewer reads, a single slow read could double the time."""
+"""The minimum number of reads for a comparison. With fewer reads, a single slow read could double the time."""
 
 
 def measure(
@@ -54,7 +54,7 @@ def _rate(amount: int, seconds: float) -> float | None:
 def _read_sample(
     source: Pinned, sample: Sequence[tuple[str, int]], clock: Clock, buffer: mmap.mmap
 ) -> tuple[float, list[int], bool]:
-    """Read the sample; return the seconds, the bytes of each file, and whether all reads bypassed the page cache.
+    """Read the sample; return the seconds, the bytes read of each file, and whether all reads bypassed the page cache.
 
     The seconds are those of the reads, without the eviction.
     """

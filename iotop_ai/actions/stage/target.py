@@ -86,7 +86,7 @@ class Target:
         if parent.handle < 0:
             self._open.append(Folder(path, -1, False))
             return
-        made = self._change and _make(name, parent.handle)
+        is_new = self._change and _make(name, parent.handle)
         try:
             handle = os.open(name, FOLDER, dir_fd=parent.handle)
         except FileNotFoundError:
@@ -101,7 +101,7 @@ class Target:
                 f"{self.display_path(path)} is a link or a file, not a folder; move it away first"
             ) from None
         try:
-            self._open.append(self._prepare(path, name, handle, parent, original, made))
+            self._open.append(self._prepare(path, name, handle, parent, original, is_new))
         except BaseException:
             os.close(handle)
             raise
@@ -115,43 +115,43 @@ class Target:
         """Return the path of an entry in the target, cleaned for messages."""
         return clean(os.path.join(self._display_path, path) if path else self._display_path)
 
-    def _is_private(self, here: os.stat_result) -> bool:
-        return here.st_uid == os.geteuid() and not here.st_mode & (_GROUP_OR_OTHERS_WRITE if self._root else 0o002)
+    def _is_private(self, status: os.stat_result) -> bool:
+        return status.st_uid == os.geteuid() and not status.st_mode & (_GROUP_OR_OTHERS_WRITE if self._root else 0o002)
 
     def _prepare(
-        self, path: str, name: str, handle: int, parent: Folder, original: os.stat_result, made: bool
+        self, path: str, name: str, handle: int, parent: Folder, original: os.stat_result, is_new: bool
     ) -> Folder:
         """Check an opened folder, and make sure that this user can create entries in it.
 
         A new folder in a folder that is not private also gets its owner and mode here. original: the stat of the source
-        folder. made: whether the folder is new. Raises InputError for an untrusted folder.
+        folder. is_new: whether the folder is new. Raises InputError for an untrusted folder.
         """
-        here = os.fstat(handle)
-        self._device = here.st_dev if self._device is None else self._device
-        why = self._refusal_reason(handle, here, parent, original, made)
+        status = os.fstat(handle)
+        self._device = status.st_dev if self._device is None else self._device
+        why = self._refusal_reason(handle, status, parent, original, is_new)
         if why:
             raise InputError(f"{self.display_path(path)} {why}")
-        trusted = made or parent.is_private
+        trusted = is_new or parent.is_private
         mode = mode_of(original) if trusted else None
-        if made and not parent.is_private:
+        if is_new and not parent.is_private:
             if self._root:
                 os.fchown(handle, original.st_uid, original.st_gid)
             os.fchmod(handle, mode_of(original) | (0 if self._root else _OWNER_WRITE_AND_SEARCH))
-        elif self._change and not self._root and here.st_mode & _OWNER_WRITE_AND_SEARCH != _OWNER_WRITE_AND_SEARCH:
-            mode = stat.S_IMODE(here.st_mode) if mode is None else mode
-            os.fchmod(handle, here.st_mode & 0o777 | _OWNER_WRITE_AND_SEARCH)
+        elif self._change and not self._root and status.st_mode & _OWNER_WRITE_AND_SEARCH != _OWNER_WRITE_AND_SEARCH:
+            mode = stat.S_IMODE(status.st_mode) if mode is None else mode
+            os.fchmod(handle, status.st_mode & 0o777 | _OWNER_WRITE_AND_SEARCH)
         return Folder(path, handle, self._is_private(os.fstat(handle)), name, original, trusted and self._root, mode)
 
     def _refusal_reason(
-        self, handle: int, here: os.stat_result, parent: Folder, original: os.stat_result, made: bool
+        self, handle: int, status: os.stat_result, parent: Folder, original: os.stat_result, is_new: bool
     ) -> str:
-        """Return why nothing may be copied into an open folder; "" if it is trusted. here: the folder's own stat."""
-        if here.st_dev != self._device:
+        """Return why nothing may be copied into an open folder; "" if it is trusted. status: the folder's own stat."""
+        if status.st_dev != self._device:
             return "is not on the filesystem of the copy; unmount it, or stage that part separately"
-        if made:
+        if is_new:
             # Between mkdir and open, another folder may have been moved to this name. That is harmless if it is empty
             # and belongs to this user.
-            if here.st_uid == os.geteuid() and not os.listdir(handle):
+            if status.st_uid == os.geteuid() and not os.listdir(handle):
                 return ""
             return (
                 "is not the folder just created, or gets another owner there; choose a place that only you can change"
@@ -159,9 +159,9 @@ class Target:
         trusted_owners = {os.geteuid()}
         if self._root:
             trusted_owners = {0, original.st_uid} if parent.is_private else {original.st_uid}
-        if here.st_uid not in trusted_owners:
+        if status.st_uid not in trusted_owners:
             return "exists and belongs to another user; choose another folder"
-        if self._root and here.st_mode & _GROUP_OR_OTHERS_WRITE & ~original.st_mode:
+        if self._root and status.st_mode & _GROUP_OR_OTHERS_WRITE & ~original.st_mode:
             return "is writable by users other than its owner; chmod go-w it, or choose another folder"
         return ""
 

@@ -55,7 +55,7 @@ class Delivery(Protocol):
 
     @property
     def per_object(self) -> bool:
-        """Whether an alert about several objects is sent as one message for each, because a program reads them."""
+        """Whether an alert about several objects is sent as one message for each, as programs need; people get one."""
         ...
 
     def send(self, alert: Alert, stop: threading.Event) -> None:
@@ -94,7 +94,7 @@ class Outbox:
         self._unsent: list[tuple[Delivery, Alert]] = []
         """The messages that the current alert still needs, beginning with the one that is being sent."""
         self._is_closed = False
-        """Whether ``close`` reports the messages in ``_unsent``. A request that fails later is not reported again."""
+        """Set before ``close`` reports the messages in ``_unsent``, so that a later failure is not reported again."""
         self._thread = LazyThread("alerts", self._run)
 
     def put(self, alert: Alert) -> None:
@@ -120,7 +120,7 @@ class Outbox:
         self._stop.set()
         self._thread.join(end_s)
         self._is_closed = True
-        # One line for all the messages that an alert about several objects still needs.
+        # An alert about several objects gets one line, however many of its messages are unsent.
         for rule, name in dict.fromkeys((alert.rule, delivery.name) for delivery, alert in self._unsent):
             self._say(f"alert {rule} is not sent to {name}: the monitor ended")
         if lost := self._drain():

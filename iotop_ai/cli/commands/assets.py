@@ -54,7 +54,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _text(asset: Asset) -> str:
     """Return the text of the asset, adapted to this installation."""
-    words = program()
+    command = program()
     if asset.is_script:
-        return content(asset.name, shlex.join(words), shlex.quote(sys.executable))
-    return content(asset.name, " ".join(map(quoted, words)))
+        return content(asset.name, shlex.join(command), shlex.quote(sys.executable))
+    return content(asset.name, " ".join(map(quoted, command)))

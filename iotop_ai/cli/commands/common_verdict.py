@@ -72,9 +72,9 @@ class SelectedJob:
         return bool(self.pid)
 
     def judge(self, frame: Frame) -> Frame:
-        """Return the Frame with the verdict on the selected job. With --job, findings about other jobs are left out.
+        """Return the Frame with the verdict on the selected job.
 
-        If there are no other findings, they are kept. Until the job first appears in a Frame, the verdict is about the
+        With --job, findings about other jobs are left out, unless no finding would remain. Until the job first appears in a Frame, the verdict is about the
         leading job.
         """
         if self.pid:
@@ -135,15 +135,15 @@ def watch(
                 check_job(frame.snapshot, job.pid)
             last = job.judge(frame)
             on_frame(last)
-            passed = last.verdict.watched_s
-            if passed >= (seconds or WATCH_S):
+            watched_s = last.verdict.watched_s
+            if watched_s >= (seconds or WATCH_S):
                 measuring = last.verdict.measuring  # with a long interval, the first window has not ended yet
                 undecided = measuring or last.verdict.state in _UNDECIDED
-                if seconds is not None or not undecided or passed >= LONGEST_WATCH_S:
+                if seconds is not None or not undecided or watched_s >= LONGEST_WATCH_S:
                     break
                 if not announced:
                     word = "still measuring" if measuring else "unsure"
-                    print_status(f"{word} after {passed:.0f} s: watching for up to {LONGEST_WATCH_S:g} s")
+                    print_status(f"{word} after {watched_s:.0f} s: watching for up to {LONGEST_WATCH_S:g} s")
                 announced = True
     except KeyboardInterrupt:
         if last is None:

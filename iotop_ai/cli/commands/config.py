@@ -135,7 +135,7 @@ def effective_text(result: Effective) -> str:
             rows.append(("devices = []", DEFAULT))
         else:
             rows.append((f"{name} = {_toml(value or AUTO if setting.name == 'theme' else value)}", origin))
-    # A very long line does not move the comments of all lines.
+    # Limited, so that one very long line does not move the comments of all other lines.
     width = min(44, max(len(text) for text, origin in rows if origin))
     return "".join(f"{text:<{width}}  # {origin}\n" if origin else f"{text}\n" for text, origin in rows)
 

@@ -22,8 +22,7 @@ from iotop_ai.model.frame import Frame
 from iotop_ai.model.verdict_totals import JobTime, VerdictSpan
 from iotop_ai.playback.selection import ALLOW_ROOT, RecordedFrames, corrupt_input_as_error
 from iotop_ai.present.job.time_words import NOT_RECORDED, parts_for_table
-from iotop_ai.present.text.units import clock, percent, plural
-from iotop_ai.present.text.units import duration as length
+from iotop_ai.present.text.units import clock, duration, percent, plural
 from iotop_ai.present.verdict.class_names import class_name
 from iotop_ai.present.verdict.headline import advice, because, confidence, headline, text_of
 from iotop_ai.present.verdict.plain_text import LABEL, active_time_text, in_plain_ascii, ruled_out_text
@@ -116,7 +115,7 @@ def _lines(diagnosis: Diagnosis, last: Frame, pid: int) -> Iterator[str]:
             yield _line("lasted", active_time_text(total.active_ns / 1e9, total.primary_ns / 1e9))
     stall = diagnosis.data_stall_ratio
     # The headline's figure covers the last window; the figure below covers the whole time that was watched.
-    seen = length(diagnosis.data_stall_seen_s)
+    seen = duration(diagnosis.data_stall_seen_s)
     yield _line("stall", "unknown" if stall is None else f"{percent(stall)} % of {seen} without data")
     for job in diagnosis.job_times(pid):
         yield from _job_time(job)
@@ -129,7 +128,7 @@ def _lines(diagnosis: Diagnosis, last: Frame, pid: int) -> Iterator[str]:
         yield _line("time", f"... {plural(earlier, 'earlier change')}")
     for span in spans[-_MOST_CHANGES:]:
         name = class_name(span.class_id, span.state)
-        text = f"{clock(span.wall_ns)} {span.state.value:<8} {name} for {length(span.seconds)}"
+        text = f"{clock(span.wall_ns)} {span.state.value:<8} {name} for {duration(span.seconds)}"
         yield _line("time", text)
 
 
@@ -148,7 +147,7 @@ def _job_time(job: JobTime) -> Iterator[str]:
     if not parts:
         yield _line("job", f"{title}: the shares of its time are {NOT_RECORDED}")
         return
-    yield _line("job", f"{title}: watched for {length(job.counts.whole_ms / 1000)}")
+    yield _line("job", f"{title}: watched for {duration(job.counts.whole_ms / 1000)}")
     for part in parts:
         seconds = getattr(job.counts, part.share) / 1000
         yield _line("", f"{part.name:<14}{part.figure:>6} %{seconds:>12.1f} s")

@@ -37,7 +37,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Watch, then print; Ctrl-C stops the watching early. Return 0."""
+    """Watch, then print; Ctrl-C ends the watch early. Return 0."""
     settings = resolve_devices(settings_of(args))
     count = DEFAULT_COUNT if args.count is None else args.count
     if sys.stderr is not None and sys.stderr.isatty():
@@ -54,7 +54,7 @@ def run(args: argparse.Namespace) -> int:
 def watch(source: Source, trend: Trend, intervals: int) -> Trend:
     """Add the Frames of up to ``intervals`` intervals to the trend and return it; Ctrl-C stops early.
 
-    Raises UnknownError if the source ends before the first interval does, and KeyboardInterrupt for a Ctrl-C in it.
+    Raises UnknownError if the source ends during the first interval, and KeyboardInterrupt for a Ctrl-C during it.
     """
     stream = frames(source)
     try:

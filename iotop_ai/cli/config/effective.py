@@ -28,14 +28,14 @@ class Effective(NamedTuple):
 def effective(flags: Mapping[str, object], environ: Mapping[str, str], config: str | None = None) -> Effective:
     """Return the effective settings of the flags, the environment and the settings file.
 
-    flags: the values of the flags that are given, by the field of Settings. config: the file that --config names.
+    flags: the values of the flags on the command line, by the field of Settings. config: the file that --config names.
     Raises UsageError for the first invalid value.
     """
     path = config_path(environ, config)
     try:
         file = read_config(path, required=bool(config or environ.get(CONFIG_VARIABLE)))
     except TimeoutError as error:  # the monitor starts even if the home does not answer
-        from iotop_ai.cli.stderr import print_notice  # rarely needed, so not imported at the start
+        from iotop_ai.cli.stderr import print_notice  # rarely needed, so not imported at start-up
 
         print_notice(f"settings: {clean(str(path))}: {error.strerror}; using the defaults, read-only")
         file = ConfigFile(path, {"readonly": True}, {}, ())  # the file may set readonly, and an action cannot be undone

@@ -27,7 +27,7 @@ def add_alerts_flag(parser: argparse._ActionsContainer, *, sub: bool = True) -> 
     sub: whether the parser belongs to a subcommand. A subcommand without the flag keeps the value that was given
     before the subcommand.
     """
-    from argparse import SUPPRESS  # imported here, because the start without a command needs no argparse
+    from argparse import SUPPRESS  # imported here, because start-up without a command needs no argparse
 
     parser.add_argument(
         "--alerts",
@@ -42,25 +42,26 @@ def alerts_path() -> str:
     return os.path.join(os.path.dirname(settings_file(os.environ)), FILE)
 
 
-def load_alerts(given: str | None, say: Callable[[str], object] = print_notice) -> AlertConfig | None:
-    """Return the content of the named file, or of the default file if none is named.
+def load_alerts(flag: str | None, say: Callable[[str], object] = print_notice) -> AlertConfig | None:
+    """Return the content of the file that --alerts names, or of the default file.
 
-    Returns None if the default file is missing or does not answer, or if the name is "none".
+    Returns None if the default file is missing or does not answer, or if --alerts is "none".
 
-    say: reports a default file that does not answer. Raises UsageError or InputError.
+    flag: the value of --alerts; None without it. say: reports a default file that does not answer. Raises UsageError or
+    InputError.
     """
-    if given == "none":
+    if flag == "none":
         return None
-    path = given or alerts_path()
+    path = flag or alerts_path()
     try:
-        if not given and not call_with_timeout(HOME_TIMEOUT_S, path, lambda: os.path.lexists(path)):
+        if not flag and not call_with_timeout(HOME_TIMEOUT_S, path, lambda: os.path.lexists(path)):
             return None
-        # Imported here, because it loads modules for HTTP and mail, which a start without alerts does not need.
+        # Imported here, because it loads modules for HTTP and mail, which start-up without alerts does not need.
         from iotop_ai.alerts.config import read_alerts
 
         return call_with_timeout(HOME_TIMEOUT_S, path, lambda: read_alerts(path))
     except TimeoutError as error:
-        if given:
+        if flag:
             raise UsageError(f"{clean(path)}: {error.strerror}; use --alerts none to run without alerts") from None
         say(f"alerts are off: {clean(path)}: {error.strerror}")  # a home that hangs must not end a recording
         return None

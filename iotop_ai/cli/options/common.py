@@ -30,7 +30,7 @@ exit codes: 0 fine; 1 a check found a problem; 2 no answer, stderr says why in o
 
 
 MOST_DIGITS = 18
-"""The most digits of a whole number. int() raises ValueError for more than 4300."""
+"""The maximum number of digits of a whole number. int() raises ValueError for more than 4300."""
 _MAY_BE_EMPTY = ("procfs", "sysfs", "smartctl", "find", "host_name")
 """The flags whose empty value stands for the default."""
 
@@ -51,11 +51,11 @@ class Parser(argparse.ArgumentParser):
     def _get_values(self, action: argparse.Action, arg_strings: list[str]) -> object:
         """Refuse an empty value, as of an unset shell variable.
 
-        Otherwise the flag would count as not given, and an error of a path would not name the path.
+        Otherwise the flag would count as missing, and an error about a path would not name it.
         """
         if arg_strings == [""] and action.option_strings and action.dest not in _MAY_BE_EMPTY:
             self.error(f"{action.option_strings[-1]} is empty")
-        # Not for the words after a command's name or of record's command, which may hold an empty argument.
+        # The nargs exclude the words after a command's name and the command of ``record``, which may hold an empty word.
         if "" in arg_strings and action.metavar and not action.option_strings and action.nargs in (None, "?", "*"):
             self.error(f"{action.metavar} is empty")
         return super()._get_values(action, arg_strings)
@@ -131,7 +131,7 @@ def add_source_flags(parser: argparse.ArgumentParser, *, sub: bool) -> None:
 def add_machine_flags(parser: argparse._ActionsContainer, absent: str | None = None) -> None:
     """Add the flags for the paths of /proc, /sys and smartctl, and for whether smartctl runs.
 
-    absent: the value of a flag that is not given.
+    absent: the value of a flag that is not on the command line.
     """
     switch = argparse.BooleanOptionalAction
     parser.add_argument(
@@ -241,7 +241,7 @@ def settings_elsewhere(args: argparse.Namespace) -> Settings:
 
 
 def flags_of(args: argparse.Namespace) -> dict[str, object]:
-    """Return the values of the flags that are given, by the field of Settings. Raises UsageError for an empty list."""
+    """Return the values of the flags in ``args``, by the field of Settings. Raises UsageError for an empty list."""
     device_lists = getattr(args, "device", None)
     devices = parse_names(",".join(device_lists)) if device_lists else None
     if devices == ():  # for example, from two unset shell variables; it would mean all devices

@@ -10,7 +10,7 @@ from iotop_ai.model.clean import clean
 
 _UNKNOWN = "unrecognized arguments: "
 _NO_COMMAND = re.compile(r"argument COMMAND: invalid choice: '([^']*)'")
-_ALIKE = 0.75
+_LEAST_SIMILARITY = 0.75
 RECORDING_SUFFIXES = (".jsonl", ".jsonl.gz", ".jsonl.zst")
 
 
@@ -41,5 +41,5 @@ def _no_command(word: str, commands: Sequence[str]) -> str:
 
 
 def _nearest_hint(word: str, known: Sequence[str]) -> str:
-    matches = difflib.get_close_matches(word, known, 1, _ALIKE)
+    matches = difflib.get_close_matches(word, known, 1, _LEAST_SIMILARITY)
     return f"; did you mean {matches[0]}?" if matches else ""

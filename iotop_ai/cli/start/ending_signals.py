@@ -1,6 +1,6 @@
-"""Handles SIGTERM and SIGHUP while the live screen starts, until its app handles them itself.
+"""Handles SIGTERM and SIGHUP during start-up of the live screen, until its app handles them itself.
 
-The handler only notes the signal, and the start checks for a signal between its steps. An exception from the handler
+The handler only notes the signal, and start-up checks for a signal between its steps. An exception from the handler
 could strike anywhere: Python 3.11 turns an exception inside a descriptor's __set_name__ into a RuntimeError, and
 Textual's tasks swallow exceptions, so that the screen would stay open.
 """
@@ -18,11 +18,11 @@ else:
     import _signal as signal  # the C module, because the enumerations of ``signal`` cost a millisecond
 
 FORCE_S = 2.0
-"""The seconds between a signal and the forced end of the process, if the start does not check for a signal earlier."""
+"""The seconds between a signal and the forced end of the process, if start-up does not check for a signal earlier."""
 
 
 class SignalledError(Exception):
-    """The start ends because of a signal. number: the signal's number."""
+    """Start-up ends because of a signal. number: the signal's number."""
 
     def __init__(self, number: int) -> None:
         self.number = number
@@ -62,7 +62,7 @@ class EndingSignals:
             signal.setitimer(signal.ITIMER_REAL, FORCE_S)
 
     def _end_by_force(self, alarm: int, _frame: FrameType | None) -> None:
-        """End the process because a step of the start takes too long, or because another program sent SIGALRM.
+        """End the process because a step of start-up takes too long, or because another program sent SIGALRM.
 
         The kernel closes the open files.
         """

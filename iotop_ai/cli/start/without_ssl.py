@@ -1,4 +1,4 @@
-"""Hides ssl while asyncio is imported, to save memory and time at the start."""
+"""Hides ssl while asyncio is imported, to save memory and time at start-up."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from iotop_ai.model.block.counters import BlockCounters, BlockKey
 from iotop_ai.model.clean import clean_bytes
 
 MOST_KEPT = 256
-"""The most diskseq files of active devices that are kept open. The others are opened at each read."""
+"""The maximum number of diskseq files that are kept open, for active devices. Others are opened at each read."""
 _DIGITS = "0123456789"
 _IN_FLIGHT = BlockCounters._fields.index("in_flight")
 _UNDERFLOWN = 1 << 31

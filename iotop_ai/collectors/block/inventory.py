@@ -21,7 +21,7 @@ from iotop_ai.model.machine.filesystem import is_remote
 REFRESH_NS = 30_000_000_000
 """The age at which a device is read again, in nanoseconds."""
 _MOST_MOUNTS = 8
-"""The most mounts that are listed for a device."""
+"""The maximum number of mounts that are listed for a device."""
 NO_POOLS: Mapping[str, str] = {}
 _CONTAINER_FILES = frozenset(("/etc/hosts", "/etc/hostname", "/etc/resolv.conf", "/dev/termination-log"))
 """Files on which container runtimes mount a file of the host."""

@@ -22,7 +22,7 @@ _MILLI, _MICRO_TO_MILLI, _HERTZ_TO_MEGA = 1000, 1000, 1_000_000
 _FULL_PWM = 255
 """The value of pwm1 at full speed."""
 _METRICS_BYTES = 4096
-"""The most bytes of ``gpu_metrics`` that are read."""
+"""The maximum number of bytes of ``gpu_metrics`` that are read."""
 
 
 class AmdCards:
@@ -133,8 +133,8 @@ class AmdCards:
         return ""
 
     def _name(self, folder: str) -> str:
-        given = self._root.text_or(f"{folder}/product_name")
-        return given or f"AMD GPU {self._root.text_or(f'{folder}/device').removeprefix('0x')}".strip()
+        product = self._root.text_or(f"{folder}/product_name")
+        return product or f"AMD GPU {self._root.text_or(f'{folder}/device').removeprefix('0x')}".strip()
 
     def _hwmon(self, folder: str) -> str:
         names = self._root.names(f"{folder}/hwmon")

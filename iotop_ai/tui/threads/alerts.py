@@ -111,4 +111,4 @@ def _answer(changed: list[Alert]) -> str:
     stopped. The message gives only the number of the others.
     """
     shown = next((alert for alert in reversed(changed) if alert.fires), changed[-1])
-    return alert_text(shown.rule, shown.state, shown.found, len(changed) - 1)
+    return alert_text(shown.rule, shown.state, shown.measurements, len(changed) - 1)

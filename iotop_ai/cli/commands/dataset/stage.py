@@ -187,12 +187,12 @@ class Stage:
         erase = "\r\x1b[K" if sys.stderr is not None and sys.stderr.isatty() else ""
         print_notice(erase + "\n".join(lines))
 
-    def _report(self, done: Verified | None, refused: str) -> None:
+    def _report(self, verified: Verified | None, refused: str) -> None:
         """Print the new path to stdout if the copy is correct; with --json, always print the JSON object instead."""
         if self._args.json:
             speed = None if self._speed is None else self._speed._asdict()
-            verified = None if done is None else done._asdict()
-            out = {"plan": self._plan._asdict(), "fits": self._plan.fits, "speed": speed, "verified": verified}
-            print(json.dumps({**out, "refused": refused or None, "path": clean(self._ends.target) if done else None}))
-        elif done is not None and not done.wrong:
+            verified_fields = None if verified is None else verified._asdict()
+            out = {"plan": self._plan._asdict(), "fits": self._plan.fits, "speed": speed, "verified": verified_fields}
+            print(json.dumps({**out, "refused": refused or None, "path": clean(self._ends.target) if verified else None}))
+        elif verified is not None and not verified.wrong:
             print(clean(self._ends.target))

@@ -49,7 +49,7 @@ def add_fleet_flags(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--json", action="store_true", default=absent, help="print the machines as one JSON object, and end"
     )
-    # The flags --sort and --delay of the screen have other values, so these two have names of their own.
+    # On the main screen, --sort and --delay take other values, so these two are stored under other names (dest).
     parser.add_argument(
         "--sort", dest="order", choices=tuple(SORTS), default="lost", help="order of the rows (default lost)"
     )

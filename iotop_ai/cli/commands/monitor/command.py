@@ -138,10 +138,10 @@ def run_monitor(
         from iotop_ai.cli.commands.monitor.save_baselines import save_baselines
 
         save_baselines(settings, newest, limit_s)
-        now = view_to_remember(view, theme, newest, restored, remembered)
-        if settings.remember and (now != remembered or view_error):
+        new_view = view_to_remember(view, theme, newest, restored, remembered)
+        if settings.remember and (new_view != remembered or view_error):
             with contextlib.suppress(OSError):  # a read-only home keeps no view and needs no message
-                call_with_timeout(limit_s, state_path(), lambda: write_view(state_folder(), now))
+                call_with_timeout(limit_s, state_path(), lambda: write_view(state_folder(), new_view))
 
     return run_screen(restored, make_screen_start, source.close)
 
@@ -261,7 +261,7 @@ def _run_app(
 
     Raises SignalledError for a signal that arrives before the app runs.
     """
-    gc.disable()  # the start creates no garbage
+    gc.disable()  # start-up creates no garbage
     try:
         start = make_screen_start()
         signals.check()
@@ -338,7 +338,7 @@ def _view(settings: Settings, this_terminal: Terminal) -> View:
 
 
 def _say(text: str) -> None:
-    from iotop_ai.cli.stderr import print_notice  # not needed at the start
+    from iotop_ai.cli.stderr import print_notice  # not needed at start-up
 
     print_notice(text)
 

@@ -165,13 +165,13 @@ def view_to_remember(
     if view.device and info is None:
         device = remembered.device
     theme = chosen_theme or remembered.theme
-    now = RememberedView(view.sort, None, None, view.hidden, theme, device, view.tree, view.no_columns, view.units)
-    now = now._replace(dismissed=view.dismissed or None)
-    start = RememberedView(settings.sort, None, None, frozenset(settings.hidden))
-    start = start._replace(tree=settings.tree, no_columns=frozenset(settings.no_columns), units=settings.units)
+    at_exit = RememberedView(view.sort, None, None, view.hidden, theme, device, view.tree, view.no_columns, view.units)
+    at_exit = at_exit._replace(dismissed=view.dismissed or None)
+    at_start = RememberedView(settings.sort, None, None, frozenset(settings.hidden))
+    at_start = at_start._replace(tree=settings.tree, no_columns=frozenset(settings.no_columns), units=settings.units)
     unchanged = {
         name: getattr(remembered, name)
         for name in ("sort", "hidden", "tree", "no_columns", "units")
-        if getattr(now, name) == getattr(start, name) and (name in settings.chosen or getattr(remembered, name) is None)
+        if getattr(at_exit, name) == getattr(at_start, name) and (name in settings.chosen or getattr(remembered, name) is None)
     }
-    return now._replace(**unchanged)
+    return at_exit._replace(**unchanged)

@@ -49,13 +49,13 @@ def show_stream(
     source = ReplaySource("-", fd=fd)
     ended = False
 
-    def until_end() -> Iterator[Frame]:
+    def frames_until_end() -> Iterator[Frame]:
         nonlocal ended
         yield from frames(source)
         ended = not source.closed
 
     def make_screen_start() -> ScreenStart:
-        stream = until_end()
+        stream = frames_until_end()
         try:
             first = next(stream, None)
         except InputError as error:
@@ -90,8 +90,8 @@ def find_ssh() -> str:
 
     Root searches the system's folders instead of the PATH. Raises InputError when ssh is not found.
     """
-    if given := os.environ.get(SSH_VARIABLE, ""):
-        return given
+    if configured := os.environ.get(SSH_VARIABLE, ""):
+        return configured
     if found := find_user_program("ssh"):
         return found
     searched = "the system's folders" if os.geteuid() == 0 else "the PATH"
@@ -101,7 +101,7 @@ def find_ssh() -> str:
 class Ssh:
     """A command that ssh runs on another machine. ssh may ask for a password on the terminal.
 
-    fd: the standard output of the command.
+    fd: the descriptor of the command's standard output.
     """
 
     def __init__(self, host: str, command: str, program: str) -> None:

@@ -77,7 +77,7 @@ def save_screenshot(svg: str) -> str:
 
 
 def writable_folder(folder: str) -> str:
-    """Return the folder, or the recordings' folder if the given one is not writable or is writable by all users.
+    """Return the folder, or the recordings' folder if it is not writable or is writable by all users.
 
     The recordings' folder is created if it is missing. Raises OSError.
     """

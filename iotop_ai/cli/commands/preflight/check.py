@@ -188,7 +188,7 @@ def _thresholds(args: argparse.Namespace, report: Report) -> tuple[Threshold, ..
         Threshold("--max-await", args.max_await or 0.0, read_await_ms(results), at_most=True),
         _gpu_threshold(args.min_gpu or 0.0, report),
     )
-    return tuple(each for each in thresholds if getattr(args, each.flag[2:].replace("-", "_")) is not None)
+    return tuple(one for one in thresholds if getattr(args, one.flag[2:].replace("-", "_")) is not None)
 
 
 def _gpu_threshold(limit: float, report: Report) -> Threshold:

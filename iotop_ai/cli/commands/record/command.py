@@ -99,7 +99,7 @@ class Session:
         self._newest: Frame | None = None
 
     def on_signal(self, number: signal.Signals, from_terminal: bool) -> None:
-        """Forward the signal to the command, unless the terminal has sent it there already.
+        """Forward the signal to the command, unless the terminal has already sent it to both.
 
         Without a command, end the recording. While it ends, a further end signal ends the wait for a disk or hook.
         """

@@ -21,8 +21,8 @@ class Signals:
 
     Enter the block before other threads start, so that every thread blocks these signals.
 
-    on_signal: called with the signal, and with True if the terminal sent it to this process and its children alike. It
-    is called with False if the sender is unknown.
+    on_signal: called with the signal, and with True if the terminal sent it to this process and its children alike, or
+    False if a process sent it or the sender is unknown.
     """
 
     def __init__(self, numbers: Iterable[signal.Signals], on_signal: Callable[[signal.Signals, bool], None]) -> None:
@@ -61,7 +61,7 @@ class Signals:
         signal.pthread_sigmask(signal.SIG_SETMASK, self._old_mask)
 
     def _handle(self, number: int, _frame: FrameType | None) -> None:
-        # The main thread may hold any lock now, so the signal is left to the other thread.
+        # The main thread may hold any lock now, so the signal is left to the thread of ``_run``.
         self._unblocked.append(signal.Signals(number))
 
     def _run(self) -> None:

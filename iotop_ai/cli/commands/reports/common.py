@@ -142,7 +142,10 @@ def _items(reader: RunReader, job: SelectedJob) -> Iterator[RunItem]:
 
 
 def _span(recorded: RecordedFrames) -> tuple[int | None, int | None]:
-    """Return the begin and the end of the selected part; None without --begin, and for a stream without --end."""
+    """Return the begin and the end of the selected part.
+
+    The begin is None without --begin. The end is None for a stream without --end.
+    """
     if recorded.source.is_stream:
         return recorded.begin_ns, recorded.end_ns
     first_ns, last_ns = recorded.source.span()

@@ -85,7 +85,7 @@ def environment() -> dict[str, str]:
 
 
 class _AddressPrinter:
-    """Prints an address to open at the start, and another address each time a browser has opened the last address."""
+    """Prints a first address to open, and another address each time a browser has opened the last one."""
 
     def __init__(self) -> None:
         self._first = True
