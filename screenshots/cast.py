@@ -30,11 +30,11 @@ WAIT_S = 60.0
 
 
 class Step(NamedTuple):
-    """Keys by tmux's names, the text to wait for after them, and the seconds for which the result is shown."""
+    """Keys by tmux's names, the text to wait for after them, and the seconds for which it stays on the screen."""
 
     keys: tuple[str, ...]
-    seen: str
-    look_s: float
+    awaited_text: str
+    show_s: float
 
 
 STEPS = (
@@ -69,20 +69,20 @@ def record(asciinema: str, recording: Path, out: Path, folder: Path) -> None:
             for key in step.keys:
                 terminal.keys(key)
                 time.sleep(0.25)
-            terminal.wait_until(lambda text, seen=step.seen: seen in text, WAIT_S, what=step.seen)
-            time.sleep(step.look_s)
+            terminal.wait_until(lambda text, awaited=step.awaited_text: awaited in text, WAIT_S, what=step.awaited_text)
+            time.sleep(step.show_s)
         terminal.keys("q")
         terminal.wait_until(lambda _: not terminal.children(), WAIT_S, what="the end")
 
 
 def cleaned(text: str) -> str:
-    """Return the cast without what it says about the machine besides the output: the time, the command and the shell.
+    """Return the cast without the time, the command and the shell, which describe this machine.
 
     Times in milliseconds and characters without escapes make the cast a third smaller.
     """
     header, *events = (json.loads(line) for line in text.splitlines())
-    kept = {"version": 2, "width": header["width"], "height": header["height"], "title": TITLE}
-    lines = [kept, *([round(at, 3), kind, data] for at, kind, data in events)]
+    new_header = {"version": 2, "width": header["width"], "height": header["height"], "title": TITLE}
+    lines = [new_header, *([round(at, 3), kind, data] for at, kind, data in events)]
     return "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines)
 
 
@@ -91,11 +91,11 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--asciinema", default="asciinema", help="the program that records")
     parser.add_argument("--recording", type=Path, default=RECORDING, help="what is replayed")
-    given = parser.parse_args()
+    args = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        made = Path(folder) / "made.cast"
-        record(given.asciinema, given.recording.resolve(), made, Path(folder))
-        text = cleaned(made.read_text(encoding="utf-8"))
+        cast = Path(folder) / "new.cast"
+        record(args.asciinema, args.recording.resolve(), cast, Path(folder))
+        text = cleaned(cast.read_text(encoding="utf-8"))
     found = [word for word in (socket.gethostname(), str(HERE.parent), tempfile.gettempdir()) if word in text]
     if found:
         sys.stderr.write(f"not kept: it holds {', '.join(found)}\n")

@@ -70,10 +70,10 @@ def mounted() -> Iterator[None]:
 def printed(width: int, *words: str, cwd: str = "/tmp", **variables: str) -> str:
     """Return what a command prints on a terminal of this width."""
     environment = {**os.environ, "COLUMNS": str(width), "LC_ALL": "C.UTF-8", **variables}
-    done = subprocess.run([PROGRAM, *words], cwd=cwd, env=environment, capture_output=True, text=True)
-    if done.returncode not in (0, 1):
-        raise RuntimeError(f"{' '.join(words)}: {done.stderr}")
-    return f"$ iotop-ai {' '.join(words)}\n{done.stdout.rstrip()}\n"
+    process = subprocess.run([PROGRAM, *words], cwd=cwd, env=environment, capture_output=True, text=True)
+    if process.returncode not in (0, 1):
+        raise RuntimeError(f"{' '.join(words)}: {process.stderr}")
+    return f"$ iotop-ai {' '.join(words)}\n{process.stdout.rstrip()}\n"
 
 
 def draw_text(name: str, width: int, text: str, folder: Path) -> None:
@@ -138,17 +138,17 @@ def draw_report(folder: Path) -> None:
         load_page(page, folder / "report.png", 1200, 1500)
 
 
-DRAWN = {"check": draw_check, "doctor": draw_doctor, "loader": draw_loader, "report": draw_report}
+DRAWERS = {"check": draw_check, "doctor": draw_doctor, "loader": draw_loader, "report": draw_report}
 
 
 def main() -> None:
     """Draw all pictures, or the requested ones."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--into", type=Path, default=HERE, help="folder of the pictures")
-    parser.add_argument("names", nargs="*", help=f"of {', '.join(DRAWN)}; all by default")
+    parser.add_argument("names", nargs="*", help=f"of {', '.join(DRAWERS)}; all by default")
     args = parser.parse_args()
-    for name in args.names or DRAWN:
-        DRAWN[name](args.into.resolve())
+    for name in args.names or DRAWERS:
+        DRAWERS[name](args.into.resolve())
         sys.stdout.write(f"{name}\n")
 
 

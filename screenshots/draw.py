@@ -53,9 +53,9 @@ CELL_WIDTH, CELL_HEIGHT = 12.2, 24.4
 The frame and the title bar are to the left of and above the cells.
 """
 DECODED_S = 2.0
-"""The seconds in which a recording of minutes is read completely."""
-ASKED_S = 0.5
-"""The seconds in which a question finds out what is permitted."""
+"""The time in which a recording of some minutes is read completely, in seconds."""
+DIALOG_S = 0.5
+"""The time in which a dialog finds out what is permitted, in seconds."""
 LEFT, TOP = 9, 41
 MOUNT = Path("/mnt/data")
 VERDICTS = HERE.parent / "tests" / "data" / "verdicts"
@@ -64,7 +64,7 @@ VERDICTS = HERE.parent / "tests" / "data" / "verdicts"
 class Picture(NamedTuple):
     """One picture: the name of its file without suffix, its size, its theme, and the keys that are pressed before it.
 
-    scene: "" for this machine, else the name of one of SCENES. replay: whether it shows a recording with a time line.
+    scene: "" for this machine, else the name of one of SCENES. replay: whether it shows a recording with a timeline.
     kept: whether it shows a live screen that has kept the last Frames in memory, to look back at them.
     """
 
@@ -78,7 +78,7 @@ class Picture(NamedTuple):
     kept: bool = False
 
 
-def recorded(file: Path) -> Callable[[int], list[Snapshot]]:
+def last_snapshots_of(file: Path) -> Callable[[int], list[Snapshot]]:
     """Return a function that returns the last seconds of a recording of real training.
 
     The GPU in the recording was simulated by the C NVML library.
@@ -96,9 +96,9 @@ SCENES: dict[str, Callable[[int], list[Snapshot]]] = {
     "gpu-1": one_snapshots,
     "gpu-8": eight_snapshots,
     "health": ill_snapshots,
-    "jobs": recorded(HERE / "starved.iotop.jsonl.gz"),
-    "healthy": recorded(VERDICTS / "healthy_gpu.iotop.jsonl.gz"),
-    "starved": recorded(HERE / "starved.iotop.jsonl.gz"),
+    "jobs": last_snapshots_of(HERE / "starved.iotop.jsonl.gz"),
+    "healthy": last_snapshots_of(VERDICTS / "healthy_gpu.iotop.jsonl.gz"),
+    "starved": last_snapshots_of(HERE / "starved.iotop.jsonl.gz"),
 }
 """Machines with other hardware or other load than this one. Each function returns one Snapshot per second."""
 
@@ -155,27 +155,27 @@ def load(seconds: float) -> Iterator[None]:
         return
     with tempfile.TemporaryDirectory() as folder, FuseDisk(Path(folder), mebibytes=256) as disk:
         run("mkfs.ext4", "-q", disk.node)
-        made = not MOUNT.exists()
+        mount_is_new = not MOUNT.exists()
         MOUNT.mkdir(parents=True, exist_ok=True)
         run("mount", disk.node, str(MOUNT))
         try:
             file = f"--filename={MOUNT}/set.bin"
             run("fio", "--name=lay", file, "--size=200M", "--rw=write", "--bs=1M", "--end_fsync=1")
             job = ("--rw=randread", "--bs=128k", "--direct=1", "--size=200M", "--time_based", f"--runtime={seconds}")
-            # The first third is calm, so that the change for the worse is on the picture.
+            # The first third is calm, so that the change for the worse is in the picture.
             disk.set(delay_us=3_000)
             fio = subprocess.Popen(
                 ["fio", "--name=train", file, *job, "--numjobs=8", "--thread=0"], stdout=subprocess.DEVNULL
             )
-            worse = threading.Timer(seconds / 3, disk.set, kwargs={"delay_us": 40_000})
-            worse.start()
+            slowdown = threading.Timer(seconds / 3, disk.set, kwargs={"delay_us": 40_000})
+            slowdown.start()
             yield
-            worse.cancel()
+            slowdown.cancel()
             fio.terminate()
             fio.wait()
         finally:
             run("umount", str(MOUNT))
-            if made:
+            if mount_is_new:
                 MOUNT.rmdir()
 
 
@@ -187,20 +187,20 @@ def run(*argv: str) -> None:
 def record(seconds: float) -> MemoryRecording:
     """Return Snapshots of this machine, one per second."""
     source = LiveSource(Settings())
-    taken: list[Snapshot] = []
+    snapshots: list[Snapshot] = []
     end: int | None = None
     try:
         for snapshot in source:
-            taken.append(snapshot)
+            snapshots.append(snapshot)
             end = end or snapshot.at_ns + int(seconds * 1e9)
             if snapshot.at_ns >= end:
                 break
     finally:
         source.close()
-    return MemoryRecording(taken)
+    return MemoryRecording(snapshots)
 
 
-class Own(MemoryRecording):
+class ThisMachine(MemoryRecording):
     """A source that stands for the machine itself, so that keys may act on it. No picture presses such a key."""
 
     live = True
@@ -217,7 +217,7 @@ async def draw(picture: Picture, shown: list[Frame], folder: Path) -> None:
         await draw_replay(picture, shown, view, folder)
         return
     keeper = SessionRecorder(Clock(), Ring) if picture.kept else None
-    app = MonitorApp(shown[0], (), Own(), view, picture.theme, keeper=keeper)
+    app = MonitorApp(shown[0], (), ThisMachine(), view, picture.theme, keeper=keeper)
     async with app.run_test(size=(picture.width, picture.height)) as pilot:
         for frame in shown[1:]:  # one by one, because graphs reach further back than one Frame
             if keeper is not None:
@@ -228,7 +228,7 @@ async def draw(picture: Picture, shown: list[Frame], folder: Path) -> None:
             await pilot.pause(DECODED_S)
         if picture.keys and not picture.kept:
             await pilot.press(*picture.keys)
-            await pilot.pause(ASKED_S)
+            await pilot.pause(DIALOG_S)
         await pilot.pause()
         svg = tidy(app.export_screenshot(simplify=True), picture)
     rasterise(svg, folder / f"{picture.name}.png", picture)
@@ -302,9 +302,9 @@ def main() -> None:
     shown = {name: list(frames(SCENES[name](int(args.seconds)))) for name in {p.scene for p in wanted} - {""}}
     if any(not picture.scene for picture in wanted):
         with load(args.seconds + 10):
-            taken = record(args.seconds)
+            recording = record(args.seconds)
         # The names and paths of the machine's other programs are private, so they are replaced.
-        shown[""] = list(frames(Slim(list(taken)).all()))
+        shown[""] = list(frames(Slim(list(recording)).all()))
     for picture in wanted:
         asyncio.run(draw(picture, shown[picture.scene], args.into.resolve()))
         sys.stdout.write(f"{picture.name}.png\n")

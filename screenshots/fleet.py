@@ -29,7 +29,7 @@ from tests.rigs.prometheus import prometheus_of  # noqa: E402
 
 WINDOW_S, EVERY_S, WATCHED_S = 20.0, 5, 150.0
 SHOWN_AS = "http://prometheus:9090"
-ANSWERED_S = 30.0
+ANSWER_TIMEOUT_S = 30.0
 PICTURES = (
     Picture("fleet-80x24", 80, 24, "dark"),
     Picture("fleet-160x48", 160, 48, "dark"),
@@ -39,10 +39,10 @@ PICTURES = (
 
 async def draw(picture: Picture, url: str, folder: Path) -> None:
     """Draw one picture, once the graphs have been loaded."""
-    shown = FleetView(View(utc_offset_s=0), server=SHOWN_AS, window_s=WINDOW_S, interval_s=3600.0)
-    app = FleetApp(Prometheus(Address(url)), shown, picture.theme)
+    view = FleetView(View(utc_offset_s=0), server=SHOWN_AS, window_s=WINDOW_S, interval_s=3600.0)
+    app = FleetApp(Prometheus(Address(url)), view, picture.theme)
     async with app.run_test(size=(picture.width, picture.height)) as pilot:
-        async with asyncio.timeout(ANSWERED_S):
+        async with asyncio.timeout(ANSWER_TIMEOUT_S):
             while not app.state.fleet_view.history.machine:
                 await pilot.pause(0.1)
         await pilot.press(*picture.keys)

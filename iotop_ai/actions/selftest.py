@@ -42,9 +42,9 @@ def self_test(
 ) -> Outcome:
     """Send one of TEST_COMMANDS to a disk, unless another disk has its name now. Never raises.
 
-    The check of the disk may take _MOST_CALLS times TIMEOUT_S, and the command twice TIMEOUT_S. smartctl: the path that the
-    user named; "" for the system's smartctl. live: the argument of ``find_smartctl``. root: the machine whose sysfs is
-    also checked for the disk's identity; None to check only what the disk itself reports.
+    The check of the disk may take _MOST_CALLS times TIMEOUT_S, and the command twice TIMEOUT_S. smartctl: the path that
+    the user named; "" for the system's smartctl. live: the argument of ``find_smartctl``. root: the machine whose sysfs
+    is also checked for the disk's identity; None to check only what the disk itself reports.
     """
     action = f"self-test {command}"
     place = f"{target.name} ({target.device}, -d {target.device_type})"

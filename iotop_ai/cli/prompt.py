@@ -40,8 +40,9 @@ def mark_everywhere(text: str) -> None:
 class Progress:
     """A progress line on the terminal, rewritten a few times a second. It is silent when stderr is not a terminal.
 
-    Use it as ``with Progress() as show: show("1200 files, 3 GB")``; the end of the ``with`` block erases the line. after_s: the
-    seconds before the line first appears, so that a short run shows none.
+    Use it as ``with Progress() as show: show("1200 files, 3 GB")``; the end of the ``with`` block erases the line.
+
+    after_s: the seconds before the line first appears, so that a short run shows none.
     """
 
     def __init__(self, clock: Clock | None = None, after_s: float = 0.0) -> None:

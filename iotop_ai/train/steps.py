@@ -118,7 +118,7 @@ def step() -> None:
 
 
 def mark(text: str) -> None:
-    """Mark this moment on the time line of every monitor and recording of this user. An empty text marks nothing."""
+    """Mark this moment on the timeline of every monitor and recording of this user. An empty text marks nothing."""
     cleaned = clean(str(text).strip(), LONGEST_TEXT)
     if cleaned:
         COUNTER.broadcast({"kind": "mark", "text": cleaned})

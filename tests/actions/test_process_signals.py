@@ -91,11 +91,11 @@ def test_a_process_is_ended_and_audited(sleeper: subprocess.Popen[bytes], audit:
 
 
 def test_a_process_with_a_reused_pid_is_not_signalled(sleeper: subprocess.Popen[bytes], audit: Audit) -> None:
-    here = key_of(sleeper.pid)
-    earlier = here._replace(start_ticks=here.start_ticks - 1)
+    key = key_of(sleeper.pid)
+    earlier = key._replace(start_ticks=key.start_ticks - 1)
     for text in ("kill", "nice 19", "io idle"):
         outcome = act_on(command(text), [earlier], "gone", ROOT, audit)
-        assert (outcome.done, outcome.text) == (False, f"{text}: not done to gone ({here.pid}): it has ended")
+        assert (outcome.done, outcome.text) == (False, f"{text}: not done to gone ({key.pid}): it has ended")
     assert sleeper.poll() is None
     assert os.getpriority(os.PRIO_PROCESS, sleeper.pid) == os.getpriority(os.PRIO_PROCESS, 0)
 
@@ -124,31 +124,31 @@ def test_only_the_processes_that_still_run_are_signalled(sleeper: subprocess.Pop
 
 
 def test_each_tagged_process_is_audited(sleeper: subprocess.Popen[bytes], audit: Audit) -> None:
-    here = key_of(sleeper.pid)
-    targets = [(key_of(1), "init"), (here, "sleeper"), (here._replace(start_ticks=here.start_ticks - 1), "gone")]
-    each = act_on_each(command("nice 3"), targets, ROOT, audit)
+    key = key_of(sleeper.pid)
+    targets = [(key_of(1), "init"), (key, "sleeper"), (key._replace(start_ticks=key.start_ticks - 1), "gone")]
+    group_outcome = act_on_each(command("nice 3"), targets, ROOT, audit)
     not_init = "not done to init (1): pid 1 keeps the machine alive"
-    assert each.whole == (True, f"nice 3: 1 of 3 tagged; {not_init}, and 1 more", "")
-    assert each.successes == (f"nice 3: sleeper ({sleeper.pid})",)
+    assert group_outcome.whole == (True, f"nice 3: 1 of 3 tagged; {not_init}, and 1 more", "")
+    assert group_outcome.successes == (f"nice 3: sleeper ({sleeper.pid})",)
     assert os.getpriority(os.PRIO_PROCESS, sleeper.pid) == 3
     logged = results(audit)
     assert [target for _, target, _ in logged] == [
-        *["init: 1"] * 2, *[f"sleeper: {here.pid}"] * 2, *[f"gone: {here.pid}"] * 2,
+        *["init: 1"] * 2, *[f"sleeper: {key.pid}"] * 2, *[f"gone: {key.pid}"] * 2,
     ]  # fmt: skip
     assert [result for _, _, result in logged if result != "asked"] == [
-        f"nice 3: {not_init}", *each.successes, f"nice 3: not done to gone ({here.pid}): it has ended",
+        f"nice 3: {not_init}", *group_outcome.successes, f"nice 3: not done to gone ({key.pid}): it has ended",
     ]  # fmt: skip
 
 
 def test_nothing_is_signalled_without_an_audit_log(sleeper: subprocess.Popen[bytes], tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    each = act_on_each(command("kill"), [(key_of(sleeper.pid), "s")], ROOT, Audit(Clock(), tmp_path / "file"))
-    assert each.successes == ()
-    assert "0 of 1 tagged; not done: the audit log" in each.whole.text
+    group_outcome = act_on_each(command("kill"), [(key_of(sleeper.pid), "s")], ROOT, Audit(Clock(), tmp_path / "file"))
+    assert group_outcome.successes == ()
+    assert "0 of 1 tagged; not done: the audit log" in group_outcome.whole.text
     assert sleeper.poll() is None
 
 
-def test_init_ourselves_and_the_kernel_are_protected(audit: Audit) -> None:
+def test_init_iotop_ai_and_kernel_threads_are_protected(audit: Audit) -> None:
     assert why_protected(key_of(1), ROOT) == "pid 1 keeps the machine alive"
     assert why_protected(key_of(os.getpid()), ROOT) == "this is iotop-ai itself: q quits it"
     assert why_protected(key_of(2), ROOT) == "this is a kernel thread"
@@ -192,8 +192,8 @@ def test_delay_accounting_is_switched_on_and_off(tmp_path: Path, audit: Audit) -
     root = Root(str(tmp_path / "root"))
     assert set_delayacct(True, root, audit).text == "delay accounting switched on"
     assert switch.read_text().startswith("1")
-    now = ROOT.read("proc/sys/kernel/task_delayacct").strip() == b"1"
-    assert set_delayacct(now, ROOT, audit).done  # it has this value already
+    is_on = ROOT.read("proc/sys/kernel/task_delayacct").strip() == b"1"
+    assert set_delayacct(is_on, ROOT, audit).done  # it has this value already
     assert [action for action, _, _ in results(audit)][:2] == ["task_delayacct on"] * 2
 
 

@@ -71,13 +71,13 @@ def test_a_disk_that_was_replaced_gets_no_command(tmp_path: Path) -> None:
     """The answer of smartctl, or the diskseq in sysfs, shows that it is another disk."""
     smartctl = Smartctl(tmp_path)
     smartctl.sata("sda")
-    number = smartctl.tree / "sys/block/sda/diskseq"
-    number.write_text("9\n")
+    diskseq = smartctl.tree / "sys/block/sda/diskseq"
+    diskseq.write_text("9\n")
     audit, root = Audit(Clock(), tmp_path / "state"), Root(str(smartctl.tree))
-    for meant in (DiskIdentity(8), DiskIdentity(smart_serial="OTHER"), DiskIdentity(9, smart_model="OTHER")):
+    for identity in (DiskIdentity(8), DiskIdentity(smart_serial="OTHER"), DiskIdentity(9, smart_model="OTHER")):
         for what in ("short", "abort"):
             outcome = self_test(
-                what, SDA._replace(identity=meant), str(smartctl.path), Clock(), audit, live=False, root=root
+                what, SDA._replace(identity=identity), str(smartctl.path), Clock(), audit, live=False, root=root
             )
             assert outcome == Outcome(False, "not done: sda is another disk now, or was reconnected")
     assert not [call for call in smartctl.asked() if {"-t", "-X"} & set(call.split())]
@@ -86,15 +86,15 @@ def test_a_disk_that_was_replaced_gets_no_command(tmp_path: Path) -> None:
 
 
 def test_a_disk_that_is_replaced_while_the_command_runs_is_reported(tmp_path: Path) -> None:
-    number = tmp_path / "root/sys/block/sda/diskseq"
-    number.parent.mkdir(parents=True)
-    number.write_text("8\n")
+    diskseq = tmp_path / "root/sys/block/sda/diskseq"
+    diskseq.parent.mkdir(parents=True)
+    diskseq.write_text("8\n")
     script = tmp_path / "smartctl"
-    script.write_text(f'#!/bin/sh\necho 9 > {number}\necho \'{{"smartctl": {{"exit_status": 0}}}}\'\n')
+    script.write_text(f'#!/bin/sh\necho 9 > {diskseq}\necho \'{{"smartctl": {{"exit_status": 0}}}}\'\n')
     script.chmod(0o755)
-    audit, meant = Audit(Clock(), tmp_path / "state"), SDA._replace(identity=DiskIdentity(8))
+    audit, target = Audit(Clock(), tmp_path / "state"), SDA._replace(identity=DiskIdentity(8))
     root = Root(str(tmp_path / "root"))
-    outcome = self_test("short", meant, str(script), Clock(), audit, live=False, root=root)
+    outcome = self_test("short", target, str(script), Clock(), audit, live=False, root=root)
     assert outcome == Outcome(False, "unknown whether it was done: sda is another disk now, or was reconnected")
 
 

@@ -25,7 +25,7 @@ from iotop_ai.alerts.deliveries.webhook import WebhookDelivery, payload
 from iotop_ai.alerts.rules import FIRING, Alert, AlertRules, Rule
 from iotop_ai.model.condition.grammar import parse_condition
 from iotop_ai.model.errors import UsageError
-from tests.alerts.test_rules import HOT, at, failing
+from tests.alerts.test_rules import HOT, failing, frame_at
 from tests.rigs.nobody import UID, as_user, why_not_nobody
 from tests.rigs.prometheus import wait_for
 from tests.rigs.receivers import mail_server, web_server
@@ -66,7 +66,7 @@ def test_a_condition_that_flaps_sends_one_mail_and_one_message() -> None:
         ]
         outbox, rules = Outbox(deliveries, messages.append), AlertRules([HOT])
         for second in range(180):
-            for _, one in rules.add(at(second, 90.0 if second // 7 % 2 else 80.0)):
+            for _, one in rules.add(frame_at(second, 90.0 if second // 7 % 2 else 80.0)):
                 outbox.put(one)
         outbox.close(60.0)
         assert messages == []
@@ -182,8 +182,8 @@ def test_an_alert_that_gets_no_thread_is_delivered_with_the_next_one(monkeypatch
     with web_server() as (url, bodies):
         lines: list[str] = []
         outbox = Outbox([WebhookDelivery("web", url, "json", 10.0, 12)], lines.append)
-        with monkeypatch.context() as full:
-            full.setattr(threading.Thread, "start", no_thread)
+        with monkeypatch.context() as without_threads:
+            without_threads.setattr(threading.Thread, "start", no_thread)
             outbox.put(alert())
         assert lines == ["alert disk stays queued until the next alert: can't start new thread"]
         outbox.put(alert())
@@ -242,7 +242,7 @@ def test_failed_tries_do_not_count_towards_the_limit_of_messages(failures: int, 
     assert messages[-1] == f"alert disk is not sent to web: {last}"
 
 
-def test_a_server_that_refuses_is_an_error_with_its_reason() -> None:
+def test_the_reason_of_a_server_that_refuses_is_reported() -> None:
     with web_server(status=404) as (url, _), pytest.raises(NotDelivered, match="the server answered 404"):
         WebhookDelivery("web", url, "json", 10.0, 2).send(alert(), threading.Event())
     with web_server() as (url, _):
@@ -338,7 +338,7 @@ def test_a_server_that_closes_without_an_answer_is_named(reads: int) -> None:
 
 
 @pytest.mark.parametrize("hangs", [True, False])
-def test_an_alert_is_not_sent_again_for_an_answer_that_is_cut_off(hangs: bool) -> None:
+def test_an_alert_is_not_sent_again_when_the_answer_is_cut_off(hangs: bool) -> None:
     released, posts = threading.Event(), list[bytes]()
 
     def serve() -> None:

@@ -28,7 +28,7 @@ def template() -> Frame:
     return list(frames(server.snapshot() for _ in range(2)))[-1]
 
 
-def at(second: int, celsius: float | None, *findings: Finding) -> Frame:
+def frame_at(second: int, celsius: float | None, *findings: Finding) -> Frame:
     """A Frame at this second in which the GPU has this temperature (None: unknown), with these findings."""
     frame = template()
     assert frame.sample.gpu.value is not None
@@ -43,7 +43,7 @@ def at(second: int, celsius: float | None, *findings: Finding) -> Frame:
 def states(rule: Rule, temperatures: Iterable[float | None], begin: int = 0) -> list[tuple[int, str]]:
     rules, out = AlertRules([rule]), []
     for second, celsius in enumerate(temperatures, begin):
-        out += [(second, alert.state) for _, alert in rules.add(at(second, celsius))]
+        out += [(second, alert.state) for _, alert in rules.add(frame_at(second, celsius))]
     return out
 
 
@@ -52,9 +52,9 @@ def test_a_condition_that_flaps_for_three_minutes_fires_once() -> None:
     assert states(HOT, flapping) == [(7, FIRING)]
 
 
-def test_the_message_has_the_value_that_fired() -> None:
+def test_the_message_has_the_value_at_which_the_rule_fired() -> None:
     rules = AlertRules([Rule("hot", parse_condition("gpus.0.temperature_celsius > 85 for 3s"))])
-    texts = [alert.text for second in range(9) for _, alert in rules.add(at(second, 91.0))]
+    texts = [alert.text for second in range(9) for _, alert in rules.add(frame_at(second, 91.0))]
     assert len(texts) == 1
     assert texts[0].endswith(": met: gpus.0.temperature_celsius > 85 C for 3 s, now 91 C")
 
@@ -76,10 +76,10 @@ def test_an_unknown_value_changes_nothing() -> None:
 def test_an_alert_is_resolved_when_its_job_has_ended() -> None:
     (rule,) = (rule._replace(enabled=True) for rule in default_rules() if rule.name == "data_wait")
     short, rules = rule._replace(when=parse_condition("jobs.*.data_wait >= 20% for 20s")), AlertRules([rule])
-    ended = with_repeated_readings(110, jobs=Reading(JobTable(), Status.OK))
-    assert not [alert for frame in ended for alert in rules.add(frame)]
+    job_ends = with_repeated_readings(110, jobs=Reading(JobTable(), Status.OK))
+    assert not [alert for frame in job_ends for alert in rules.add(frame)]
     rules = AlertRules([short])
-    found = [(second, alert) for second, frame in enumerate(ended) for _, alert in rules.add(frame)]
+    found = [(second, alert) for second, frame in enumerate(job_ends) for _, alert in rules.add(frame)]
     assert [(second, alert.state) for second, alert in found] == [(21, FIRING), (43 + 60, RESOLVED)]
     (fired, end) = (alert for _, alert in found)
     assert (end.subject, end.value) == (fired.subject, None)
@@ -94,7 +94,7 @@ def test_a_rule_that_is_off_never_fires() -> None:
 def test_a_finding_fires_with_its_disk() -> None:
     rules = AlertRules([rule._replace(enabled=True) for rule in default_rules()])
     finding = Finding("failing_disk", Severity.CRITICAL, 1.0, "sda")
-    ((rule, alert),) = rules.add(at(5, 40.0, finding))
+    ((rule, alert),) = rules.add(frame_at(5, 40.0, finding))
     assert (rule.name, alert.severity, alert.subject) == ("failing_disk", "critical", "failing_disk sda")
     assert "failing_disk sda" in alert.text
 
@@ -102,7 +102,7 @@ def test_a_finding_fires_with_its_disk() -> None:
 def failing(second: int, *disks: str) -> Frame:
     """A Frame in which the rules find that these disks fail, and nothing else."""
     findings = [Finding("failing_disk", Severity.CRITICAL, 1.0, disk) for disk in disks]
-    return at(second, 40.0, *findings, Finding("idle", Severity.INFO, 1.0))
+    return frame_at(second, 40.0, *findings, Finding("idle", Severity.INFO, 1.0))
 
 
 def test_each_object_fires_once_while_its_rule_stands() -> None:
@@ -138,37 +138,37 @@ def with_serial(frame: Frame, serial: str | None) -> Frame:
 )
 def test_another_failing_disk_of_the_same_name_fires_again(serials: list[str | None], fired: list[int]) -> None:
     rules = AlertRules([Rule("bad", parse_condition("finding failing_disk"))])
-    looks = [with_serial(failing(second, "sda"), serial) for second, serial in enumerate(serials)]
-    assert [second for second, frame in enumerate(looks) for _ in rules.add(frame)] == fired
+    history = [with_serial(failing(second, "sda"), serial) for second, serial in enumerate(serials)]
+    assert [second for second, frame in enumerate(history) for _ in rules.add(frame)] == fired
 
 
 def test_the_time_of_a_finding_begins_again_with_another_disk() -> None:
     rules = AlertRules([Rule("bad", parse_condition("finding failing_disk for 5s"))])
     serials = ["A"] * 4 + ["B"] * 6
-    looks = [with_serial(failing(second, "sda"), serial) for second, serial in enumerate(serials)]
-    assert [second for second, frame in enumerate(looks) for _ in rules.add(frame)] == [8]
+    history = [with_serial(failing(second, "sda"), serial) for second, serial in enumerate(serials)]
+    assert [second for second, frame in enumerate(history) for _ in rules.add(frame)] == [8]
 
 
 def test_another_busy_disk_of_the_same_name_fires_again() -> None:
     rules = AlertRules([Rule("queued", parse_condition("disks.sda.in_flight >= 0"))])
-    looks = []
+    history = []
     for second, diskseq in enumerate([1, 1, 2, 2]):
-        frame, key = at(second, 40.0), BlockKey("sda", diskseq)
+        frame, key = frame_at(second, 40.0), BlockKey("sda", diskseq)
         counters = BlockCounters(*[0] * len(BlockCounters._fields))
         rates = block_rates_of(counters, counters, 1.0)
-        looks.append(
+        history.append(
             frame._replace(
                 snapshot=frame.snapshot._replace(block=Reading({key: counters}, Status.OK)),
                 sample=frame.sample._replace(block=frame.sample.block._replace(value={key: rates}, renewed=True)),
             )
         )
-    assert [second for second, frame in enumerate(looks) for _ in rules.add(frame)] == [0, 2]
+    assert [second for second, frame in enumerate(history) for _ in rules.add(frame)] == [0, 2]
 
 
 def test_the_end_of_an_alert_names_the_finding_that_fired() -> None:
     rules = AlertRules([Rule("bad", parse_condition("finding failing_disk"))])
-    looks = [("sda",), *[()] * 70]
-    fired, end = [one for second, disks in enumerate(looks) for _, one in rules.add(failing(second, *disks))]
+    disks_by_second = [("sda",), *[()] * 70]
+    fired, end = [one for second, disks in enumerate(disks_by_second) for _, one in rules.add(failing(second, *disks))]
     assert (end.state, end.subject, end.value) == (RESOLVED, fired.subject, None)
     assert end.text.endswith("not met: failing_disk sda is not active; it fired for failing_disk sda")
 
@@ -184,7 +184,7 @@ def test_the_end_of_an_alert_names_the_object_that_fired_and_its_value(lasting: 
 
 def hot(second: int, *celsius: float) -> Frame:
     """A Frame in which the GPUs have these temperatures."""
-    frame = at(second, 0.0)
+    frame = frame_at(second, 0.0)
     ((uuid, rates),) = (frame.sample.gpu.value or {}).items()
     table = {uuid: rates._replace(temperature_celsius=celsius[0])}
     table |= {str(i): rates._replace(temperature_celsius=one) for i, one in enumerate(celsius) if i}
@@ -201,8 +201,8 @@ def test_each_object_fires_with_its_own_value() -> None:
 def test_objects_of_the_same_frame_share_a_message() -> None:
     rule = Rule("bad", parse_condition("finding failing_disk"), resolved=True)
     rules, disks = AlertRules([rule]), [f"sd{letter}" for letter in "abcdefghijkl"]
-    looks = [disks, [*disks, "sdm"], [*disks, "sdm", "sdn", "sdo"], *[[]] * 70]
-    found = [one for second, names in enumerate(looks) for _, one in rules.add(failing(second, *names))]
+    disks_by_second = [disks, [*disks, "sdm"], [*disks, "sdm", "sdn", "sdo"], *[[]] * 70]
+    found = [one for second, names in enumerate(disks_by_second) for _, one in rules.add(failing(second, *names))]
     assert [(one.state, len(one.each)) for one in found] == [(FIRING, 12), (FIRING, 0), (FIRING, 2), (RESOLVED, 0)]
     first, single, pair, end = found
     assert {one.subject for one in first.each} == {f"failing_disk {disk}" for disk in disks}

@@ -63,7 +63,7 @@ def test_a_server_with_tls_and_a_login_gets_the_mail(
     assert len(mails) == 1
 
 
-def test_an_odd_answer_to_the_end_of_a_session_sends_no_second_mail() -> None:
+def test_an_error_at_the_end_of_an_smtp_session_causes_no_second_mail() -> None:
     with mail_server(farewell="421 closing") as (smtp, mails):
         send(delivery(mail="ops@localhost", smtp=smtp))
     assert len(mails) == 1
@@ -101,7 +101,7 @@ def test_a_password_file_that_others_can_read_is_refused(password: str) -> None:
         delivery(mail="ops@localhost", smtp="h", user="x", password_file=password)
 
 
-def test_the_password_is_in_no_text_about_its_delivery(password: str) -> None:
+def test_no_text_about_a_delivery_contains_its_password(password: str) -> None:
     one = delivery(mail="ops@localhost", smtp="h", user="x", password_file=password)
     assert isinstance(one, MailDelivery)
     assert LOGIN[1] not in repr(one) + one.describe()

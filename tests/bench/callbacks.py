@@ -1,13 +1,13 @@
-"""Whether each callback measures a training's wait for data: ``python -m tests.bench.callbacks [--only NAME ...]``.
+"""Checks whether each callback measures the wait for data: ``python -m tests.bench.callbacks [--only NAME ...]``.
 
 A real loop of each framework runs on a CPU in the framework's environment (``python -m
-tests.scenarios.stacks.install``). The loops run one after the other for 24 s each; with their
-starts, they take less than 8 minutes.
+tests.scenarios.stacks.install``). The loops run one after the other for 24 s each; with
+start-up, they take less than 8 minutes.
 
 The truth is the time that the framework's loader takes for its batches. It is compared with the wait that the callback
 measures and with the wait that the monitor sees from outside. The truth has three parts: "computes" is what the loader
 computes in the trainer's thread, "no core" is its wait for a core, and "asleep" is the rest. From outside, the first
-two are computation of the trainer, and only "asleep" is a wait.
+two look like computation of the trainer, and only "asleep" like a wait.
 
 A case is met if the callback is within 3 points of the truth and the outside view is within 10 points of "asleep", or
 if the wait is "not separable". Other programs make "no core" larger, and so also the difference between the outside
@@ -90,16 +90,16 @@ class Waits(NamedTuple):
         return MET if abs(self.outside - self.asleep) <= OUTSIDE_WITHIN else NOT_MET
 
 
-def waits_of(found: Mapping[str, Any]) -> Waits:
+def waits_of(figures: Mapping[str, Any]) -> Waits:
     """Return the waits from the figures that a loop printed."""
-    separable = found["data_wait"] == "measured"
-    has_parts = found["truth_cpu"] > 0  # the generators of Keras only sleep, so they have no parts
+    separable = figures["data_wait"] == "measured"
+    has_parts = figures["truth_cpu"] > 0  # the generators of Keras only sleep, so they have no parts
     return Waits(
-        found["truth"],
-        found["truth_cpu"] if has_parts else None,
-        found["truth_queue"] if has_parts else None,
-        found["measured"] if separable else None,
-        (found["outside"] or {}).get("data_seen_ratio") if separable else None,
+        figures["truth"],
+        figures["truth_cpu"] if has_parts else None,
+        figures["truth_queue"] if has_parts else None,
+        figures["measured"] if separable else None,
+        (figures["outside"] or {}).get("data_seen_ratio") if separable else None,
     )
 
 
@@ -110,14 +110,14 @@ def row(name: str, waits: Waits) -> list[str]:
     def share(value: float | None) -> str:
         return "" if value is None else f"{value:.1%}".replace("%", " %")
 
-    def differs(value: float | None, right: float) -> str:
-        return "" if value is None else f"{(value - right) * 100:+.1f}"
+    def difference(value: float | None, expected: float) -> str:
+        return "" if value is None else f"{(value - expected) * 100:+.1f}"
 
     seen = "not separable" if callback is None else share(callback)
     load = f"{os.getloadavg()[0]:.1f}"
     return [
-        *(name, share(truth), seen, differs(callback, truth), share(computes), share(no_core), share(waits.asleep)),
-        *(share(outside), differs(outside, waits.asleep), differs(outside, truth), load, waits.answer),
+        *(name, share(truth), seen, difference(callback, truth), share(computes), share(no_core), share(waits.asleep)),
+        *(share(outside), difference(outside, waits.asleep), difference(outside, truth), load, waits.answer),
     ]
 
 

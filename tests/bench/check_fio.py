@@ -30,7 +30,9 @@ MIB = 1 << 20
 LIMITS = {"MB/s": 5.0, "p50 ms": 10.0, "p99 ms": 10.0}
 ENGINES = ("fio", "own")
 HUNG_US = 12_000_000
-HAND_WAITS_S = 10.0
+"""The delay of each request on the disk that hangs, in microseconds."""
+HAND_TIMEOUT_S = 10.0
+"""How long fio run by hand may wait for that disk."""
 
 Figures = dict[tuple[Phase, str], float]
 """The value of each figure, by what is read and the name of the figure."""
@@ -84,6 +86,7 @@ class Row(NamedTuple):
 
     @property
     def read(self) -> str:
+        """The kind, size and number of the reads, as text."""
         block = f"{self.phase.block_bytes >> 20} MB" if self.phase.block_bytes >= MIB else ""
         kind = "random" if self.phase.name == RANDOM else "sequential"
         return f"{kind} {block or f'{self.phase.block_bytes >> 10} KB'}, {self.phase.depth} in flight"
@@ -91,7 +94,7 @@ class Row(NamedTuple):
 
 @contextlib.contextmanager
 def disk_of(rig: Rig, folder: Path) -> Iterator[str]:
-    """Provide the disk of a rig for the block, and yield the path of its device node."""
+    """Provide the disk of a rig while the ``with`` block runs, and yield the path of its device node."""
     if rig.delay_us or rig.bytes_per_s:
         with FuseDisk(folder, 256, serial=rig.serial, at_once=2 * DEEPEST) as slow:
             # Without this, the number of requests for a read depends on whether the pages of the program are
@@ -107,7 +110,7 @@ def disk_of(rig: Rig, folder: Path) -> Iterator[str]:
 
 @contextlib.contextmanager
 def memory_disk(mebibytes: int) -> Iterator[str]:
-    """Provide a fast disk for the block: a loop over a file in memory, whose speed no other machine changes."""
+    """Provide a fast disk in the ``with`` block: a loop over a file in memory, whose speed no other machine changes."""
     with tempfile.NamedTemporaryFile(prefix="check-fio-", dir="/dev/shm") as image:
         for _ in range(mebibytes):
             image.write(os.urandom(MIB))
@@ -200,8 +203,8 @@ def hung(folder: Path) -> dict[str, str]:
         disk.set(delay_us=HUNG_US)
         fio = subprocess.Popen(hand_words(disk.node, plan(10.0, 4)[5], "fio"), stdout=subprocess.DEVNULL)
         with contextlib.suppress(subprocess.TimeoutExpired):
-            fio.wait(HAND_WAITS_S)
-        answers["fio by hand"] = f"no output after {HAND_WAITS_S:.0f} s" if fio.poll() is None else "it answers"
+            fio.wait(HAND_TIMEOUT_S)
+        answers["fio by hand"] = f"no output after {HAND_TIMEOUT_S:.0f} s" if fio.poll() is None else "it answers"
         fio.kill()
         fio.wait()
         for engine in ENGINES:
@@ -213,7 +216,7 @@ def hung(folder: Path) -> dict[str, str]:
     return answers
 
 
-def shown(row: Row) -> str:
+def line_of(row: Row) -> str:
     """Return a line of the output for one figure."""
     return (
         f"{row.rig.name:12} {row.read:28} {row.engine:3} {row.figure:6} check {row.check:8.4g} by hand {row.hand:8.4g}"
@@ -295,7 +298,7 @@ def main() -> int:
                 folder = Path(name) / str(number)
                 folder.mkdir()
                 rows += (found := measured(rig, folder, args.rounds))
-                print(*map(shown, found), sep="\n", flush=True)
+                print(*map(line_of, found), sep="\n", flush=True)
         answers = hung(Path(name))
     for who, answer in answers.items():
         print(f"a hung disk: {who}: {answer}")

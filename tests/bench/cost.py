@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tests.bench.goals import by_sitting, goals, needed, with_range
-from tests.bench.loads import LOADS, Given, load_of, title_of
+from tests.bench.loads import LOADS, LaunchOptions, load_of, title_of
 from tests.bench.peers import machine, markdown, need, version_line
 from tests.bench.programs import BY_NAME, CONFIGURED_BY_FILE, FORMS, OURS, PROGRAMS, Program, installed_ones, one_hertz
 from tests.rigs.tmux import Terminal
@@ -64,8 +64,8 @@ class Run(NamedTuple):
 
 
 @contextlib.contextmanager
-def accounted() -> Iterator[Path]:
-    """Provide a control group that counts the CPU time of its processes exactly. They are killed at the end."""
+def cpu_group() -> Iterator[Path]:
+    """Provide a control group that counts the CPU time of its processes exactly, and kill them at the end."""
     group = CPUACCT / f"cost-{uuid.uuid4().hex[:8]}"
     group.mkdir()
     try:
@@ -112,10 +112,10 @@ class Output:
         self.raw += chunk
         return True
 
-    def first(self, pattern: bytes, limit_s: float) -> float:
-        """Return the seconds from now until the text contains the pattern.
+    def wait_for(self, pattern: bytes, limit_s: float) -> float:
+        """Wait until the text contains the pattern; return the seconds that this took.
 
-        Raises RuntimeError if it does not in time.
+        Raises RuntimeError if the text does not contain it within ``limit_s``.
         """
         start, compiled = time.monotonic(), re.compile(pattern)
         while time.monotonic() < start + limit_s:
@@ -139,7 +139,7 @@ class Output:
 
 
 def program_environment() -> dict[str, str]:
-    """Return the environment of a measured program: that of a user, without variables that make a start slower."""
+    """Return the environment of a measured program: that of a user, without variables that make start-up slower."""
     return {name: value for name, value in os.environ.items() if name not in UNUSUAL}
 
 
@@ -158,22 +158,22 @@ def running(
     path: str,
     folder: Path,
     size: tuple[int, int] = (WIDTH, HEIGHT),
-    given: Given = Given(),  # noqa: B008 - a tuple
+    launch: LaunchOptions = LaunchOptions(),  # noqa: B008 - a tuple
 ) -> Iterator[Running]:
-    """Run one program in a terminal for the block, which begins SETTLE_S after its start.
+    """Run one program in a terminal. The ``with`` block begins SETTLE_S after the program's start.
 
-    given: how the load wants the program to be started.
+    launch: how the load starts the program.
     """
     go, fifo = folder / "go", folder / "bytes"
     for node in (go, fifo):
         node.unlink(missing_ok=True)
         os.mkfifo(node)
     home = [f"HOME={one_hertz(folder)}"] if program.name in CONFIGURED_BY_FILE else []
-    home += [f"{name}={value}" for name, value in given.environment.items()]
+    home += [f"{name}={value}" for name, value in launch.environment.items()]
     usual = ["env", *(f"-u {name}" for name in UNUSUAL), *home]
     script = folder / "start"
-    script.write_text("exec " + " ".join([*usual, *given.before, path, *program.argv[1:]]) + "\n")
-    with contextlib.closing(Output(fifo)) as output, accounted() as group, Terminal(*size) as terminal:
+    script.write_text("exec " + " ".join([*usual, *launch.before, path, *program.argv[1:]]) + "\n")
+    with contextlib.closing(Output(fifo)) as output, cpu_group() as group, Terminal(*size) as terminal:
         terminal.type(f"clear; cd {folder}; sh -c 'echo $$ > {group}/cgroup.procs; read x < {go}; . {script}'\n")
         terminal.wait_until(lambda _: _pids(group))
         (main,) = _pids(group)
@@ -181,7 +181,7 @@ def running(
         time.sleep(0.3)
         start = time.monotonic()
         go.write_text("go\n")
-        first_s = output.first(program.shows, 60) if program.shows else None
+        first_s = output.wait_for(program.shows, 60) if program.shows else None
         if program.keys:
             terminal.keys(*program.keys)
         output.count(max(0.0, start + SETTLE_S - time.monotonic()))
@@ -194,19 +194,19 @@ def measure(
     seconds: float,
     folder: Path,
     size: tuple[int, int] = (WIDTH, HEIGHT),
-    given: Given = Given(),  # noqa: B008 - a tuple
+    launch: LaunchOptions = LaunchOptions(),  # noqa: B008 - a tuple
 ) -> Run:
-    """Run one program in a terminal and measure it. given: how the load wants the program to be started."""
-    with running(program, path, folder, size, given) as one:
-        before, begin = usage_ns(one.group), time.monotonic()
-        sent, refreshes = one.output.count(seconds)
-        used, spent = usage_ns(one.group) - before, time.monotonic() - begin
-        helpers = sum(_peak_mb(pid) for pid in _pids(one.group) if pid != one.main)
-        peak = _peak_mb(one.main)
+    """Run one program in a terminal and measure it. launch: how the load starts the program."""
+    with running(program, path, folder, size, launch) as watched:
+        before, begin = usage_ns(watched.group), time.monotonic()
+        sent, refreshes = watched.output.count(seconds)
+        used, spent = usage_ns(watched.group) - before, time.monotonic() - begin
+        helpers = sum(_peak_mb(pid) for pid in _pids(watched.group) if pid != watched.main)
+        peak = _peak_mb(watched.main)
     if not peak:
         raise RuntimeError(f"{program.name} ended while it was watched")
     per_s = refreshes / spent
-    first_ms = None if one.first_s is None else one.first_s * 1000
+    first_ms = None if watched.first_s is None else watched.first_s * 1000
     return Run(used / 1e6 / spent, peak, helpers, first_ms, sent / max(1, refreshes), per_s)
 
 
@@ -300,13 +300,13 @@ def document(runs: dict[str, dict[str, list[Run]]], seconds: float) -> str:
     for load, by_name in runs.items():
         first, *others = rows_of(by_name)
         cells += [(title_of(load), *first), *(("", *row) for row in others)]
-    asked = markdown(("work", "must", "measured"), rows, {1: False, 2: False})
-    return head + f"## Goals\n\n{asked}\n\n## Loads\n\n{markdown(('load', *HEADER), cells, {1: False})}\n"
+    goal_table = markdown(("work", "must", "measured"), rows, {1: False, 2: False})
+    return head + f"## Goals\n\n{goal_table}\n\n## Loads\n\n{markdown(('load', *HEADER), cells, {1: False})}\n"
 
 
-def _sittings(known: Iterable[str]) -> str:
+def _sittings(sittings: Iterable[str]) -> str:
     """Return the number of sittings and their times, such as "3 sittings (02:10, 02:50, 03:30)"."""
-    stamps = sorted({one[:16] for one in known if one})
+    stamps = sorted({one[:16] for one in sittings if one})
     return f"{len(stamps)} sittings ({', '.join(stamp[11:] for stamp in stamps)})" if len(stamps) > 1 else "1 sitting"
 
 
@@ -356,11 +356,11 @@ def main() -> int:
     kept, sitting = Kept(args.keep), datetime.datetime.now().isoformat(timespec="minutes")
     with tempfile.TemporaryDirectory(prefix="cost-") as name:
         for load in loads:
-            with load_of(load) as given:
+            with load_of(load) as launch:
                 for _ in range(args.rounds):
                     for program, path in chosen[load][0]:
                         try:
-                            run = measure(program, path, args.seconds, Path(name), given=given)
+                            run = measure(program, path, args.seconds, Path(name), launch=launch)
                         except RuntimeError as error:
                             if not args.peers or program.name == OURS:
                                 raise

@@ -165,7 +165,7 @@ class Figure(NamedTuple):
             return f"{ours - self.theirs:+.2f}"
         return f"{(ours / self.theirs - 1) * 100:+.2f}" if self.theirs else f"{ours - self.theirs:+.2f}"
 
-    def right(self, ours: float | None, undefined: bool) -> bool:
+    def within(self, ours: float | None, undefined: bool) -> bool:
         """Whether our figure is within the allowed difference. undefined: whether the figure may have no value."""
         if ours is None:
             return undefined
@@ -186,7 +186,7 @@ class Measured(NamedTuple):
         return [
             f
             for f in self.figures
-            if not all(f.right(ours, f.name in self.undefined) for ours in (f.program, f.direct))
+            if not all(f.within(ours, f.name in self.undefined) for ours in (f.program, f.direct))
         ]
 
 
@@ -249,11 +249,10 @@ def measure(load: Load, disk: Disk, program: str, seconds: float) -> Measured:
     for number, pid in enumerate(workers, 1):
         for name, (field, factor, allowed) in PIDSTAT.items():
             value = processes.get(pid, {}).get(field)
-            mine = None if value is None else value * factor
-            theirs_now = their_processes[pid][name]
-            figures.append(
-                Figure(f"{name} of fio {number}", theirs_now, mine, _scaled(rates.get(pid), field, factor), allowed)
-            )
+            our_value = None if value is None else value * factor
+            their_value = their_processes[pid][name]
+            direct = _scaled(rates.get(pid), field, factor)
+            figures.append(Figure(f"{name} of fio {number}", their_value, our_value, direct, allowed))
     undefined = frozenset(name for name, count_name in REQUESTS_OF.items() if not theirs[count_name])
     return Measured(load, figures, undefined)
 

@@ -34,7 +34,7 @@ PLANTED: Mapping[Scene, tuple[str, tuple[float, ...]]] = {
     FAILING_DISK: ("failing_disk", (0.72,)),
     LATE: ("storage_read", (0.48,)),
 }
-"""By scene: the class that must be named, and the positions of its machines as parts of the whole fleet."""
+"""By scene: the class that must be named, and the positions of its machines as fractions of the fleet."""
 _PEERS = (0.40, 0.42, 0.44, 0.46, 0.50, 0.52, 0.54)
 PEER_RANKS = 4
 _IDLE = (0.90, 0.92, 0.94, 0.96, 0.98)
@@ -54,9 +54,9 @@ def plan(count: int) -> Plan:
     machines = {f"gpu{n:03}": HEALTHY for n in range(count)}
     expected: dict[str, str] = {}
 
-    def put(scene: Scene, parts: tuple[float, ...], class_id: str = "") -> str:
-        for part in parts:
-            name = f"gpu{int(part * count):03}"
+    def put(scene: Scene, fractions: tuple[float, ...], class_id: str = "") -> str:
+        for fraction in fractions:
+            name = f"gpu{int(fraction * count):03}"
             machines[name] = scene
             if class_id:
                 expected[name] = class_id
@@ -64,8 +64,8 @@ def plan(count: int) -> Plan:
 
     put(PEER, _PEERS)
     put(IDLE, _IDLE)
-    for scene, (class_id, parts) in PLANTED.items():
-        last = put(scene, parts, class_id)
+    for scene, (class_id, fractions) in PLANTED.items():
+        last = put(scene, fractions, class_id)
     ranks = 0
     for name in sorted(name for name, scene in machines.items() if scene.slurm):
         machines[name] = machines[name]._replace(first_rank=ranks)

@@ -50,7 +50,7 @@ class _Machines(http.server.ThreadingHTTPServer):
 
     def __init__(self, bodies: list[bytes]) -> None:
         self.bodies = bodies
-        self.begun = time.monotonic()
+        self.start_s = time.monotonic()
         super().__init__(("0.0.0.0", 0), _Answer)
 
 
@@ -58,7 +58,7 @@ class _Answer(http.server.BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         server = self.server
         assert isinstance(server, _Machines)
-        body = server.bodies[int((time.monotonic() - server.begun) / EVERY_S) % len(server.bodies)]
+        body = server.bodies[int((time.monotonic() - server.start_s) / EVERY_S) % len(server.bodies)]
         self.send_response(200)
         self.send_header("Content-Type", "text/plain; version=0.0.4")
         self.send_header("Content-Length", str(len(body)))

@@ -101,7 +101,7 @@ def histories(server: Server, ticks: int) -> list[tuple[Snapshot, tuple[Sample, 
 
 
 def measured(ticks: Sequence[tuple[Snapshot, tuple[Sample, ...]]]) -> tuple[float, float]:
-    """Return the mean and the greatest CPU time of a tick in ms, over the second half of the ticks."""
+    """Return the mean and the largest CPU time of a tick in ms, over the second half of the ticks."""
     carry, cache, spent = FoldState(), FoldCache(), []
     for snapshot, history in ticks:
         start = time.thread_time_ns()
@@ -112,11 +112,12 @@ def measured(ticks: Sequence[tuple[Snapshot, tuple[Sample, ...]]]) -> tuple[floa
 
 
 def main() -> int:
+    """Measure and print; return the exit code."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--ticks", type=int, default=TICKS)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--parts", action="store_true")
-    a = parser.parse_args()
+    args = parser.parse_args()
     over = False
     for name, server, limit_ms in (
         ("1,000 processes, all active", Training(), LIMIT_MS),
@@ -124,13 +125,13 @@ def main() -> int:
         ("100 processes, all active", Training(processes=100), LIMIT_MS),
         ("1,000 processes, all active, no job and no GPU", Crowd(), None),
     ):
-        ticks = histories(server, a.ticks)
-        rounds = [measured(ticks) for _ in range(a.rounds)]
+        ticks = histories(server, args.ticks)
+        rounds = [measured(ticks) for _ in range(args.rounds)]
         best = min(mean for mean, _ in rounds)
         over |= limit_ms is not None and best > limit_ms
         limit = "no limit" if limit_ms is None else f"limit {limit_ms:g}"
         print(f"{name}: {best:.2f} ms a tick ({limit}), worst {min(worst for _, worst in rounds):.1f} ms")
-        if a.parts:
+        if args.parts:
             profile = cProfile.Profile()
             profile.runcall(measured, ticks)
             pstats.Stats(profile).sort_stats("cumulative").print_stats(28)

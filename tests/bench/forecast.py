@@ -32,6 +32,7 @@ DISK_MIB = 256
 DATA_BYTES = 150 * MIB
 ALLOWED_POINTS = 8.0
 TRAINER_S = 25.0
+"""How long the trainer runs, in seconds."""
 
 
 class Case(NamedTuple):
@@ -53,19 +54,19 @@ class Case(NamedTuple):
         return f"{self.amount:g} {unit}"
 
 
-def draw(chance: random.Random) -> Case:
+def draw(rng: random.Random) -> Case:
     """Return a combination whose training needs roughly 0.7 to 4 times the rate that the disk can give."""
-    kind = chance.choice(("bytes", "reads", "delay"))
-    size = chance.choice((16, 48, 100, 128, 256, 600)) * KIB
-    workers, batch = chance.choice((1, 2, 3, 4, 6, 8)), chance.choice((4, 8, 16, 32))
-    amount = {"bytes": chance.randint(5, 30), "reads": chance.randint(60, 500), "delay": chance.randint(2, 20)}[kind]
+    kind = rng.choice(("bytes", "reads", "delay"))
+    size = rng.choice((16, 48, 100, 128, 256, 600)) * KIB
+    workers, batch = rng.choice((1, 2, 3, 4, 6, 8)), rng.choice((4, 8, 16, 32))
+    amount = {"bytes": rng.randint(5, 30), "reads": rng.randint(60, 500), "delay": rng.randint(2, 20)}[kind]
     requests = -(-size // (128 * KIB))
     supply = {
         "bytes": amount * MIB / size,
         "reads": amount / requests,
         "delay": workers * 1000 / amount / requests,
     }[kind]
-    return Case(kind, amount, size, workers, batch, round(batch / supply / chance.uniform(0.7, 4.0), 3))
+    return Case(kind, amount, size, workers, batch, round(batch / supply / rng.uniform(0.7, 4.0), 3))
 
 
 def fill(node: str, place: Path, size: int) -> None:
@@ -97,9 +98,9 @@ def set_speed(disk: ThrottledDisk | FuseDisk, case: Case) -> None:
 
 def predicted(disk: ThrottledDisk | FuseDisk, program: str, place: Path, case: Case) -> float:
     """Return the share of the GPU that the forecast gives, in percent."""
-    asked = ("--workers", str(case.workers), "--batch", str(case.batch), "--step-time", f"{case.step_s * 1000:.0f}ms")
+    demand = ("--workers", str(case.workers), "--batch", str(case.batch), "--step-time", f"{case.step_s * 1000:.0f}ms")
     argv = [program, "check", str(place), "--dataset", "--no-write", "--engine", "own", "--seconds", "20", "--json"]
-    process = disk.popen(*argv, *asked, stdout=subprocess.PIPE, text=True)
+    process = disk.popen(*argv, *demand, stdout=subprocess.PIPE, text=True)
     out, _ = process.communicate(timeout=120)
     return 100 * float(json.loads(out)["forecast"]["first"])
 
@@ -158,24 +159,24 @@ def main() -> int:
         if why or program is None:
             print(f"unknown: {why}", file=sys.stderr)
             return 2
-        chance = random.Random(args.seed)
-        found: dict[str, list[str]] = {}
+        rng = random.Random(args.seed)
+        results: dict[str, list[str]] = {}
         if args.results and args.results.exists():
-            found = json.loads(args.results.read_text())
+            results = json.loads(args.results.read_text())
         for number in range(1, args.count + 1):
-            case = draw(chance)
-            if (args.only and number != args.only) or str(number) in found:
+            case = draw(rng)
+            if (args.only and number != args.only) or str(number) in results:
                 continue
             folder = Path(name) / str(number)
             folder.mkdir()
             forecast, measured = measure(case, program, folder)
             cells = (case.disk, f"{case.size // KIB} KB", case.workers, case.batch, f"{case.step_s * 1000:.0f} ms")
             off = f"{abs(forecast - measured):.1f}"
-            found[str(number)] = [*map(str, cells), f"{forecast:.0f} %", f"{measured:.0f} %", off]
-            print(number, *found[str(number)], flush=True)
+            results[str(number)] = [*map(str, cells), f"{forecast:.0f} %", f"{measured:.0f} %", off]
+            print(number, *results[str(number)], flush=True)
             if args.results:
-                args.results.write_text(json.dumps(found))
-    rows = list(found.values())
+                args.results.write_text(json.dumps(results))
+    rows = list(results.values())
     errors = [float(row[-1]) for row in rows]
     median = statistics.median(errors)
     print(f"median error {median:.1f} points, largest {max(errors):.1f}")

@@ -72,7 +72,7 @@ def field(api: Any, handle: Any, number: int, scope: int) -> Any:
     return {"value": number_of(value), "type": value.valueType, "took_us": value.latencyUsec}
 
 
-def asked(api: Any, call: Callable[[], Any]) -> dict[str, Any]:
+def answer_and_cost(api: Any, call: Callable[[], Any]) -> dict[str, Any]:
     """Return the answer or the reason for its absence, and the cost of up to USES calls in µs."""
     costs, answer, error = [], None, ""
     for _ in range(USES):
@@ -86,9 +86,10 @@ def asked(api: Any, call: Callable[[], Any]) -> dict[str, Any]:
         costs.append((time.perf_counter_ns() - start) / 1e3)
         if error:
             break
-    rising = sorted(costs)
+    sorted_costs = sorted(costs)
     out: dict[str, Any] = {"error": error} if error else {"answer": plain(answer)}
-    return out | {"median_us": round(statistics.median(costs), 1), "p95_us": round(rising[int(len(rising) * 0.95)], 1)}
+    p95 = sorted_costs[int(len(sorted_costs) * 0.95)]
+    return out | {"median_us": round(statistics.median(costs), 1), "p95_us": round(p95, 1)}
 
 
 def plain(answer: Any) -> Any:
@@ -123,8 +124,10 @@ def steadiness(seconds: int) -> dict[str, Any]:
                     found[name] += [value] if (value := getattr(rate, name)) is not None else []
                 span = ((new.at_ns or 0) - (old.at_ns or 0)) / 1e9
                 for name in COUNTERS:
-                    one, two = getattr(old.value, name), getattr(new.value, name)
-                    found[f"{name} by one time"] += [(two - one) / span] if None not in (one, two) else []
+                    old_value, new_value = getattr(old.value, name), getattr(new.value, name)
+                    found[f"{name} by one time"] += (
+                        [(new_value - old_value) / span] if None not in (old_value, new_value) else []
+                    )
                 break
             before = after
         costs = {name: cost._asdict() for name, cost in sorted(collector.costs().items())}
@@ -136,12 +139,12 @@ def steadiness(seconds: int) -> dict[str, Any]:
 def spread(values: list[float]) -> dict[str, float | int | None]:
     """Return the median, and the largest and the standard deviation from it, both as a share of the median."""
     middle = statistics.median(values)
-    far = [abs(value / middle - 1) for value in values] if middle else []
+    deviations = [abs(value / middle - 1) for value in values] if middle else []
     return {
         "n": len(values),
         "median": middle,
-        "largest": round(max(far), 5) if far else None,
-        "deviation": round(statistics.fmean(one * one for one in far) ** 0.5, 5) if far else None,
+        "largest": round(max(deviations), 5) if deviations else None,
+        "deviation": round(statistics.fmean(d * d for d in deviations) ** 0.5, 5) if deviations else None,
     }
 
 
@@ -184,7 +187,7 @@ def main() -> int:
     out = {
         "gpu": api.nvmlDeviceGetName(handle),
         "driver": api.nvmlSystemGetDriverVersion(),
-        "calls": {name: asked(api, call) for name, call in calls(api, handle)},
+        "calls": {name: answer_and_cost(api, call) for name, call in calls(api, handle)},
         "idle": steadiness(seconds),
         "copying": copying(seconds),
     }

@@ -20,7 +20,7 @@ def copy(seconds: float) -> None:
         print(f"unknown: {error}", file=sys.stderr)
         raise SystemExit(2) from None
     device, context = ctypes.c_int(), ctypes.c_void_p()
-    host, there = ctypes.c_void_p(), ctypes.c_uint64()
+    host_memory, gpu_memory = ctypes.c_void_p(), ctypes.c_uint64()
 
     def call(name: str, *arguments: object) -> None:
         result = getattr(cuda, name)(*arguments)
@@ -32,12 +32,12 @@ def copy(seconds: float) -> None:
     call("cuDeviceGet", ctypes.byref(device), 0)
     call("cuDevicePrimaryCtxRetain", ctypes.byref(context), device)
     call("cuCtxSetCurrent", context)
-    call("cuMemAllocHost_v2", ctypes.byref(host), ctypes.c_size_t(BYTES))
-    call("cuMemAlloc_v2", ctypes.byref(there), ctypes.c_size_t(BYTES))
-    done, begun = 0, time.monotonic_ns()
-    last_report = begun
-    while (now := time.monotonic_ns()) < begun + seconds * 1e9:
-        call("cuMemcpyHtoD_v2", there, host, ctypes.c_size_t(BYTES))
+    call("cuMemAllocHost_v2", ctypes.byref(host_memory), ctypes.c_size_t(BYTES))
+    call("cuMemAlloc_v2", ctypes.byref(gpu_memory), ctypes.c_size_t(BYTES))
+    done, start_ns = 0, time.monotonic_ns()
+    last_report = start_ns
+    while (now := time.monotonic_ns()) < start_ns + seconds * 1e9:
+        call("cuMemcpyHtoD_v2", gpu_memory, host_memory, ctypes.c_size_t(BYTES))
         done += BYTES
         if now - last_report >= 1e9:
             last_report = now

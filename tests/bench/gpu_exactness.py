@@ -79,10 +79,10 @@ def run(argv: list[str], env: Mapping[str, str]) -> str:
     return done.stdout
 
 
-def peers_python(folder: Path, given: Path | None) -> Path:
+def peers_python(folder: Path, environment: Path | None) -> Path:
     """Return the path of an interpreter that has nvitop and gpustat."""
-    if given is not None:
-        return given / "bin" / "python"
+    if environment is not None:
+        return environment / "bin" / "python"
     venv.create(folder / "venv", with_pip=True)
     python = folder / "venv" / "bin" / "python"
     run([str(python), "-m", "pip", "install", "-q", *PEERS], {})
@@ -119,25 +119,25 @@ def rows_of(mine: Mapping[str, Any], nvitop: Mapping[str, Any], gpustat: Mapping
     out = []
     stat = {gpu["uuid"]: gpu for gpu in gpustat["gpus"]}
     for i, (uuid, own) in enumerate(mine.items()):
-        top, seen = dict(nvitop[uuid]), stat[uuid]
+        nvitop_figures, raw_gpustat = dict(nvitop[uuid]), stat[uuid]
         for name in ("power", "limit"):
-            milliwatts = top.pop(f"{name} mW")
-            top[f"{name} W"] = None if milliwatts is None else round(milliwatts / 1000)
-        short = {
-            "utilisation %": seen["utilization.gpu"],
-            "memory used": None if seen["memory.used"] is None else seen["memory.used"] * MIB,
-            "memory total": None if seen["memory.total"] is None else seen["memory.total"] * MIB,
-            "temperature": seen["temperature.gpu"],
-            "fan %": seen["fan.speed"],
-            "power W": seen["power.draw"],
-            "limit W": seen["enforced.power.limit"],
-            "processes": sorted([p["pid"], p["gpu_memory_usage"] * MIB] for p in seen["processes"]),
+            milliwatts = nvitop_figures.pop(f"{name} mW")
+            nvitop_figures[f"{name} W"] = None if milliwatts is None else round(milliwatts / 1000)
+        gpustat_figures = {
+            "utilisation %": raw_gpustat["utilization.gpu"],
+            "memory used": None if raw_gpustat["memory.used"] is None else raw_gpustat["memory.used"] * MIB,
+            "memory total": None if raw_gpustat["memory.total"] is None else raw_gpustat["memory.total"] * MIB,
+            "temperature": raw_gpustat["temperature.gpu"],
+            "fan %": raw_gpustat["fan.speed"],
+            "power W": raw_gpustat["power.draw"],
+            "limit W": raw_gpustat["enforced.power.limit"],
+            "processes": sorted([p["pid"], p["gpu_memory_usage"] * MIB] for p in raw_gpustat["processes"]),
         }
         for figure, value in own.items():
-            beside = short.get(figure, NOT_SHOWN)
-            if figure.startswith("memory ") and isinstance(value, (int, float)) and figure in short:
-                beside = value if short[figure] == value // MIB * MIB else short[figure]
-            out.append(Row(f"GPU {i}", figure, value, top.get(figure, NOT_SHOWN), beside))
+            gpustat_value = gpustat_figures.get(figure, NOT_SHOWN)
+            if figure.startswith("memory ") and isinstance(value, (int, float)) and figure in gpustat_figures:
+                gpustat_value = value if gpustat_figures[figure] == value // MIB * MIB else gpustat_figures[figure]
+            out.append(Row(f"GPU {i}", figure, value, nvitop_figures.get(figure, NOT_SHOWN), gpustat_value))
     return out
 
 

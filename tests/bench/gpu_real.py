@@ -39,7 +39,7 @@ def real(*, write: bool) -> int:
     smi, mine = both(STEADY)
     equal = smi == mine
     parts.append(f"Steady fields, byte by byte: {'equal' if equal else 'DIFFERENT'}\n\n```\n{smi}\n{mine}\n```")
-    parts += [under(load) for load in (LOADS if has_torch() else LOADS[:1])]
+    parts += [compare_under(load) for load in (LOADS if has_torch() else LOADS[:1])]
     text = "\n\n".join(parts) + "\n"
     print(text)
     if write:
@@ -69,7 +69,7 @@ def has_torch() -> bool:
     return subprocess.run([sys.executable, "-c", probe], capture_output=True).returncode == 0
 
 
-def under(load: str) -> str:
+def compare_under(load: str) -> str:
     """Return nvidia-smi's figures and ours in the same seconds of one load, and the costs of the calls."""
     child = None
     if load != "idle":

@@ -1,4 +1,4 @@
-"""Whether ``iotop-ai loader`` recommends well: measures each setting of its grid again, with a trainer's plain code.
+"""Checks what ``iotop-ai loader`` recommends: measures each setting of its grid again, with a trainer's plain code.
 
 ``python -m tests.bench.loader_choice [--seconds 4] [--rounds 3] [--case N]`` measures a torch dataset on a slow
 disk, one that is bound by the CPU, and a tf.data pipeline of files on a slow disk. The second measurement shares no
@@ -74,12 +74,12 @@ CASES = (
 )
 
 
-def again(case: Case, folder: Path, images: str, workers: int, interleave: int, seconds: float) -> float:
+def plain_rate(case: Case, folder: Path, images: str, workers: int, interleave: int, seconds: float) -> float:
     """Return the samples per second of one setting, measured with plain code."""
-    where = {"IMAGES": images} if images else {}
+    variables = {"IMAGES": images} if images else {}
     done = subprocess.run(
         [str(python_of(case.stack)), "-c", MEASURE, case.factory, str(workers), str(seconds), str(interleave)],
-        cwd=folder, env={"PATH": os.defpath, "TF_CPP_MIN_LOG_LEVEL": "3", **where}, capture_output=True, text=True,
+        cwd=folder, env={"PATH": os.defpath, "TF_CPP_MIN_LOG_LEVEL": "3", **variables}, capture_output=True, text=True,
         check=True,
     )  # fmt: skip
     return float(done.stdout.split()[-1])
@@ -94,12 +94,12 @@ def measured(case: Case, folder: Path, images: str, seconds: float, rounds: int)
         "--workers", ",".join(map(str, case.workers)), *several, "--batch-size", "8", "--seconds", f"{seconds:g}",
         *(["--cold", images] if images else []), **({"IMAGES": images} if images else {}),
     )  # fmt: skip
-    use = found["recommended"]
-    chosen = (use["workers"], use["interleave"] or 1)
+    recommended = found["recommended"]
+    chosen = (recommended["workers"], recommended["interleave"] or 1)
     rates: dict[tuple[int, int], list[float]] = {one: [] for one in grid}
     for _ in range(rounds):
         for one in grid:
-            rates[one].append(again(case, folder, images, *one, seconds))
+            rates[one].append(plain_rate(case, folder, images, *one, seconds))
     middle = {one: statistics.median(values) for one, values in rates.items()}
     best = max(middle, key=lambda one: middle[one])
 
@@ -109,7 +109,7 @@ def measured(case: Case, folder: Path, images: str, seconds: float, rounds: int)
     tried = " ".join(setting_text(one) for one in grid) if len(case.interleaves) == 1 else f"{len(grid)} settings"
     of_best = min(1.0, middle[chosen] / middle[best])
     return [
-        case.name, tried, setting_text(chosen), f"{use['samples_per_s']:.0f}", f"{middle[chosen]:.0f}",
+        case.name, tried, setting_text(chosen), f"{recommended['samples_per_s']:.0f}", f"{middle[chosen]:.0f}",
         f"{middle[best]:.0f} ({setting_text(best)})", f"{100 * of_best:.0f} %",
     ]  # fmt: skip
 
@@ -119,7 +119,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seconds", type=float, default=4.0)
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--case", type=int, choices=range(len(CASES)), help="only this one")
+    parser.add_argument("--case", type=int, choices=range(len(CASES)), help="only this case, counted from 0")
     args = parser.parse_args(argv)
     rows = []
     for case in CASES if args.case is None else CASES[args.case : args.case + 1]:

@@ -78,8 +78,8 @@ while True:
 _OVER = 'mount --bind "$0/diskstats" /proc/diskstats && mount --bind "$0/block" /sys/block && exec "$@"'
 
 
-class Given(NamedTuple):
-    """How a load wants the programs to be started. before: words that precede their command line."""
+class LaunchOptions(NamedTuple):
+    """How a load starts the measured programs. before: words that precede their command line."""
 
     environment: Mapping[str, str] = {}
     before: tuple[str, ...] = ()
@@ -87,18 +87,18 @@ class Given(NamedTuple):
 
 @contextlib.contextmanager
 def _running(*calls: list[str]) -> Iterator[None]:
-    """Run programs until the end of the block. Each prints "ready" once. Their children end with them."""
-    made = [subprocess.Popen(words, stdout=subprocess.PIPE, start_new_session=True) for words in calls]
+    """Run programs until the end of the ``with`` block. Each prints "ready" once. Their children end with them."""
+    processes = [subprocess.Popen(words, stdout=subprocess.PIPE, start_new_session=True) for words in calls]
     try:
-        for process in made:
+        for process in processes:
             assert process.stdout
             process.stdout.readline()
         yield
     finally:
-        for process in made:
+        for process in processes:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
-        for process in made:
+        for process in processes:
             process.wait()
             _until_gone(process.pid)
 
@@ -121,7 +121,7 @@ def sleepers(count: int) -> Iterator[None]:
 
 @contextlib.contextmanager
 def family(name: str) -> Iterator[None]:
-    """Run a Python program with 31 children, whose name decides whether they count as loaders.
+    """Run a Python program with 31 children. Their name decides whether they count as loaders.
 
     name: the name of the children; "-" for the name that a child has by default.
     """
@@ -156,16 +156,16 @@ def writers() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def gpus() -> Iterator[Given]:
+def gpus() -> Iterator[LaunchOptions]:
     """Simulate 16 GPUs that answer every question, with a C library of NVML that reads the answers from a file."""
     with tempfile.TemporaryDirectory(prefix="load-") as folder:
         library, answers = build(Path(folder)), Path(folder) / "machine"
         machine(answers, [HOPPER] * 16)
-        yield Given({"LD_LIBRARY_PATH": str(library.parent), "FAKE_NVML": str(answers)})
+        yield LaunchOptions({"LD_LIBRARY_PATH": str(library.parent), "FAKE_NVML": str(answers)})
 
 
 @contextlib.contextmanager
-def devices() -> Iterator[Given]:
+def devices() -> Iterator[LaunchOptions]:
     """Simulate 1,000 block devices, 100 of them busy, with files mounted over /proc/diskstats and /sys/block."""
     with tempfile.TemporaryDirectory(prefix="load-") as folder:
         block = Path(folder) / "block"
@@ -179,11 +179,11 @@ def devices() -> Iterator[Given]:
         stats = Path(folder) / "diskstats"
         stats.touch()
         with _running([sys.executable, "-c", _COUNTERS, str(stats), str(block)]):
-            yield Given(before=("unshare", "-m", "sh", "-c", f"'{_OVER}'", folder))
+            yield LaunchOptions(before=("unshare", "-m", "sh", "-c", f"'{_OVER}'", folder))
 
 
 DEVICES = 1000
-LOADS: dict[str, tuple[Callable[[], contextlib.AbstractContextManager[Given | None]], str]] = {
+LOADS: dict[str, tuple[Callable[[], contextlib.AbstractContextManager[LaunchOptions | None]], str]] = {
     "threads": (threads, "20 processes of 100 threads"),
     "forks": (forks, "200 short processes a second"),
     "writers": (writers, "50 processes that write"),
@@ -196,10 +196,10 @@ LOADS: dict[str, tuple[Callable[[], contextlib.AbstractContextManager[Given | No
 
 
 @contextlib.contextmanager
-def load_of(name: str) -> Iterator[Given]:
-    """Make a load, and yield how it wants programs to be started. name: a name of LOADS, or a number of processes."""
-    with sleepers(int(name)) if name.isdecimal() else LOADS[name][0]() as given:
-        yield given or Given()
+def load_of(name: str) -> Iterator[LaunchOptions]:
+    """Make a load, and yield how it starts the measured programs. name: a name of LOADS, or a number of processes."""
+    with sleepers(int(name)) if name.isdecimal() else LOADS[name][0]() as launch:
+        yield launch or LaunchOptions()
 
 
 def title_of(name: str) -> str:

@@ -44,12 +44,12 @@ def estimate(differences: Sequence[float], seed: int = 1, rounds: int = ROUNDS) 
     if n < LEAST_PAIRS:
         return None
     size = min(n // 4, math.ceil(max(block_length(differences), math.cbrt(n))))
-    chance, ring = random.Random(seed), [*differences, *differences]
+    rng, ring = random.Random(seed), [*differences, *differences]
     medians = []
     for _ in range(rounds):
         drawn: list[float] = []
         while len(drawn) < n:
-            begin = chance.randrange(n)
+            begin = rng.randrange(n)
             drawn.extend(ring[begin : begin + min(size, n - len(drawn))])
         medians.append(statistics.median(drawn))
     medians.sort()
@@ -59,8 +59,11 @@ def estimate(differences: Sequence[float], seed: int = 1, rounds: int = ROUNDS) 
 
 
 def orders(pairs: int, seed: int) -> list[tuple[bool, bool]]:
-    """Return the order within each pair, drawn at random so that both sides come first equally often."""
-    half = [(False, True), (True, False)] * ((pairs + 1) // 2)
-    out = half[:pairs]
+    """Return the order within each pair, drawn at random so that each side comes first equally often.
+
+    False stands for the plain side, True for the other side.
+    """
+    balanced = [(False, True), (True, False)] * ((pairs + 1) // 2)
+    out = balanced[:pairs]
     random.Random(seed).shuffle(out)
     return out

@@ -72,7 +72,7 @@ class Part(NamedTuple):
     """
 
     name: str
-    says: str
+    description: str
     make: Callable[[int, Path], Work]
     sizes: tuple[int, ...]
     steps: int
@@ -172,12 +172,12 @@ def judged_processes(count: int, folder: Path) -> Work:
     return Work(before, step)
 
 
-class Paper:
-    """A terminal with one theme that remembers its cells and takes only the changed ones."""
+class SyntheticTerminal:
+    """A terminal of one theme. It keeps its cells, so that only changed cells are painted."""
 
     def __init__(self, width: int = WIDTH, height: int = HEIGHT) -> None:
         self._size = width, height
-        self._ink = CellDiff(ThemeStyles("dark").style, ColorSystem.TRUECOLOR)
+        self._cell_diff = CellDiff(ThemeStyles("dark").style, ColorSystem.TRUECOLOR)
         self._lines: list[Line] = []
         self._rows: dict[int, Row] = {}
 
@@ -188,10 +188,10 @@ class Paper:
     def paint(self, lines: list[Line]) -> str:
         """Return the bytes that change the terminal to these rows."""
         changed = [(y, line) for y, line in enumerate(lines) if not self._lines or line != self._lines[y]]
-        new = [(0, y, self._rows.get(y), self._ink.row(line)) for y, line in changed]
+        new = [(0, y, self._rows.get(y), self._cell_diff.row(line)) for y, line in changed]
         self._lines = lines
         self._rows.update((y, row) for _, y, _, row in new)
-        return self._ink.paint(new)
+        return self._cell_diff.paint(new)
 
 
 class StarvedSeconds:
@@ -224,12 +224,12 @@ def starved_seconds(count: int) -> StarvedSeconds:
 def picture(count: int, folder: Path) -> Work:
     """Return the work of drawing a picture of 120x40 over the previous picture."""
     at = iter(starved_seconds(SECONDS).between(BEGIN, SECONDS))
-    paper = Paper()
+    terminal = SyntheticTerminal()
     newest = [next(at)]
     view = View(cache=FrameCache())
 
     def step() -> None:
-        assert paper.draw(newest[0], view)
+        assert terminal.draw(newest[0], view)
 
     def before() -> None:
         newest[0] = next(at)
@@ -366,7 +366,7 @@ def panels(rounds: int) -> dict[str, float]:
     best: dict[str, float] = {}
     for _ in range(rounds):
         spent: dict[str, int] = {}
-        paper = Paper()
+        terminal = SyntheticTerminal()
 
         def timed_step(name: str, step: Callable[[], object], spent: dict[str, int] = spent) -> None:
             begin = time.process_time_ns()
@@ -380,7 +380,7 @@ def panels(rounds: int) -> dict[str, float]:
                     slot.panel, lambda slot=slot, frame=frame: rows_of[slot.panel](frame, view, WIDTH, slot.height)
                 )
             lines = screen_rows(WIDTH, HEIGHT, frame, view)
-            timed_step("cells to bytes", lambda lines=lines, paper=paper: paper.paint(lines))
+            timed_step("cells to bytes", lambda lines=lines, terminal=terminal: terminal.paint(lines))
         for name, total in spent.items():
             best[name] = min(best.get(name, 1e9), total / len(made) / 1000)
     return best
@@ -388,9 +388,9 @@ def panels(rounds: int) -> dict[str, float]:
 
 def sent_bytes() -> float:
     """Return the mean number of bytes that a picture of the starving server takes."""
-    paper = Paper()
+    terminal = SyntheticTerminal()
     view = View(cache=FrameCache())
-    sizes = [len(paper.draw(frame, view).encode()) for frame in starved_seconds(80).between(20, 80)]
+    sizes = [len(terminal.draw(frame, view).encode()) for frame in starved_seconds(80).between(20, 80)]
     return statistics.mean(sizes[1:])
 
 
@@ -402,10 +402,10 @@ def pictures(rounds: int) -> list[tuple[str, float, float]]:
         best = [1e9] * len(made)
         sizes = [0] * len(made)
         for _ in range(rounds):
-            paper = Paper(width, height)
+            terminal = SyntheticTerminal(width, height)
             for i, frame in enumerate(made):
                 begin = time.process_time_ns()
-                sizes[i] = len(paper.draw(frame, view).encode())
+                sizes[i] = len(terminal.draw(frame, view).encode())
                 best[i] = min(best[i], (time.process_time_ns() - begin) / 1000)
         # The first two pictures fill the window and the tables.
         out.append((f"{width}x{height}", statistics.mean(best[2:]), statistics.mean(sizes[2:])))
@@ -420,7 +420,7 @@ def report(rounds: int) -> str:
         middle = f"{statistics.median(times):.2f}"
         return f"< {middle}" if min(times) <= 0 else f"{min(times):.2f} ({middle})"
 
-    rows = [(p.name, p.says, pair(timed(p, rounds))) for p in PARTS]
+    rows = [(p.name, p.description, pair(timed(p, rounds))) for p in PARTS]
     found = sorted(panels(rounds).items(), key=lambda item: -item[1])
     return (
         f"{HEADING}\n\n"

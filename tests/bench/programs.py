@@ -13,8 +13,8 @@ from tests.bench.peers import installed
 class Program(NamedTuple):
     """A monitor that refreshes once a second.
 
-    shows: a pattern of the text on its screen, without escape sequences, once that has data and not only its frame; b""
-    without a screen. keys: the keys to press once the pattern appears. version: the command that prints its version; ()
+    shows: a pattern that its screen's text, without escape sequences, matches once the screen has data; b"" without a
+    screen. keys: the keys to press once the pattern appears. version: the command that prints its version; ()
     for another form of our program.
     """
 

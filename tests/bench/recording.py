@@ -88,7 +88,7 @@ def row(name: str, size: Size, target: str = "") -> list[str]:
     ]  # fmt: skip
 
 
-HEADS = ("machine", "B per Snapshot", "packed B", "packed MB a day", "aim", "CPU ms per Snapshot", "at a keyframe")
+HEADS = ("machine", "B per Snapshot", "packed B", "packed MB per day", "aim", "CPU ms per Snapshot", "at a keyframe")
 RING_HEADS = ("machine", "CPU ms per Snapshot", "B per Snapshot", "reaches back")
 READ_HEADS = ("file", "first screen ms", "numbers ms", "verdict ms", "memory MB")
 

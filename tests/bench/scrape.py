@@ -93,10 +93,10 @@ def session(seconds: int) -> Iterator[Frame]:
     yield from frames(with_every_figure(server.snapshot()) for _ in range(seconds))
 
 
-def cost_ms(drawn: list[Frame]) -> tuple[float, int, bytes]:
+def cost_ms(scraped: list[Frame]) -> tuple[float, int, bytes]:
     """Return the median CPU time of a scrape in OpenMetrics in ms, the number of series, and the last text."""
     times, text, series = [], b"", 0
-    for frame in drawn:
+    for frame in scraped:
         begin = time.process_time_ns()
         families = metrics(frame)
         text = render(families, openmetrics=True)
@@ -133,12 +133,12 @@ def library_ms(frame: Frame) -> float:
 
 def main() -> None:
     """Measure and print the figures."""
-    drawn = list(session(40))[-20:]
-    milliseconds, series, text = cost_ms(drawn)
+    scraped = list(session(40))[-20:]
+    milliseconds, series, text = cost_ms(scraped)
     print(f"series {series} (at most {MOST_SERIES})")
     print(f"bytes {len(text)}, gzipped {len(gzip.compress(text, GZIP_LEVEL, mtime=0))}")
     print(
-        f"CPU ms a scrape {milliseconds:.2f} (at most {LIMIT_MS:g}); by prometheus-client {library_ms(drawn[-1]):.1f}"
+        f"CPU ms a scrape {milliseconds:.2f} (at most {LIMIT_MS:g}); by prometheus-client {library_ms(scraped[-1]):.1f}"
     )
 
 

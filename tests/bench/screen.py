@@ -30,8 +30,9 @@ REPO = Path(__file__).parents[2]
 DOCUMENT = REPO / "docs" / "screen-cost.md"
 SIZES = ((80, 24), (160, 48))
 MOST_RATIO = 1.05
-"""The most CPU time that a refresh may cost, as a multiple of that before."""
+"""The maximum CPU time of a refresh, as a multiple of that at the earlier commit."""
 BLOCK_S = 4.0
+"""The seconds of one block, in which both versions are compared."""
 COUNTED = "`python -m tests.bench.callgrind"
 """The beginning of the document's last paragraph, whose figures another bench prints."""
 BYTES_PER_S = 6144
@@ -48,7 +49,7 @@ while True:
 
 @contextlib.contextmanager
 def checkout(commit: str) -> Iterator[Path]:
-    """Provide the files of a commit, without the history, for the block."""
+    """Provide the files of a commit, without the history, while the ``with`` block runs."""
     with tempfile.TemporaryDirectory(prefix="screen-") as name:
         packed = subprocess.run(["git", "archive", commit], cwd=REPO, capture_output=True, check=True)
         subprocess.run(["tar", "-x", "-C", name], input=packed.stdout, check=True)
@@ -101,10 +102,10 @@ def compared(trees: tuple[Path, Path], seconds: float, folder: Path, size: tuple
     with contextlib.ExitStack() as stack:
         pair = []
         for name, tree in zip(("before", "now"), trees, strict=True):
-            own = folder / f"{name}-{size[0]}"
-            own.mkdir(exist_ok=True)
+            home = folder / f"{name}-{size[0]}"
+            home.mkdir(exist_ok=True)
             program = ours(tree)
-            pair.append(stack.enter_context(running(program, program.argv[0], own, size)))
+            pair.append(stack.enter_context(running(program, program.argv[0], home, size)))
         begin, sent = time.monotonic(), [len(one.output.raw) for one in pair]
         used, at = [usage_ns(one.group) for one in pair], begin
         while time.monotonic() < begin + seconds:
@@ -116,7 +117,8 @@ def compared(trees: tuple[Path, Path], seconds: float, folder: Path, size: tuple
             used, at = later, time.monotonic()
         for one in pair:
             one.output.count(0.1)
-        per_s = [(len(one.output.raw) - had) / (time.monotonic() - begin) for one, had in zip(pair, sent, strict=True)]
+        spent = time.monotonic() - begin
+        per_s = [(len(one.output.raw) - earlier) / spent for one, earlier in zip(pair, sent, strict=True)]
     ratio = estimate([now / before for before, now in zip(*costs, strict=True)])
     if ratio is None:
         raise SystemExit("screen: too few blocks; use a larger --seconds")

@@ -74,8 +74,8 @@ class SelectedJob:
     def judge(self, frame: Frame) -> Frame:
         """Return the Frame with the verdict on the selected job.
 
-        With --job, findings about other jobs are left out, unless no finding would remain. Until the job first appears in a Frame, the verdict is about the
-        leading job.
+        With --job, findings about other jobs are left out, unless no finding would remain. Until the job first appears
+        in a Frame, the verdict is about the leading job.
         """
         if self.pid:
             selected = self._job_in(frame)

@@ -132,7 +132,7 @@ def _is_folder(output: str) -> bool:
 
 @contextlib.contextmanager
 def _folder(path: str) -> Iterator[None]:
-    """Create a missing folder and its parents; remove them again if the ``with`` block fails before a file is complete."""
+    """Create a missing folder and its parents; remove them if the ``with`` block fails before it completes a file."""
     missing, folder = [], path.rstrip("/") or "/"
     while not os.path.isdir(folder):
         missing.append(folder)

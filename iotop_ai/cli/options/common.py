@@ -55,7 +55,7 @@ class Parser(argparse.ArgumentParser):
         """
         if arg_strings == [""] and action.option_strings and action.dest not in _MAY_BE_EMPTY:
             self.error(f"{action.option_strings[-1]} is empty")
-        # The nargs exclude the words after a command's name and the command of ``record``, which may hold an empty word.
+        # The test of nargs skips the words after a command's name and record's command, which may hold an empty word.
         if "" in arg_strings and action.metavar and not action.option_strings and action.nargs in (None, "?", "*"):
             self.error(f"{action.metavar} is empty")
         return super()._get_values(action, arg_strings)

@@ -71,7 +71,7 @@ def test_a_drop_whose_time_cannot_be_stored_is_still_reported_as_done(tmp_path: 
     assert f"the time of this drop cannot be stored in {tmp_path / 'state'}: " in machine.results[1]
 
 
-def test_a_second_drop_waits_while_the_first_still_syncs(tmp_path: Path) -> None:
+def test_a_second_drop_is_refused_while_the_first_still_syncs(tmp_path: Path) -> None:
     machine = Machine(tmp_path)
     second: list[Dropped] = []
     drop_caches(
@@ -304,9 +304,9 @@ print(set_switch(TASK_DELAYACCT, {value!r}, Root("/")))
 
 
 @needs_nobody
-@pytest.mark.parametrize("ruled", [True, False])
-def test_a_sudo_rule_is_used_and_without_one_no_password_is_asked_for(ruled: bool) -> None:
-    """The user nobody writes the switch's present value to it, in a mount namespace with its own sudoers rules."""
+@pytest.mark.parametrize("has_rule", [True, False])
+def test_a_sudo_rule_is_used_and_without_one_no_password_is_asked_for(has_rule: bool) -> None:
+    """The user nobody writes the switch's current value back to it, in a mount namespace with its own sudoers rules."""
     python = next((path for path in ("/usr/bin/python3",) if os.access(path, os.X_OK)), "")
     if not python or not shutil.which("sudo") or not shutil.which("unshare"):
         pytest.skip("needs sudo, unshare and a Python outside /root")
@@ -316,14 +316,14 @@ def test_a_sudo_rule_is_used_and_without_one_no_password_is_asked_for(ruled: boo
     if result.stdout != "True\n":
         pytest.skip("needs a system Python of 3.11 or newer")
     value = Path("/proc/sys/kernel/task_delayacct").read_text().strip()
-    line = "nobody" + sudoers(TASK_DELAYACCT).removeprefix("root") if ruled else "# no rule"
+    line = "nobody" + sudoers(TASK_DELAYACCT).removeprefix("root") if has_rule else "# no rule"
     code = ASK_SUDO.format(top=str(TOP), value=value)
     argv = ["unshare", "-m", "sh", "-c", SUDO_HOST, "sh", line, python, code]
     done = subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60, check=False)
     if "mount" in done.stderr:
         pytest.skip(f"mounting is not allowed here: {done.stderr.strip()}")
     how, result = done.stdout.splitlines() or ("", done.stderr)
-    if ruled:
+    if has_rule:
         assert (how, result) == ("sudo", "('', '')"), done.stderr
     else:
         assert how == "none"

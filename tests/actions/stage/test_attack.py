@@ -204,7 +204,7 @@ def test_a_source_swapped_for_links_reveals_no_other_file(open_path: Path, victi
     assert done + refused >= LEAST_ACTS
 
 
-def test_a_link_between_two_runs_is_refused_and_the_next_run_goes_on(open_path: Path, victim: Path) -> None:
+def test_a_link_that_replaces_a_copied_folder_is_refused_until_it_is_removed(open_path: Path, victim: Path) -> None:
     source, fast = make_source(open_path), open_path / "fast"
     stage(source, fast)
     before = state(victim)
@@ -265,7 +265,7 @@ def test_an_interrupted_copy_belongs_to_root_until_it_is_complete(open_path: Pat
 
 
 def test_in_a_folder_of_another_user_a_part_is_never_continued(open_path: Path, victim: Path) -> None:
-    """A file of root's that was moved there under the name of a part would be completed and given to the user."""
+    """Otherwise a file of root's, moved there under the name of a part, would be completed and given to the user."""
     source, fast = make_source(open_path, files=2), open_path / "fast"
     give(fast)
     stage(source, fast)

@@ -14,7 +14,7 @@ from iotop_ai.model.errors import UnknownError
 
 
 def test_a_partial_file_is_not_continued_with_another_source_of_an_older_date(tmp_path: Path) -> None:
-    """tar, cp -p and rsync -t give a file the date of its original, so its mtime does not show when it came."""
+    """tar, cp -p and rsync -t give a file the date of its original, so its mtime does not show when it got its name."""
     source, target = tmp_path / "data", tmp_path / "fast/data"
     source.mkdir()
     target.mkdir(parents=True)
@@ -33,7 +33,7 @@ def test_a_partial_file_is_not_continued_with_another_source_of_an_older_date(tm
     assert not part.exists()
 
 
-def test_an_error_of_the_original_names_the_original(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_error_in_reading_the_original_names_the_original(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "fast").mkdir()
     (tmp_path / "data").mkdir()
     (tmp_path / "data/shard").write_bytes(b"1")

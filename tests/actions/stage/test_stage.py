@@ -152,7 +152,7 @@ def contents_by_path(top: Path) -> dict[str, tuple[int, int, bytes]]:
 
 
 @pytest.mark.parametrize("how", COPIERS)
-def test_a_copy_is_the_dataset_and_a_second_run_copies_nothing(dataset: Path, tmp_path: Path, how: str) -> None:
+def test_a_copy_equals_the_dataset_and_a_second_run_copies_nothing(dataset: Path, tmp_path: Path, how: str) -> None:
     fast = tmp_path / "fast"
     fast.mkdir()
     first = planned(dataset, fast)
@@ -216,7 +216,7 @@ def test_our_own_copier_resumes_an_interrupted_copy(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("how", COPIERS)
-def test_a_killed_copy_leaves_no_partial_file_and_the_next_run_completes_it(tmp_path: Path, how: str) -> None:
+def test_the_files_of_a_killed_copy_are_whole_and_the_next_run_completes_it(tmp_path: Path, how: str) -> None:
     source, fast = tmp_path / "data", tmp_path / "fast"
     source.mkdir()
     fast.mkdir()
@@ -428,7 +428,7 @@ def test_one_filesystem_under_two_names_is_the_same_disk(dataset: Path, tmp_path
 
 
 @needs_root
-def test_two_filesystems_of_one_disk_share_it_and_memory_is_another(tmp_path: Path, disk_folder: Path) -> None:
+def test_filesystems_on_one_disk_share_it_and_tmpfs_does_not(tmp_path: Path, disk_folder: Path) -> None:
     data = disk_folder / "data"
     data.mkdir()
     (data / "file").write_bytes(b"x" * MIB)
@@ -445,7 +445,7 @@ def test_two_filesystems_of_one_disk_share_it_and_memory_is_another(tmp_path: Pa
             assert same_disk(ends, ROOT, Clock()) == ""
 
 
-def test_a_copy_on_the_same_disk_is_never_worth_it() -> None:
+def test_a_copy_on_the_same_disk_is_refused_whatever_was_measured() -> None:
     plan_ = Plan("/a", "/b", files=9, size_bytes=10, room_bytes=100, same_disk="vda")
     fast = Speed(source_read=1e6, target_write=1e6, target_read=2.8e6)
     assert refusal(plan_, None, update=False, anyway=False).startswith("same disk, no gain: both lie on vda")
@@ -484,7 +484,7 @@ def test_the_same_speed_is_not_worth_a_copy() -> None:
     assert Speed(source_read=1.0).seconds(5) is None
 
 
-def test_a_target_that_cannot_be_probed_is_unknown_and_not_slow(tmp_path: Path) -> None:
+def test_the_speed_of_a_target_that_cannot_be_probed_is_unknown(tmp_path: Path) -> None:
     (tmp_path / "data").write_bytes(b"x" * MIB)
     proc = os.open("/proc", os.O_RDONLY)
     with resolve_ends(str(tmp_path / "data"), str(tmp_path.parent)) as ends:

@@ -18,7 +18,7 @@ from iotop_ai.model.errors import UsageError
 from iotop_ai.model.finding import Severity
 from iotop_ai.present.screen.view import FiringAlert
 from iotop_ai.tui.threads.alerts import AlertsChanged, LiveAlerts
-from tests.alerts.test_rules import at
+from tests.alerts.test_rules import frame_at
 from tests.rigs.prometheus import wait_for
 
 RULES = (
@@ -61,7 +61,7 @@ def test_a_rule_gives_a_message_and_an_event_when_it_fires_and_when_it_ends() ->
     app, notes = FakeApp(), list[str]()
     alerts = alerts_with_rules(app, notes)
     for second in range(30):
-        alerts.put(at(second, 88.0 if second < 10 else 70.0))
+        alerts.put(frame_at(second, 88.0 if second < 10 else 70.0))
     alerts.close(1.0)
     fired, ended = app.held
     assert (fired.bell, fired.firing) == (True, (FiringAlert("hot", Severity.WARNING),))
@@ -73,11 +73,11 @@ def test_a_rule_gives_a_message_and_an_event_when_it_fires_and_when_it_ends() ->
 
 def test_two_alerts_at_once_ring_once_and_never_with_the_bell_off() -> None:
     app = FakeApp()
-    alerts_with_rules(app, []).put(at(0, 95.0))
+    begun(app, []).put(frame_at(0, 95.0))
     assert [message.bell for message in app.held] == [True]
     assert [one.rule for one in app.held[0].firing] == ["hot", "very_hot"]
     quiet = FakeApp()
-    alerts_with_rules(quiet, [], bell=False).put(at(0, 95.0))
+    begun(quiet, [], bell=False).put(frame_at(0, 95.0))
     assert [message.bell for message in quiet.held] == [False]
 
 
@@ -103,7 +103,7 @@ def test_the_last_message_has_the_rules_that_fire_although_a_delivery_fails_mean
     failing = threading.Thread(target=alerts._failed, args=("mail: no server",))
     failing.start()
     assert app.fails.wait(10)
-    alerts.put(at(0, 88.0))
+    alerts.put(frame_at(0, 88.0))
     failing.join()
     assert [one.answer[:6] for one in app.held] == ["failed", "alert:"]
     assert [one.rule for one in app.held[-1].firing] == ["hot"]
@@ -117,7 +117,7 @@ def test_an_alert_that_is_not_sent_when_the_screen_ends_is_kept_for_the_caller()
         alerts = LiveAlerts(lambda say: RunningAlerts(config, lambda kind, text: None, say), app)
         alerts.start()
         wait_for(lambda: alerts._running is not None, "the rules")
-        alerts.put(at(0, 88.0))
+        alerts.put(frame_at(0, 88.0))
         alerts.close(0.2)
     time.sleep(0.1)  # the server's end makes the request fail, which is not a second message
     assert alerts.unsent == ["alert hot is not sent to web: the monitor ended"]
@@ -132,7 +132,7 @@ def test_rules_whose_reading_hangs_delay_nothing() -> None:
 
     alerts = LiveAlerts(begin, app)
     alerts.start()
-    alerts.put(at(0, 95.0))
+    alerts.put(frame_at(0, 95.0))
     alerts.close(0.1)
     assert app.held == []
     released.set()
@@ -146,8 +146,8 @@ def test_an_invalid_file_is_reported() -> None:
 
     alerts = LiveAlerts(begin, app)
     alerts.start()
-    assert app.received.wait(10)
-    alerts.put(at(0, 95.0))
+    assert app.came.wait(10)
+    alerts.put(frame_at(0, 95.0))
     assert [message.answer for message in app.held] == ["failed: alerts are off: alerts.toml: not TOML"]
 
 

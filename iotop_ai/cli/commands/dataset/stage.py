@@ -193,6 +193,7 @@ class Stage:
             speed = None if self._speed is None else self._speed._asdict()
             verified_fields = None if verified is None else verified._asdict()
             out = {"plan": self._plan._asdict(), "fits": self._plan.fits, "speed": speed, "verified": verified_fields}
-            print(json.dumps({**out, "refused": refused or None, "path": clean(self._ends.target) if verified else None}))
+            path = None if verified is None else clean(self._ends.target)
+            print(json.dumps({**out, "refused": refused or None, "path": path}))
         elif verified is not None and not verified.wrong:
             print(clean(self._ends.target))

@@ -172,6 +172,7 @@ def view_to_remember(
     unchanged = {
         name: getattr(remembered, name)
         for name in ("sort", "hidden", "tree", "no_columns", "units")
-        if getattr(at_exit, name) == getattr(at_start, name) and (name in settings.chosen or getattr(remembered, name) is None)
+        if getattr(at_exit, name) == getattr(at_start, name)
+        and (name in settings.chosen or getattr(remembered, name) is None)
     }
     return at_exit._replace(**unchanged)

@@ -89,7 +89,7 @@ class Output:
         self._on_end()
 
     def _open_file(self) -> FileSink:
-        # A program that controls the recording cannot choose another name if this one exists, so an unused name is taken.
+        # A program that controls the recording cannot choose another name if this one exists, so an unused one is used.
         if self._options.control and not self._options.append:
             return FileSink.new(self.path)
         return FileSink(self.path, append=self._options.append)
@@ -162,8 +162,8 @@ class Output:
     def _print_summary(self) -> None:
         """Print the file's duration and size, and what is missing in it.
 
-        Prints only the missing data if the recording goes to a stream, has no Snapshot, is controlled by a program, or is
-        rotated, because several files have no common size.
+        Prints only what is missing if the recording goes to a stream, has no Snapshot, is controlled by a program, or
+        is rotated, because several files have no common size.
         """
         state, options = self._recorder.state(), self._options
         if self.path == STREAM or not state.snapshots or options.control or options.rotation != (None, None):
