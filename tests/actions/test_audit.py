@@ -19,7 +19,7 @@ Audit(Clock(), Path(sys.argv[1])).write("term", "trainer", "asked")
 """
 
 
-def test_a_filesystem_without_locks_takes_the_audit_log(tmp_path: Path) -> None:
+def test_the_audit_log_works_on_a_filesystem_without_locks(tmp_path: Path) -> None:
     argv = [sys.executable, "-c", WITHOUT_FLOCK, sys.executable, "-c", WRITER, str(tmp_path / "state")]
     done = subprocess.run(argv, cwd=TOP, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr

@@ -29,7 +29,7 @@ def lines(audit: Audit) -> list[tuple[str, str, str]]:
 
 
 @needs_smartctl
-def test_a_test_starts_refuses_a_second_and_aborts(tmp_path: Path) -> None:
+def test_a_self_test_starts_blocks_a_second_one_and_is_aborted(tmp_path: Path) -> None:
     smartctl = Smartctl(tmp_path)
     smartctl.sata("sda", seconds=1000.0)
     audit = Audit(Clock(), tmp_path / "state")
@@ -113,7 +113,7 @@ def test_without_an_audit_log_nothing_is_done(tmp_path: Path) -> None:
     ("target", "what"),
     [(Target("x", "/dev/../sda", "sat"), "short"), (Target("sda", "/dev/sda", "-x"), "short"), (SDA, "captive")],
 )
-def test_invalid_targets_are_not_run(tmp_path: Path, target: Target, what: str) -> None:
+def test_no_command_runs_for_an_invalid_target(tmp_path: Path, target: Target, what: str) -> None:
     script = tmp_path / "smartctl"
     script.write_text(f"#!/bin/sh\ntouch {tmp_path}/ran\n")
     script.chmod(0o755)

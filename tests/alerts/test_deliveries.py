@@ -133,7 +133,7 @@ def test_the_documented_command_lets_the_trainer_save(tmp_path: Path) -> None:
     assert saved.read_text() == "saved"
 
 
-def test_the_documented_backup_is_made_by_one_node_of_many(tmp_path: Path) -> None:
+def test_the_documented_backup_is_made_by_only_one_of_many_nodes(tmp_path: Path) -> None:
     data, backup = tmp_path / "data", tmp_path / "backup"
     data.mkdir()
     (data / "model.ckpt").write_text("weights")

@@ -56,7 +56,7 @@ def test_a_full_queue_is_delivered_before_the_monitor_ends() -> None:
     assert (blocked.sent, messages) == (WAITING + 1, [])
 
 
-def test_an_alert_names_each_delivery_that_the_end_of_the_monitor_prevented() -> None:
+def test_each_delivery_that_the_end_of_the_monitor_prevents_is_reported() -> None:
     blocked, messages = BlockedDelivery(), list[str]()
     outbox = Outbox([blocked, WebhookDelivery("faulty", "http://127.0.0.1:9/", "json", 5.0, 12)], messages.append)
     outbox.put(alert())

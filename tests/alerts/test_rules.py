@@ -91,7 +91,7 @@ def test_a_rule_that_is_off_never_fires() -> None:
     assert not any(rule.enabled for rule in default_rules())
 
 
-def test_a_finding_fires_with_its_disk() -> None:
+def test_an_alert_about_a_finding_names_its_disk() -> None:
     rules = AlertRules([rule._replace(enabled=True) for rule in default_rules()])
     finding = Finding("failing_disk", Severity.CRITICAL, 1.0, "sda")
     ((rule, alert),) = rules.add(frame_at(5, 40.0, finding))
@@ -105,7 +105,7 @@ def failing(second: int, *disks: str) -> Frame:
     return frame_at(second, 40.0, *findings, Finding("idle", Severity.INFO, 1.0))
 
 
-def test_each_object_fires_once_while_its_rule_stands() -> None:
+def test_each_object_fires_once_while_its_rule_is_firing() -> None:
     """The second disk flaps; one message reports the end of both, after which each may fire again."""
     (rule,) = (rule._replace(enabled=True) for rule in default_rules() if rule.name == "failing_disk")
     flapping = [("sda", "sdb") if second % 7 < 3 else ("sda",) for second in range(100)]

@@ -101,8 +101,8 @@ def _levels_text(levels: Levels) -> str:
 def wait_s(root: Root, clock: Clock, folder: Path | None = None) -> float:
     """Return the seconds until this user can drop caches again; 0.0 if a drop is possible now."""
     try:
-        kept = json.loads(read_file(folder or state_folder(), STAMP, STAMP_BYTES))
-        boot, at_ns = str(kept["boot_id"]), int(kept["at_ns"])
+        stamp = json.loads(read_file(folder or state_folder(), STAMP, STAMP_BYTES))
+        boot, at_ns = str(stamp["boot_id"]), int(stamp["at_ns"])
     except (OSError, ValueError, KeyError, TypeError, OverflowError):
         return 0.0
     elapsed_s = (clock.monotonic_ns() - at_ns) / 1e9

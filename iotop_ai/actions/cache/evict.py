@@ -32,21 +32,21 @@ def evict(
 
     def act() -> Outcome:
         try:
-            done = _evict(top, cache, on_progress)
+            figures = _evict(top, cache, on_progress)
         except OSError as error:
             return Outcome(False, f"not done: {clean(top)}: {error.strerror}")
-        results.append(done)
-        return Outcome(bool(done.files), f"{done.files} files evicted{_effect_text(done)}")
+        results.append(figures)
+        return Outcome(bool(figures.files), f"{figures.files} files evicted{_effect_text(figures)}")
 
     outcome = audited(audit, "evict", clean(top), act)
     return outcome, results[0] if results else None
 
 
-def _effect_text(done: Evicted) -> str:
-    if done.files and done.unknown_files == done.files:
+def _effect_text(figures: Evicted) -> str:
+    if figures.files and figures.unknown_files == figures.files:
         return "; how much of them was in memory is unknown"
-    unknown = f"; unknown for {done.unknown_files} of them" if done.unknown_files else ""
-    return f": {done.before_bytes} -> {done.after_bytes} B in memory{unknown}"
+    unknown = f"; unknown for {figures.unknown_files} of them" if figures.unknown_files else ""
+    return f": {figures.before_bytes} -> {figures.after_bytes} B in memory{unknown}"
 
 
 def _evict(top: str, cache: PageCache, on_progress: Callable[[Evicted], None]) -> Evicted:

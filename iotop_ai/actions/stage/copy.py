@@ -166,9 +166,9 @@ def _copy_file(entry: Entry, folder: Folder, name: str, on_bytes: OnBytes) -> in
     try:
         # The open file is copied, even if another file has its name by now.
         original = os.fstat(source)
-        out, at = _open_part(folder, part, original)
+        out, offset = _open_part(folder, part, original)
         try:
-            written = _fill(out, source, at, original.st_size, on_bytes)
+            written = _fill(out, source, offset, original.st_size, on_bytes)
             _set_attributes(out, original)
             os.rename(part, name, src_dir_fd=folder.handle, dst_dir_fd=folder.handle)
             return written
@@ -194,33 +194,33 @@ def _open_part(folder: Folder, part: str, original: os.stat_result) -> tuple[int
     for _ in range(_TRIES):
         with contextlib.suppress(FileExistsError):
             return os.open(part, flags | os.O_CREAT | os.O_EXCL, 0o600, dir_fd=folder.handle), 0
-        found = os.stat(part, dir_fd=folder.handle, follow_symlinks=False)
-        if not stat.S_ISREG(found.st_mode):
+        part_status = os.stat(part, dir_fd=folder.handle, follow_symlinks=False)
+        if not stat.S_ISREG(part_status.st_mode):
             break
-        trusted = folder.is_private and found.st_uid == os.geteuid() and found.st_nlink == 1
+        trusted = folder.is_private and part_status.st_uid == os.geteuid() and part_status.st_nlink == 1
         # A file that replaced the source may have an older mtime (tar, rsync -t), but not an older ctime.
-        is_newer = found.st_mtime_ns >= max(original.st_mtime_ns, original.st_ctime_ns)
-        if trusted and found.st_size <= original.st_size and is_newer:
+        is_newer = part_status.st_mtime_ns >= max(original.st_mtime_ns, original.st_ctime_ns)
+        if trusted and part_status.st_size <= original.st_size and is_newer:
             out = os.open(part, flags, dir_fd=folder.handle)
-            if os.path.samestat(os.fstat(out), found):
-                return out, found.st_size
+            if os.path.samestat(os.fstat(out), part_status):
+                return out, part_status.st_size
             os.close(out)
         else:
             os.unlink(part, dir_fd=folder.handle)
     raise OSError(errno.EEXIST, f"{part} is in the way; move it away")
 
 
-def _fill(out: int, source: int, at: int, size: int, on_bytes: OnBytes) -> int:
-    """Copy the bytes of the source from ``at`` to ``size``; return how many bytes were written. Raises OSError."""
-    begin = at
-    os.lseek(out, at, os.SEEK_SET)
-    while at < size:
-        moved = os.sendfile(out, source, at, min(CHUNK, size - at))
-        if not moved:
+def _fill(out: int, source: int, offset: int, size: int, on_bytes: OnBytes) -> int:
+    """Copy the bytes of the source from ``offset`` to ``size``; return how many bytes were written. Raises OSError."""
+    begin = offset
+    os.lseek(out, offset, os.SEEK_SET)
+    while offset < size:
+        copied_bytes = os.sendfile(out, source, offset, min(CHUNK, size - offset))
+        if not copied_bytes:
             raise _SourceError(errno.EIO, "became shorter during the copy")
-        at += moved
-        on_bytes(at - begin)
-    return at - begin
+        offset += copied_bytes
+        on_bytes(offset - begin)
+    return offset - begin
 
 
 def _set_attributes(out: int, original: os.stat_result) -> None:

@@ -72,13 +72,13 @@ def same_file(entry: Entry, folder: int, name: str) -> bool | None:
     if folder < 0:
         return None
     try:
-        found = os.stat(name, dir_fd=folder, follow_symlinks=False)
+        status = os.stat(name, dir_fd=folder, follow_symlinks=False)
     except FileNotFoundError:
         return None
     return (
-        stat.S_ISREG(found.st_mode)
-        and found.st_size == entry.stat.st_size
-        and abs(found.st_mtime_ns - entry.stat.st_mtime_ns) < _granularity_ns(found.st_mtime_ns)
+        stat.S_ISREG(status.st_mode)
+        and status.st_size == entry.stat.st_size
+        and abs(status.st_mtime_ns - entry.stat.st_mtime_ns) < _granularity_ns(status.st_mtime_ns)
     )
 
 

@@ -39,11 +39,11 @@ def same_disk(ends: Ends, root: Root, clock: Clock) -> str:
 
 def _disks(path: str, device: int, mounts: MountsCollector, infos: dict[str, BlockInfo], root: Root) -> set[str]:
     try:
-        found = resolve_path_devices(path, mounts.mounts, infos, root)
+        location = resolve_path_devices(path, mounts.mounts, infos, root)
     except FileNotFoundError:
         return set()
-    if found.mount is None or is_of_another_mount(device, found.mount):
+    if location.mount is None or is_of_another_mount(device, location.mount):
         return set()
-    if found.mount.fstype == "zfs":
-        return {f"the ZFS pool {found.mount.source.split('/')[0]}"}
-    return set(found.devices)
+    if location.mount.fstype == "zfs":
+        return {f"the ZFS pool {location.mount.source.split('/')[0]}"}
+    return set(location.devices)

@@ -75,18 +75,18 @@ def _compare(entry: Entry, folder: int, name: str, content: bool) -> str:
             return _NOT_REGULAR
         raise
     try:
-        found = os.fstat(copy_fd)
-        if not stat.S_ISREG(found.st_mode):
+        status = os.fstat(copy_fd)
+        if not stat.S_ISREG(status.st_mode):
             return _NOT_REGULAR
-        if found.st_size != entry.stat.st_size:
-            return f"{found.st_size} bytes instead of {entry.stat.st_size}"
+        if status.st_size != entry.stat.st_size:
+            return f"{status.st_size} bytes instead of {entry.stat.st_size}"
         if not content:
             return ""
         # The copy is evicted, because cached pages prove nothing about the disk.
         os.posix_fadvise(copy_fd, 0, 0, os.POSIX_FADV_DONTNEED)
         source = entry.open()
         try:
-            return "" if _digest(source, found.st_size) == _digest(copy_fd, found.st_size) else "different content"
+            return "" if _digest(source, status.st_size) == _digest(copy_fd, status.st_size) else "different content"
         finally:
             os.close(source)
     finally:

@@ -21,7 +21,7 @@ from iotop_ai.model.clean import clean
 
 _POLL_S = 0.1
 _END_S = 2.0
-_KEPT = ("HOME", "USER", "LOGNAME", "LANG", "PATH", "XDG_RUNTIME_DIR")
+_INHERITED = ("HOME", "USER", "LOGNAME", "LANG", "PATH", "XDG_RUNTIME_DIR")
 _PREFIX = "IOTOP_AI_ALERT_"
 
 
@@ -81,11 +81,11 @@ class CommandDelivery(NamedTuple):
 
 def environment(alert: Alert) -> dict[str, str]:
     """The program's environment: a few of the monitor's variables, and one variable for each field of the alert."""
-    kept = {name: os.environ[name] for name in _KEPT if name in os.environ}
+    inherited = {name: os.environ[name] for name in _INHERITED if name in os.environ}
     if os.geteuid() == 0:
-        kept["PATH"] = SYSTEM_PATH
+        inherited["PATH"] = SYSTEM_PATH
     fields = {name: "" if value is None else str(value) for name, value in alert_object(alert).items()}
-    return {"PATH": SYSTEM_PATH, **kept, **{_PREFIX + name.upper(): value for name, value in fields.items()}}
+    return {"PATH": SYSTEM_PATH, **inherited, **{_PREFIX + name.upper(): value for name, value in fields.items()}}
 
 
 def _end(child: subprocess.Popen[bytes]) -> str:

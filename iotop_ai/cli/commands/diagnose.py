@@ -115,8 +115,8 @@ def _lines(diagnosis: Diagnosis, last: Frame, pid: int) -> Iterator[str]:
             yield _line("lasted", active_time_text(total.active_ns / 1e9, total.primary_ns / 1e9))
     stall = diagnosis.data_stall_ratio
     # The headline's figure covers the last window; the figure below covers the whole time that was watched.
-    seen = duration(diagnosis.data_stall_seen_s)
-    yield _line("stall", "unknown" if stall is None else f"{percent(stall)} % of {seen} without data")
+    watched = duration(diagnosis.data_stall_seen_s)
+    yield _line("stall", "unknown" if stall is None else f"{percent(stall)} % of {watched} without data")
     for job in diagnosis.job_times(pid):
         yield from _job_time(job)
     for wall_ns, text in diagnosis.missing[:_MOST_CHANGES]:

@@ -95,13 +95,13 @@ def writable_by_others(path: str) -> str:
 
     Returns "" if there is none. A part of the way that cannot be examined counts too.
     """
-    found = ""
+    unsafe_part = ""
     try:
         for part in path_components(path):
             status = os.lstat(part)
             shared = status.st_mode & (stat.S_IWGRP | stat.S_IWOTH) and not status.st_mode & stat.S_ISVTX
             if status.st_uid != 0 or (shared and not stat.S_ISLNK(status.st_mode)):
-                found = part
+                unsafe_part = part
     except OSError as error:
         return str(error.filename or path)
-    return found
+    return unsafe_part

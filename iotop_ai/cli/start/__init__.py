@@ -1,1 +1,1 @@
-"""The start and the end of a command: logging, crash reports, and the first frame."""
+"""Start-up and the end of a command: logging, crash reports, and the first frame."""

@@ -42,7 +42,7 @@ def abandon_files() -> bool:
     parent = os.getpid()
     parent_exit = _PollFd(_exit_handle(parent), select.POLLIN, 0)
     # The child inherits our signal handlers, and an exception from a handler would continue our program in the child.
-    blocked = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
+    old_mask = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
     interval_s = sys.getswitchinterval()
     sys.setswitchinterval(1000.0)  # from here to the clone, no waiting thread requests the lock
     time.sleep(0)  # a thread that waits for the lock gets it before the clone
@@ -58,7 +58,7 @@ def abandon_files() -> bool:
             libc.close(handle)
         libc._exit(0)
     sys.setswitchinterval(interval_s)
-    signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
+    signal.pthread_sigmask(signal.SIG_SETMASK, old_mask)
     return bool(child > 0)
 
 

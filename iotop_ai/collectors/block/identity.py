@@ -200,16 +200,16 @@ def _disk_detail(root: Root, base: str, info: BlockInfo) -> str:
         return "eMMC" if root.text_or(base + "/device/type") == "MMC" else "SD card"
     if info.name.startswith(NETWORK_DISKS):
         return "network disk"
-    surface = {True: "HDD", False: "SSD", None: "disk"}[info.rotational]
+    medium = {True: "HDD", False: "SSD", None: "disk"}[info.rotational]
     if info.transport == "ata":
-        return f"SATA {surface}"
+        return f"SATA {medium}"
     if info.transport == "usb":
         # Flash sticks keep the kernel's default, which is rotational, so only False is certain.
         return "USB SSD" if info.rotational is False else "USB disk"
     path = root.link(base)
     if info.transport == "scsi":
         bus = "SAS" if "/end_device-" in path else "iSCSI" if "/session" in path else "FC" if "/rport-" in path else ""
-        return f"{bus or 'SCSI'} {surface}"
+        return f"{bus or 'SCSI'} {medium}"
     return "virtual" if info.transport == "virtual" else "disk"
 
 

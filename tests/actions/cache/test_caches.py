@@ -130,7 +130,7 @@ def test_a_drop_is_audited_and_not_repeated_within_a_minute(tmp_path: Path) -> N
     assert machine.written == "1"
 
 
-def test_a_stamp_of_another_boot_or_a_broken_one_is_ignored(tmp_path: Path) -> None:
+def test_a_stamp_that_is_broken_or_of_another_boot_is_ignored(tmp_path: Path) -> None:
     machine = Machine(tmp_path)
     assert machine.drop().outcome.done
     (tmp_path / "root/proc/sys/kernel/random/boot_id").write_text("boot-2\n")
@@ -142,7 +142,7 @@ def test_a_stamp_of_another_boot_or_a_broken_one_is_ignored(tmp_path: Path) -> N
     assert stat.S_IMODE((tmp_path / "state").stat().st_mode) == 0o700
 
 
-def test_a_strange_stamp_is_not_read_whole_and_does_not_block(tmp_path: Path) -> None:
+def test_a_huge_stamp_is_not_read_whole_and_a_fifo_does_not_block(tmp_path: Path) -> None:
     machine = Machine(tmp_path)
     assert machine.drop().outcome.done
     stamp = tmp_path / "state" / "drop-caches.json"
@@ -182,7 +182,7 @@ def test_unknown_levels_and_values_are_refused(tmp_path: Path) -> None:
     assert machine.written == ""
 
 
-def test_the_sudoers_line_has_each_whole_command() -> None:
+def test_the_sudoers_line_lists_each_command_in_full() -> None:
     line = sudoers(DROP_CACHES)
     assert " ALL=(root) NOPASSWD: " in line
     assert line.count("sysctl -w vm.drop_caches\\=") == 3

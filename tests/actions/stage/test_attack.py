@@ -62,7 +62,7 @@ def state(top: Path) -> list[tuple[object, ...]]:
     return out
 
 
-def give(top: Path) -> None:
+def give_to_nobody(top: Path) -> None:
     """Make the user nobody the owner of a tree, which every user can then enter."""
     for path in [top, *top.rglob("*")]:
         os.chown(path, UID, UID, follow_symlinks=False)
@@ -76,7 +76,7 @@ def make_source(top: Path, files: int = 20, size: int = 4096) -> Path:
         for folder in ("", "sub", "sub/deeper"):
             (source / folder / str(i)).write_bytes(os.urandom(size))
     (top / "fast").mkdir()
-    give(source)
+    give_to_nobody(source)
     return source
 
 
@@ -144,7 +144,7 @@ def test_folders_swapped_for_links_do_not_lead_out_of_the_target(
     """above: whether the user also owns the folder that gets the copy, and swaps the copy itself."""
     source, fast = make_source(open_path), open_path / "fast"
     if above:
-        give(fast)
+        give_to_nobody(fast)
     os.chown(source, uid, uid)
     source.chmod(mode)
     stage(source, fast)
@@ -233,7 +233,7 @@ def test_root_resumes_the_copy_of_another_users_data(open_path: Path) -> None:
     (source / "sub" / "new").write_bytes(b"new")
     (source / "sub" / "more").mkdir()
     (source / "sub" / "more" / "file").write_bytes(b"more")
-    give(source / "sub")
+    give_to_nobody(source / "sub")
     stage(source, fast)
     with resolve_ends(str(source), str(fast)) as ends:
         found = plan(ends, ROOT)[0]
@@ -264,26 +264,26 @@ def test_an_interrupted_copy_belongs_to_root_until_it_is_complete(open_path: Pat
         assert verify(ends, None).wrong == 0
 
 
-def test_in_a_folder_of_another_user_a_part_is_never_continued(open_path: Path, victim: Path) -> None:
+def test_a_part_in_another_users_folder_is_never_continued(open_path: Path, victim: Path) -> None:
     """Otherwise a file of root's, moved there under the name of a part, would be completed and given to the user."""
     source, fast = make_source(open_path, files=2), open_path / "fast"
-    give(fast)
+    give_to_nobody(fast)
     stage(source, fast)
     assert (fast / "data").stat().st_uid == UID
     secret = fast / "data" / part_of("0")
     (victim / "0").rename(secret)
     (fast / "data" / "0").unlink()
-    held = os.open(secret, os.O_RDONLY)
+    secret_fd = os.open(secret, os.O_RDONLY)
     stage(source, fast)
-    found = os.fstat(held)
-    assert (found.st_uid, stat.S_IMODE(found.st_mode), os.read(held, 99)) == (0, 0o600, b"precious")
-    os.close(held)
+    found = os.fstat(secret_fd)
+    assert (found.st_uid, stat.S_IMODE(found.st_mode), os.read(secret_fd, 99)) == (0, 0o600, b"precious")
+    os.close(secret_fd)
     assert (fast / "data" / "0").read_bytes() == (source / "0").read_bytes()
 
 
 def test_a_folder_of_roots_that_was_moved_into_the_target_is_not_given_away(open_path: Path, victim: Path) -> None:
     source, fast = make_source(open_path, files=2), open_path / "fast"
-    give(fast)
+    give_to_nobody(fast)
     (victim / "sub").rename(fast / "data")
     with pytest.raises(InputError, match="fast/data exists and belongs to another user"):
         stage(source, fast)
@@ -316,7 +316,7 @@ def test_a_pipe_in_place_of_a_file_does_not_block(open_path: Path) -> None:
         assert measure(ends.pinned, sample, ends.folder, None, Clock()).sample_files == 0
 
 
-def test_links_put_in_place_of_the_ends_after_their_lookup_are_not_followed(open_path: Path, victim: Path) -> None:
+def test_links_that_replace_the_ends_after_they_are_resolved_are_not_followed(open_path: Path, victim: Path) -> None:
     source, fast = make_source(open_path, files=2), open_path / "fast"
     with resolve_ends(str(source), str(fast)) as ends:
         source.rename(open_path / "away")

@@ -13,7 +13,7 @@ from iotop_ai.collectors.machine.dataset_files import Entry
 from iotop_ai.model.errors import UnknownError
 
 
-def test_a_partial_file_is_not_continued_with_another_source_of_an_older_date(tmp_path: Path) -> None:
+def test_a_partial_file_is_not_continued_when_an_older_file_replaced_the_source(tmp_path: Path) -> None:
     """tar, cp -p and rsync -t give a file the date of its original, so its mtime does not show when it got its name."""
     source, target = tmp_path / "data", tmp_path / "fast/data"
     source.mkdir()
