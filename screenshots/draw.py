@@ -201,7 +201,7 @@ def record(seconds: float) -> MemoryRecording:
 
 
 class ThisMachine(MemoryRecording):
-    """A source that stands for the machine itself, so that keys may act on it. No picture presses such a key."""
+    """A source that stands for the live machine, so that keys that act on it are enabled. No picture presses one."""
 
     live = True
     smartctl = ""

@@ -36,7 +36,7 @@ TASK_DELAYACCT = Switch("kernel.task_delayacct", ("0", "1"))
 
 
 class Right(NamedTuple):
-    """How this user may set a switch.
+    """How this user can set a switch.
 
     how: "root", "sudo", or "" if there is no way. reason, remedy: why there is no way, and the remedy.
     """

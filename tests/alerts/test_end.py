@@ -12,18 +12,18 @@ from tests.alerts.test_deliveries import alert
 
 
 class BlockedDelivery:
-    """A delivery whose first message waits until ``go`` is set."""
+    """A delivery whose first message waits until ``released`` is set."""
 
     name, at_most = "blocked", 1000
     per_object = True
 
     def __init__(self) -> None:
-        self.begun, self.go = threading.Event(), threading.Event()
+        self.begun, self.released = threading.Event(), threading.Event()
         self.sent = 0
 
     def send(self, alert: Alert, stop: threading.Event) -> None:
         self.begun.set()
-        while not self.go.wait(0.02):
+        while not self.released.wait(0.02):
             if stop.is_set():
                 raise NotDelivered("ended")
         self.sent += 1
@@ -51,7 +51,7 @@ def test_alerts_that_still_wait_when_the_monitor_ends_are_counted() -> None:
 def test_a_full_queue_is_delivered_before_the_monitor_ends() -> None:
     blocked, messages = BlockedDelivery(), list[str]()
     outbox = full_outbox(blocked, messages)
-    threading.Timer(0.3, blocked.go.set).start()
+    threading.Timer(0.3, blocked.released.set).start()
     outbox.close(60.0)
     assert (blocked.sent, messages) == (WAITING + 1, [])
 

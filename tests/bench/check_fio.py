@@ -32,7 +32,7 @@ ENGINES = ("fio", "own")
 HUNG_US = 12_000_000
 """The delay of each request on the disk that hangs, in microseconds."""
 HAND_TIMEOUT_S = 10.0
-"""How long fio run by hand may wait for that disk."""
+"""The seconds after which fio, run by hand on that disk, is killed."""
 
 Figures = dict[tuple[Phase, str], float]
 """The value of each figure, by what is read and the name of the figure."""

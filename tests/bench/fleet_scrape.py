@@ -1,4 +1,4 @@
-"""What a real Prometheus needs for many machines: ``python -m tests.bench.fleet_scrape [MACHINES] [SECONDS]``.
+"""Measures what a real Prometheus needs for many machines: ``python -m tests.bench.fleet_scrape [MACHINES] [SECONDS]``.
 
 Each machine is the one of ``tests.bench.scrape`` under a separate address. All are scraped every 15 s.
 """

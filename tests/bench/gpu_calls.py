@@ -1,4 +1,4 @@
-"""Which NVML calls this driver answers, what each costs, and how steady the rates are, as one JSON object on stdout.
+"""Reports which NVML calls this driver answers, what each costs, and how steady the rates are, as JSON on stdout.
 
 Run ``python -m tests.bench.gpu_real [--seconds 20]`` on a machine with an NVIDIA GPU. Besides the driver it needs only
 pynvml; the library of ``tests/rigs/nvml`` stands in for a missing driver.

@@ -38,7 +38,7 @@ CPU_MS = 2.0
 OPEN_S, NUMBERS_S, VERDICT_S = 1.0, 0.1, 0.3
 MEMORY_MB = 150
 TARGET_MB = {"idle": 10, "two": 80, "all": 130}
-WORDS = {"idle": "idle", "two": "2 disks busy", "all": "all disks busy"}
+LOAD_TEXTS = {"idle": "idle", "two": "2 disks busy", "all": "all disks busy"}
 
 
 class Size(NamedTuple):
@@ -108,28 +108,28 @@ def live(ticks: int) -> Iterator[Frame]:
 
 def sizes(ticks: int) -> tuple[list[list[str]], list[str]]:
     """Return the rows of the table of sizes, and the limits that are exceeded."""
-    rows, over = [], []
+    rows, exceeded = [], []
     plan = [
-        *((load, 100, 8, 64, 1) for load in WORDS),
+        *((load, 100, 8, 64, 1) for load in LOAD_TEXTS),
         ("idle", 100, 8, 64, 10),
-        *((load, 100, 8, 0, 1) for load in WORDS),
+        *((load, 100, 8, 0, 1) for load in LOAD_TEXTS),
         *((load, 100, 1, 16, 1) for load in ("idle", "all")),
         *((load, 1000, 8, 64, 1) for load in ("idle", "all")),
     ]
     for load, processes, gpus, cores, every in plan:
         server = Server(load, processes=processes, gpus=gpus, cores=cores, every=every)
         size = measured(frames(server.snapshot() for _ in range(ticks)))
-        words = f"{processes} processes, {gpus} GPU{'s' if gpus > 1 else ''}, {cores} cores; {WORDS[load]}"
+        words = f"{processes} processes, {gpus} GPU{'s' if gpus > 1 else ''}, {cores} cores; {LOAD_TEXTS[load]}"
         name = f"{words}{f', every {every} s' if every > 1 else ''}"
         aim = f"{TARGET_MB[load]}" if (processes, gpus, every) == (100, 8, 1) else ""
         rows.append(row(name, size, aim))
         if size.cpu_ms > CPU_MS:
-            over.append(f"{name}: {size.cpu_ms:.2f} ms a Snapshot")
+            exceeded.append(f"{name}: {size.cpu_ms:.2f} ms a Snapshot")
     for more in (0, 1000):
         with sleepers(more) if more else contextlib.nullcontext():
             name = f"this machine{f' with {more} more sleeping processes' if more else ''}"
             rows.append(row(name, measured(live(min(ticks, 121)))))
-    return rows, over
+    return rows, exceeded
 
 
 def ring_rows(ticks: int) -> list[list[str]]:
@@ -148,7 +148,7 @@ def ring_rows(ticks: int) -> list[list[str]]:
         ring.close()
         minutes = min(60.0, RING_BYTES / (held / ticks) / 60)
         rows.append(
-            [f"{processes} processes, {WORDS[load]}", f"{spent:.2f}", f"{held / ticks:,.0f}", f"{minutes:.0f} min"]
+            [f"{processes} processes, {LOAD_TEXTS[load]}", f"{spent:.2f}", f"{held / ticks:,.0f}", f"{minutes:.0f} min"]
         )
     return rows
 
@@ -194,7 +194,7 @@ def reading(hours: float) -> tuple[list[list[str]], list[str]]:
     from iotop_ai.store.write.recorder import Recorder
     from iotop_ai.store.write.sink import FileSink
 
-    rows, over = [], []
+    rows, exceeded = [], []
     with tempfile.TemporaryDirectory(dir=os.environ.get("TMPDIR", "/var/tmp")) as folder:
         path = str(Path(folder) / "day.iotop.jsonl")
         recorder = Recorder(FileSink(path), Clock(), min_free_bytes=0)
@@ -226,8 +226,8 @@ def reading(hours: float) -> tuple[list[list[str]], list[str]]:
                 ("verdict", verdict, VERDICT_S),
                 ("memory", peak, MEMORY_MB),
             )
-            over += [f"{name}: {what} {value:.3f} above {limit}" for what, value, limit in limits if value > limit]
-    return rows, over
+            exceeded += [f"{name}: {what} {value:.3f} above {limit}" for what, value, limit in limits if value > limit]
+    return rows, exceeded
 
 
 def document(size_rows: list[list[str]], ring: list[list[str]], read_rows: list[list[str]], ticks: int) -> str:
@@ -285,18 +285,18 @@ def main(argv: Sequence[str] | None = None) -> int:
     if args.ticks <= KEYFRAME:
         parser.error(f"--ticks must be more than {KEYFRAME}: only whole blocks count")
     os.nice(5)
-    size_rows, over = sizes(args.ticks)
+    size_rows, exceeded = sizes(args.ticks)
     ring = ring_rows(args.ticks)
-    read_rows, over_read = reading(args.hours)
+    read_rows, exceeded_read = reading(args.hours)
     text = document(size_rows, ring, read_rows, args.ticks)
     if args.write:
         # The part with measurements by hand stays.
         _, mark, rest = DOCUMENT.read_text().partition("\n## Diagnosing")
         DOCUMENT.write_text(text + mark + rest)
     print(text)
-    for line in over + over_read:
+    for line in exceeded + exceeded_read:
         print(f"above its limit: {line}", file=sys.stderr)
-    return 1 if over or over_read else 0
+    return 1 if exceeded or exceeded_read else 0
 
 
 if __name__ == "__main__":

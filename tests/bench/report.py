@@ -41,7 +41,7 @@ def record(path: Path, hours: float) -> None:
 
 
 class Cost(NamedTuple):
-    """The cost of one report, made in a separate process. memory_mb: the most memory of any report so far."""
+    """The cost of one report, made in a separate process. memory_mb: the peak memory of all reports so far."""
 
     seconds: float
     html_kb: float

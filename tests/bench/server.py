@@ -42,19 +42,19 @@ class Server:
         self, load: str, processes: int = 100, gpus: int = 8, disks: int = 16, cores: int = 64, every: int = 1
     ) -> None:
         self.every = every
-        self.random = pick = random.Random(7)
+        self.random = rng = random.Random(7)
         self.load = load
         self.busy_disks = {"idle": 0, "two": 2, "all": disks}[load]
         self.workers = 0 if load == "idle" else 4 * gpus
-        self.now = 86_400 * SECOND + pick.randrange(SECOND)
-        self.wall = 1_795_250_000 * SECOND + pick.randrange(SECOND)
+        self.now = 86_400 * SECOND + rng.randrange(SECOND)
+        self.wall = 1_795_250_000 * SECOND + rng.randrange(SECOND)
         self.seq = 0
         self.coarse = TimeRounder()
         self.cpu_ns = 10**9
         self.clock = self.now
         names = [f"nvme{i}n1" for i in range(disks)]
         self.disks = {
-            BlockKey(name, 10 + i): BlockCounters(*[pick.randrange(10**9) for _ in range(8)], 0, 10**8, 10**8, *[0] * 6)
+            BlockKey(name, 10 + i): BlockCounters(*[rng.randrange(10**9) for _ in range(8)], 0, 10**8, 10**8, *[0] * 6)
             for i, name in enumerate(names)
         }
         self.infos = {
@@ -84,7 +84,7 @@ class Server:
         self.cores = {i: CpuTicks(10**6 + i, 100, 10**5, 8_000_000 + i, 5_000, 0, 900, 0) for i in range(cores)}
         self.keys = [ProcessKey(1000 + 7 * i, 2_000 + 31 * i) for i in range(processes)]
         self.io = {
-            key: ProcessIo(*[pick.randrange(10**8) for _ in range(4)], *[4096 * i for i in (9, 3, 0)])
+            key: ProcessIo(*[rng.randrange(10**8) for _ in range(4)], *[4096 * i for i in (9, 3, 0)])
             for key in self.keys
         }
         self.stat = {key: ProcessStat("S", 1, 9000, 0, 12, 400, 90, 1, 9000, 0) for key in self.keys}
@@ -99,7 +99,7 @@ class Server:
         self.out: dict[ProcessKey, int] = {}
         self.gpus = [
             GpuState(
-                f"GPU-{pick.getrandbits(32):08x}-4c1a-9f2e-77aa-{pick.getrandbits(48):012x}",
+                f"GPU-{rng.getrandbits(32):08x}-4c1a-9f2e-77aa-{rng.getrandbits(48):012x}",
                 i,
                 "NVIDIA H100 80GB HBM3",
                 0,
@@ -132,7 +132,7 @@ class Server:
             for name, kind in [("eth0", "nic"), *((f"mlx5_{i}/1", "ib") for i in range(gpus))]
         }
         self.memory = MemoryState(
-            *[pick.randrange(10**11) for _ in range(11)], *[pick.randrange(10**9) for _ in range(16)]
+            *[rng.randrange(10**11) for _ in range(11)], *[rng.randrange(10**9) for _ in range(16)]
         )
         self.pressure = {name: PressureTotals(10**9, 10**8) for name in ("cpu", "io", "memory")}
         health = SmartState("/dev/nvme0", "nvme", "SAMSUNG MZWLO3T8HCLS", "S7", "OPPA1B5Q", "PASS", "ok", (), 38, 4000)
@@ -149,19 +149,19 @@ class Server:
     def snapshot(self) -> Snapshot:
         """Return the next Snapshot, after the changes of the seconds since the previous Snapshot."""
         for _ in range(self.every - 1):
-            for grows in (self._block, self._cpu, self._memory, self._pressure, self._gpu, self._network):
-                grows()
-        pick = self.random
+            for advance in (self._block, self._cpu, self._memory, self._pressure, self._gpu, self._network):
+                advance()
+        rng = self.random
         self.seq += 1
         self.now += self.every * SECOND
-        start = (self.now + int(abs(pick.gauss(0, 80_000)))) // STEP_NS * STEP_NS
+        start = (self.now + int(abs(rng.gauss(0, 80_000)))) // STEP_NS * STEP_NS
         wall = (self.wall + start - self.now) // STEP_NS * STEP_NS
         self.wall += self.every * SECOND
         self.clock = start
         block = self.reading(self._block(), 60)
         processes = self._processes()
         cost = OwnCost(4242, self.cpu_ns, 45 << 20, self.clock - start + 900_000, start - self.now)
-        self.cpu_ns += int(pick.gauss(9e6, 1e6))
+        self.cpu_ns += int(rng.gauss(9e6, 1e6))
         snapshot = Snapshot(
             self.seq,
             start,
@@ -198,22 +198,22 @@ class Server:
         return snapshot._replace(own=rounded_cost(cost), **rounded)
 
     def _block(self) -> dict[BlockKey, BlockCounters]:
-        pick = self.random
+        rng = self.random
         for i, (key, now) in enumerate(self.disks.items()):
             if i < self.busy_disks:
-                ios, size = pick.randrange(6000, 9000), pick.randrange(200, 260)
-                busy, wait = pick.randrange(700, 1001), pick.randrange(9000, 30000)
+                ios, size = rng.randrange(6000, 9000), rng.randrange(200, 260)
+                busy, wait = rng.randrange(700, 1001), rng.randrange(9000, 30000)
                 self.disks[key] = now._replace(
                     rd_ios=now.rd_ios + ios,
                     rd_sectors=now.rd_sectors + ios * size,
                     rd_ms=now.rd_ms + wait,
-                    rd_merges=now.rd_merges + pick.randrange(50),
+                    rd_merges=now.rd_merges + rng.randrange(50),
                     busy_ms=now.busy_ms + busy,
                     queue_ms=now.queue_ms + wait,
-                    in_flight=pick.randrange(1, 30),
+                    in_flight=rng.randrange(1, 30),
                 )
             elif i == self.busy_disks and self.seq % 5 == 0:
-                n = pick.randrange(1, 40)  # the journal of the system's disk
+                n = rng.randrange(1, 40)  # the journal of the system's disk
                 self.disks[key] = now._replace(
                     wr_ios=now.wr_ios + n,
                     wr_sectors=now.wr_sectors + 16 * n,
@@ -223,39 +223,39 @@ class Server:
         return dict(self.disks)
 
     def _processes(self) -> Reading[ProcessTable]:
-        pick = self.random
-        self.clock += int(2e6 * pick.lognormvariate(0, 0.1))
+        rng = self.random
+        self.clock += int(2e6 * rng.lognormvariate(0, 0.1))
         io_at = self.clock
         cohort = self.seq % COHORTS
         daemons = self.keys[self.workers :]
         wake = min(len(daemons), self.every * max(1, len(daemons) // 25))
-        moved = self.keys[: self.workers] + pick.sample(daemons, wake)
+        moved = self.keys[: self.workers] + rng.sample(daemons, wake)
         self.out = {k: t for k, t in self.out.items() if k.pid % COHORTS != cohort}
         self.io, self.stat = dict(self.io), dict(self.stat)
         threads, wchan = {}, {}
         for i, key in enumerate(moved):
             io, stat = self.io[key], self.stat[key]
             if i < self.workers:
-                read = pick.randrange(5000, 50_000) * KIB
+                read = rng.randrange(5000, 50_000) * KIB
                 self.io[key] = io._replace(
                     rchar=io.rchar + read, syscr=io.syscr + read // 110_000, read_bytes=io.read_bytes + read
                 )
                 self.stat[key] = stat._replace(
-                    state=pick.choice("DDRS"),
-                    minflt=stat.minflt + pick.randrange(900),
-                    utime_ticks=stat.utime_ticks + pick.randrange(90),
-                    stime_ticks=stat.stime_ticks + pick.randrange(9),
-                    blkio_ticks=stat.blkio_ticks + pick.randrange(60),
+                    state=rng.choice("DDRS"),
+                    minflt=stat.minflt + rng.randrange(900),
+                    utime_ticks=stat.utime_ticks + rng.randrange(90),
+                    stime_ticks=stat.stime_ticks + rng.randrange(9),
+                    blkio_ticks=stat.blkio_ticks + rng.randrange(60),
                     threads=4,
                 )
                 threads[key] = ThreadLook((("S", 3), ("D", 1)), tuple((key.pid + j, 0) for j in range(3)))
                 wchan[key] = "folio_wait_bit_common"
             else:
                 self.io[key] = io._replace(
-                    rchar=io.rchar + pick.randrange(4000), syscr=io.syscr + pick.randrange(1, 20)
+                    rchar=io.rchar + rng.randrange(4000), syscr=io.syscr + rng.randrange(1, 20)
                 )
                 self.stat[key] = stat._replace(
-                    minflt=stat.minflt + pick.randrange(2), utime_ticks=stat.utime_ticks + pick.randrange(2)
+                    minflt=stat.minflt + rng.randrange(2), utime_ticks=stat.utime_ticks + rng.randrange(2)
                 )
             if key.pid % COHORTS != cohort:
                 self.out[key] = io_at + 500_000
@@ -276,13 +276,13 @@ class Server:
             wchan,
             delayacct=True,
         )
-        return Reading(table, Status.OK, at_ns=io_at, took_ns=int(3e6 * pick.lognormvariate(0, 0.2)))
+        return Reading(table, Status.OK, at_ns=io_at, took_ns=int(3e6 * rng.lognormvariate(0, 0.2)))
 
     def _cpu(self) -> CpuTable:
-        pick = self.random
+        rng = self.random
         working = {"idle": 0.02, "two": 0.4, "all": 0.9}[self.load]
         for core, ticks in self.cores.items():
-            busy = pick.randrange(40, 101) if pick.random() < working else pick.choice((0, 0, 0, 0, 1))
+            busy = rng.randrange(40, 101) if rng.random() < working else rng.choice((0, 0, 0, 0, 1))
             self.cores[core] = ticks._replace(
                 user=ticks.user + busy * 8 // 10,
                 system=ticks.system + busy - busy * 8 // 10,
@@ -292,65 +292,65 @@ class Server:
             dict(self.cores),
             len(self.cores),
             len(self.cores) // 2,
-            round(1 + pick.random(), 2),
+            round(1 + rng.random(), 2),
         )
 
     def _memory(self) -> MemoryState:
-        pick = self.random
-        step = 4096 * (pick.randrange(-200, 200) if self.load == "idle" else pick.randrange(-90_000, 90_000))
+        rng = self.random
+        step = 4096 * (rng.randrange(-200, 200) if self.load == "idle" else rng.randrange(-90_000, 90_000))
         now = self.memory
-        pages = 0 if self.load == "idle" else pick.randrange(10**5)
+        pages = 0 if self.load == "idle" else rng.randrange(10**5)
         self.memory = now._replace(
             free_bytes=now.free_bytes - step,
             available_bytes=now.available_bytes - step // 2,
             cached_bytes=now.cached_bytes + step,
-            dirty_bytes=pick.randrange(200) * 4096,
+            dirty_bytes=rng.randrange(200) * 4096,
             pgpgin_kib=now.pgpgin_kib + pages * 4,
-            pgpgout_kib=now.pgpgout_kib + pick.randrange(200),
-            nr_dirtied_pages=now.nr_dirtied_pages + pick.randrange(50),
-            nr_written_pages=now.nr_written_pages + pick.randrange(50),
+            pgpgout_kib=now.pgpgout_kib + rng.randrange(200),
+            nr_dirtied_pages=now.nr_dirtied_pages + rng.randrange(50),
+            nr_written_pages=now.nr_written_pages + rng.randrange(50),
             refault_file_pages=now.refault_file_pages + pages // 9,
         )
         return self.memory
 
     def _pressure(self) -> dict[str, PressureTotals]:
-        pick = self.random
+        rng = self.random
         grown = {"idle": 60, "two": 200_000, "all": 900_000}[self.load]
         for name in ("cpu", "io") if self.load != "idle" else ("cpu",):
             now = self.pressure[name]
-            add = pick.randrange(grown)
+            add = rng.randrange(grown)
             self.pressure[name] = PressureTotals(
                 now.some_us + add, (now.full_us or 0) + (add // 2 if name == "io" else 0)
             )
         return dict(self.pressure)
 
     def _gpu(self) -> Reading:
-        pick = self.random
+        rng = self.random
         out = {}
         for i, now in enumerate(self.gpus):
             idle = self.load == "idle"
-            power = int(pick.gauss(70_000, 150)) if idle else int(pick.gauss(520_000, 60_000))
+            power = int(rng.gauss(70_000, 150)) if idle else int(rng.gauss(520_000, 60_000))
             self.gpus[i] = now = now._replace(
-                utilization_percent=0 if idle else pick.randrange(60, 101),
-                memory_activity_percent=0 if idle else pick.randrange(20, 60),
+                utilization_percent=0 if idle else rng.randrange(60, 101),
+                memory_activity_percent=0 if idle else rng.randrange(20, 60),
                 power_mw=power,
-                energy_mj=now.energy_mj + power + pick.randrange(500),
-                temperature_celsius=31 + i % 3 + (pick.random() < 0.05) + (0 if idle else pick.randrange(25, 29)),
-                sm_mhz=345 if idle else pick.choice((1980, 1965, 1950, 1755)),
+                energy_mj=now.energy_mj + power + rng.randrange(500),
+                temperature_celsius=31 + i % 3 + (rng.random() < 0.05) + (0 if idle else rng.randrange(25, 29)),
+                sm_mhz=345 if idle else rng.choice((1980, 1965, 1950, 1755)),
                 performance_state=0,
-                clock_reasons=1 if idle else pick.choice((0, 4)),
+                clock_reasons=1 if idle else rng.choice((0, 4)),
                 memory_used_bytes=600 << 20 if idle else 70 * GIB,
                 processes=() if idle else (GpuProcess(self.keys[i % len(self.keys)].pid, 70 * GIB, "compute"),),
             )
-            took = int(250_000 * pick.lognormvariate(0, 0.2))
+            took = int(250_000 * rng.lognormvariate(0, 0.2))
             self.clock += took
             out[now.uuid] = Reading(now, Status.OK, at_ns=self.clock, took_ns=took)
-        return Reading(out, Status.OK, at_ns=self.clock, took_ns=8000 + pick.randrange(3000))
+        return Reading(out, Status.OK, at_ns=self.clock, took_ns=8000 + rng.randrange(3000))
 
     def _network(self) -> dict[str, LinkCounters]:
-        pick = self.random
+        rng = self.random
         for name, now in self.links.items():
-            moved = pick.randrange(9000) if name == "eth0" else 0 if self.load == "idle" else pick.randrange(10**10)
+            moved = rng.randrange(9000) if name == "eth0" else 0 if self.load == "idle" else rng.randrange(10**10)
             self.links[name] = now._replace(rx_bytes=now.rx_bytes + moved, tx_bytes=now.tx_bytes + moved)
         return dict(self.links)
 

@@ -1,7 +1,7 @@
 """The folders of a copy. They are opened one inside the other as the source is walked, and never through a link.
 
-Other users can change the copy while it is made: its folders belong to the source's owner, and so may those of an
-earlier copy. So every operation uses descriptors, and looks up names only in open folders:
+Other users can change the copy while it is made, because its folders belong to the source's owner, or to whoever made
+an earlier copy. So every operation uses descriptors, and looks up names only in open folders:
 
 - A folder is *private* when this user owns it and no other user can write to it. (Root trusts only root; other users
   also trust the group to which they give write access.) New folders in a private folder keep mode 0700 and this user

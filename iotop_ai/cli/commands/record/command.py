@@ -36,7 +36,7 @@ from iotop_ai.sources.live.source import LiveSource
 
 OFF_VARIABLE = "IOTOP_AI"
 SAVE_EVERY_NS = 3_600_000_000_000
-"""The time between two saves of the disks' baselines. A recording that lasts for weeks may be killed before its end."""
+"""The time between two saves of the disks' baselines. A save at the end is not enough: a recorder may be killed."""
 COMMAND_START, COMMAND_END = "command_start", "command_end"
 
 

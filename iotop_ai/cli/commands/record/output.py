@@ -89,7 +89,7 @@ class Output:
         self._on_end()
 
     def _open_file(self) -> FileSink:
-        # A program that controls the recording cannot choose another name if this one exists, so an unused one is used.
+        # A program that controls the recording cannot choose another name if this one exists, so we use another one.
         if self._options.control and not self._options.append:
             return FileSink.new(self.path)
         return FileSink(self.path, append=self._options.append)
