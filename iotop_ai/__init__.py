@@ -31,9 +31,9 @@ _FRAMEWORKS = {
     "tf_keras_callback": ("tensorflow",),
 }
 """The packages that a callback needs: any one of its packages is enough."""
-_NEW_PYTHON = {} if sys.version_info >= (3, 11) else {"load": "Python 3.11"}
+_NEEDS_NEWER_PYTHON = {} if sys.version_info >= (3, 11) else {"load": "Python 3.11"}
 """The public names for which this Python is too old, each with the version that it needs."""
-__all__ = ["__version__", *(name for name in _MODULES if name not in (*_FRAMEWORKS, *_NEW_PYTHON))]
+__all__ = ["__version__", *(name for name in _MODULES if name not in (*_FRAMEWORKS, *_NEEDS_NEWER_PYTHON))]
 
 
 def _why_unusable(name: str) -> str:
@@ -43,8 +43,8 @@ def _why_unusable(name: str) -> str:
     packages = _FRAMEWORKS.get(name, ())
     if packages and not any(package in sys.modules or find_spec(package) for package in packages):
         return f"needs {packages[0]}: pip install {packages[0]}"
-    wanted = _NEW_PYTHON.get(name)
-    return f"needs {wanted}; `iotop-ai export` writes a recording's tables for any Python" if wanted else ""
+    needed = _NEEDS_NEWER_PYTHON.get(name)
+    return f"needs {needed}; `iotop-ai export` writes a recording's tables for any Python" if needed else ""
 
 
 def __getattr__(name: str) -> object:

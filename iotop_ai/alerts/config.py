@@ -27,7 +27,7 @@ from iotop_ai.model.finding import Severity
 from iotop_ai.model.parse import parse_duration_s
 from iotop_ai.model.toml_text import parse_toml
 
-LONGEST = 256 * 1024
+MOST_BYTES = 256 * 1024
 MOST_RULES, MOST_DELIVERIES = 100, 20
 TIMEOUT_S, LONGEST_TIMEOUT_S = 10.0, 600.0
 AT_MOST = 12  # messages per hour and delivery, unless the file sets at_most
@@ -67,17 +67,17 @@ def read_alerts(path: str) -> AlertConfig:
                 raise UsageError(f"{display_path} is not a regular file")
             if why := why_untrusted(path, owner):
                 file_is_writable = why.endswith(f"can write to {clean(os.path.realpath(path))}")
-                cure = (
+                remedy = (
                     f"chmod go-w {display_path}"
                     if file_is_writable
                     else "keep it in a folder of your own, such as ~/.config/iotop-ai"
                 )
-                raise UsageError(f"{display_path} is not read, as it names programs and addresses: {why}; {cure}")
-            raw = file.read(LONGEST + 1)
+                raise UsageError(f"{display_path} is not read, as it names programs and addresses: {why}; {remedy}")
+            raw = file.read(MOST_BYTES + 1)
     except OSError as error:
         raise InputError(f"{display_path}: {error.strerror}") from None
-    if len(raw) > LONGEST:
-        raise UsageError(f"{display_path} is not read: it is larger than {LONGEST // 1024} KiB")
+    if len(raw) > MOST_BYTES:
+        raise UsageError(f"{display_path} is not read: it is larger than {MOST_BYTES // 1024} KiB")
     try:
         return parse_alerts(path, parse_toml(raw.decode("utf-8-sig")))
     except UnicodeDecodeError as error:
@@ -105,8 +105,8 @@ def parse_alerts(path: str, tree: Mapping[str, Any]) -> AlertConfig:
         raise UsageError(f"enable: {clean(unknown[0])} is not one of {', '.join(defaults)}")
     names = [rule.name for rule in rules]
     rules += [rule._replace(enabled=name in enable) for name, rule in defaults.items() if name not in names]
-    if twice := [name for name in names if names.count(name) > 1]:
-        raise UsageError(f"two rules are named {twice[0]}")
+    if duplicates := [name for name in names if names.count(name) > 1]:
+        raise UsageError(f"two rules are named {duplicates[0]}")
     return AlertConfig(path, tuple(rules), deliveries, _switch(tree.get("bell", True), "bell"))
 
 

@@ -66,13 +66,13 @@ def instructions(only: Sequence[str] = NAMES) -> dict[str, float]:
         )
         if done.returncode:
             raise RuntimeError(done.stderr[-2000:])
-        order = json.loads(done.stdout.strip().splitlines()[-1])
+        runs = json.loads(done.stdout.strip().splitlines()[-1])
         dumps = sorted(out.parent.glob("out.*"), key=lambda path: int(path.suffix[1:]))
         costs = [int(found[1]) for path in dumps if (found := _TOTALS.search(path.read_text()))]
-    steps = iter(costs)
+    step_costs = iter(costs)
     totals: dict[str, dict[int, float]] = {}
-    for part, size, count in order:
-        totals.setdefault(part, {})[size] = sum(next(steps) for _ in range(count))
+    for part, size, count in runs:
+        totals.setdefault(part, {})[size] = sum(next(step_costs) for _ in range(count))
     return {part.name: per_item(part, totals[part.name]) for part in PARTS if part.name in only}
 
 

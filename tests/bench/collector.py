@@ -58,18 +58,18 @@ def main() -> int:
         sweep(args.sweep)
         return 0
     need("cc")
-    found: dict[str, list[float]] = {"C": [], "ours": []}
+    times: dict[str, list[float]] = {"C": [], "ours": []}
     with tempfile.TemporaryDirectory(prefix="sweep-") as folder, sleepers(args.procs):
         program = str(Path(folder) / "sweep")
         subprocess.run(["cc", "-O2", "-o", program, str(SOURCE)], check=True)
         for _ in range(args.rounds):
             ticks = str(args.ticks + COHORTS)
-            found["C"] += measured([program, ticks])
-            found["ours"] += measured([sys.executable, "-m", "tests.bench.collector", "--sweep", ticks])
-    for name, values in found.items():
+            times["C"] += measured([program, ticks])
+            times["ours"] += measured([sys.executable, "-m", "tests.bench.collector", "--sweep", ticks])
+    for name, values in times.items():
         print(f"{name:<5} {min(values):7.2f} ({statistics.median(values):.2f}) ms a sweep")
-    ratio = min(found["ours"]) / min(found["C"])
-    medians = statistics.median(found["ours"]) / statistics.median(found["C"])
+    ratio = min(times["ours"]) / min(times["C"])
+    medians = statistics.median(times["ours"]) / statistics.median(times["C"])
     print(f"ratio {ratio:7.2f} ({medians:.2f}), goal {GOAL}")
     return 0 if ratio <= GOAL else 1
 

@@ -251,9 +251,7 @@ class Server:
                 threads[key] = ThreadLook((("S", 3), ("D", 1)), tuple((key.pid + j, 0) for j in range(3)))
                 wchan[key] = "folio_wait_bit_common"
             else:
-                self.io[key] = io._replace(
-                    rchar=io.rchar + rng.randrange(4000), syscr=io.syscr + rng.randrange(1, 20)
-                )
+                self.io[key] = io._replace(rchar=io.rchar + rng.randrange(4000), syscr=io.syscr + rng.randrange(1, 20))
                 self.stat[key] = stat._replace(
                     minflt=stat.minflt + rng.randrange(2), utime_ticks=stat.utime_ticks + rng.randrange(2)
                 )

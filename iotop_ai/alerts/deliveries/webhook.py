@@ -23,7 +23,7 @@ FORMATS = ("json", "slack", "discord")
 _RETRY_CODES = (408, 429)
 """HTTP status codes for a timeout and for too many requests; the same request may succeed later."""
 _CLOSED = "the server closed the connection without an answer"
-_SECONDS = re.compile(r"[0-9]{1,6}(\.[0-9]{1,6})?")
+_RETRY_AFTER_S = re.compile(r"[0-9]{1,6}(\.[0-9]{1,6})?")
 _LONGEST = 1900
 """The maximum number of characters in the text of a message to Slack or Discord. Discord accepts 2,000."""
 
@@ -71,7 +71,7 @@ class WebhookDelivery:
         except urllib.error.HTTPError as error:
             error.close()
             again = error.code >= 500 or error.code in _RETRY_CODES
-            retry_after = _SECONDS.fullmatch((error.headers.get("Retry-After") or "").strip())
+            retry_after = _RETRY_AFTER_S.fullmatch((error.headers.get("Retry-After") or "").strip())
             after_s = float(retry_after[0]) if again and retry_after else 0.0
             raise NotDelivered(f"the server answered {error.code}", again=again, after_s=after_s) from None
         except http.client.RemoteDisconnected:  # also an HTTPException
@@ -82,7 +82,7 @@ class WebhookDelivery:
             raise NotDelivered("the address cannot be used") from None
         except OSError as error:
             why = getattr(error, "reason", error)
-            if isinstance(why, ConnectionResetError | BrokenPipeError):  # it closed before it had read the request
+            if isinstance(why, ConnectionResetError | BrokenPipeError):  # the server had not read the whole request
                 raise NotDelivered(_CLOSED, again=True) from None
             raise NotDelivered(clean(getattr(why, "strerror", None) or str(why), 200), again=True) from None
 
@@ -93,8 +93,8 @@ def _is_address(url: str) -> bool:
         port = parts.port
     except ValueError:
         return False
-    plain = url.isascii() and url.isprintable() and " " not in url and parts.username is None
-    return plain and parts.scheme in ("http", "https") and bool(parts.hostname) and port != 0
+    is_plain = url.isascii() and url.isprintable() and " " not in url and parts.username is None
+    return is_plain and parts.scheme in ("http", "https") and bool(parts.hostname) and port != 0
 
 
 def payload(alert: Alert, form: str) -> dict[str, Any]:

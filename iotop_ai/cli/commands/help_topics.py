@@ -121,15 +121,15 @@ def _class(name: str) -> Iterator[str]:
         if spec.class_id == "unknown":
             yield from _table([("no rule applies", "CALM or BUSY if the figures show it, otherwise UNSURE")])
         claims = (_claim(rule.__doc__ or "") for rule in RULES)
-        yield from _table(("seen", text) for named, text in claims if named == spec.class_id)
+        yield from _table(("seen", text) for class_id, text in claims if class_id == spec.class_id)
         yield "docs/rules.md has the evidence, the limits and what each rule cannot see."
 
 
 def _claim(doc: str) -> tuple[str, str]:
     """The class that a rule names, and what it claims, from the rule's docstring."""
     sentence, _, rest = doc.partition("\n\n")
-    named, _, claim = " ".join(rest.partition("Claim: ")[2].partition("Evidence: ")[0].split()).partition(": ")
-    return named, f"{' '.join(sentence.split()).removesuffix('.')}: {claim}"
+    class_id, _, claim = " ".join(rest.partition("Claim: ")[2].partition("Evidence: ")[0].split()).partition(": ")
+    return class_id, f"{' '.join(sentence.split()).removesuffix('.')}: {claim}"
 
 
 def _figures() -> Iterator[str]:

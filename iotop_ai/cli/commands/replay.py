@@ -44,14 +44,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def parse_speed(text: str) -> float:
-    """Return a factor from 0.25 to 64; the text may end with an x. Raises ArgumentTypeError."""
+    """Return a speed from 0.25 to 64; the text may end with an x. Raises ArgumentTypeError."""
     try:
-        factor = float(text.lower().removesuffix("x"))
+        speed = float(text.lower().removesuffix("x"))
     except ValueError:
-        factor = 0.0
-    if not 0.25 <= factor <= 64:
+        speed = 0.0
+    if not 0.25 <= speed <= 64:
         raise argparse.ArgumentTypeError(f"{text!r} is not a speed; write 0.25 to 64")
-    return factor
+    return speed
 
 
 def run(args: argparse.Namespace) -> int:
@@ -77,7 +77,7 @@ def _stream(args: argparse.Namespace, settings: Settings) -> int:
 
 
 def keys_from_terminal() -> int:
-    """Make the terminal the standard input, and return a descriptor of the recording that was the standard input.
+    """Make the terminal the standard input; return a descriptor of the old standard input, which is the recording.
 
     Raises UsageError when the process has no terminal.
     """
@@ -120,16 +120,16 @@ def _file(path: str, args: argparse.Namespace, settings: Settings) -> int:
     if args.at is not None:
         wall_ns = parse_time_ns(args.at, begin, end)
     playing = args.speed is not None or (grows and args.at is None)
-    factor = args.speed or 1.0
+    speed = args.speed or 1.0
 
     def make_screen_start() -> ScreenStart:
         view = {
             "mode": "replay", "timeline": Timeline(begin, max(end, begin + 1), begin), "playing": playing,
-            "speed": factor, "interval_s": chain.parts[-1].header.interval_s,
+            "speed": speed, "interval_s": chain.parts[-1].header.interval_s,
         }  # fmt: skip
 
         def make_playback(app: MessageReceiver) -> PlaybackThread:
-            return PlaybackThread(cursor, app, clock, playing=playing, speed=factor, follows=grows)
+            return PlaybackThread(cursor, app, clock, playing=playing, speed=speed, follows=grows)
 
         frame = cursor.seek(wall_ns)
         if args.at is None and not playing:

@@ -45,8 +45,8 @@ def heading(frame: Frame) -> str:
     """Return one line with the machine, the time and the interval."""
     snapshot = frame.snapshot
     seconds = frame.sample.seconds
-    over = "" if seconds is None else f", {seconds:.2f} s"
-    return f"{snapshot.host.name} ({snapshot.host.kernel}) {rfc3339(snapshot.wall_ns)}{over}\n"
+    interval_text = "" if seconds is None else f", {seconds:.2f} s"
+    return f"{snapshot.host.name} ({snapshot.host.kernel}) {rfc3339(snapshot.wall_ns)}{interval_text}\n"
 
 
 def take_frame(source: LiveSource) -> Frame:

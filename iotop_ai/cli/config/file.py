@@ -43,8 +43,8 @@ class ConfigFile(NamedTuple):
 
     def located(self, problem: Problem) -> str:
         """Return the problem as one line of text: the file, the line number and the mistake."""
-        at = f"{self.path}:{problem.line}" if problem.line is not None else str(self.path)
-        return clean(f"{at}: {problem.text}")
+        place = f"{self.path}:{problem.line}" if problem.line is not None else str(self.path)
+        return clean(f"{place}: {problem.text}")
 
 
 def read_config(path: Path, *, required: bool) -> ConfigFile | None:
@@ -133,7 +133,7 @@ def parse_config(path: Path, text: str) -> ConfigFile:
             part = f"{name}.{error.part}" if isinstance(error, PartError) else name
             problems.append(Problem(_line(lines, part), str(error) if name in TABLES else f"{name}: {error}"))
     problems.sort(key=lambda problem: problem.line or 0)
-    value_lines = {name: at for name in values if (at := _line(lines, name)) is not None}
+    value_lines = {name: line for name in values if (line := _line(lines, name)) is not None}
     return ConfigFile(path, values, value_lines, tuple(problems))
 
 
@@ -149,7 +149,7 @@ def _named_values(tree: Mapping[str, object]) -> dict[str, object]:
 
 
 def _line(lines: Mapping[str, int], name: str) -> int | None:
-    return lines.get(name) or min((at for key, at in lines.items() if key.startswith(name + ".")), default=None)
+    return lines.get(name) or min((line for key, line in lines.items() if key.startswith(name + ".")), default=None)
 
 
 def key_lines(text: str) -> dict[str, int]:

@@ -21,7 +21,7 @@ class NotStarted(UsageError):  # noqa: N818 - its exit codes are those of a shel
     """The command could not be started. exit_code: the code that a shell returns in this case."""
 
     def __init__(self, name: str, error: OSError) -> None:
-        if not name:  # a shell does not find it; exec finds the first folder of PATH and is not permitted to run it
+        if not name:  # a shell finds no such command; exec would take the first folder of PATH for it and get EACCES
             super().__init__("cannot run '': the command is empty")
             self.exit_code = NOT_FOUND
             return
