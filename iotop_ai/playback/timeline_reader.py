@@ -1,4 +1,4 @@
-"""Reads the time line of a whole recording step by step: changes of the verdict, marks, alerts and gaps."""
+"""Reads the timeline of a whole recording step by step: changes of the verdict, marks, alerts and gaps."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _FIRING = "firing:"
 """The third word in the text of an alert that fires, after its severity and its rule."""
 _DISK_EVENTS = ("io_error", "disk_timeout", "disk_reset", "ata_error", "read_only", "fs_error", "server_silent")
 TROUBLE = frozenset(("oom_kill", "hung_task", "xid", "gpu_reset", "memory_error", NOT_RECORDED, *_DISK_EVENTS))
-"""The kinds of events that the time line shows as faults."""
+"""The kinds of events that the timeline shows as faults."""
 _NORMAL_CODES = (0, -15, None)
 """The ends of a worker that are not shown: exit 0, SIGTERM from its trainer, and unknown (None)."""
 
@@ -69,7 +69,7 @@ class TimelineReader:
         self._folding: tuple[RecordingPart, Iterator[Frame]] | None = None
 
     def timeline(self, end_wall_ns: int) -> Timeline:
-        """The part of the time line that has been read so far."""
+        """The part of the timeline that has been read so far."""
         end = max(end_wall_ns, self._newest_ns, self._begin + 1)
         return Timeline(
             *(self._begin, end, self._newest_ns, tuple(self._changes), tuple(self._marks), tuple(self._gaps)),

@@ -75,7 +75,7 @@ def check_free(folder: int, name: str, path: str, kind: int = socket.SOCK_DGRAM)
     listens.
     """
     if len(os.fsencode(name)) > _LONGEST_NAME:
-        raise UsageError(f"{clean(path)}: a socket's name can have at most {_LONGEST_NAME} characters")
+        raise UsageError(f"{clean(path)}: a socket's name can have at most {_LONGEST_NAME} bytes")
     try:
         status = os.stat(name, dir_fd=folder, follow_symlinks=False)
     except FileNotFoundError:

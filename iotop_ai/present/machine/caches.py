@@ -82,7 +82,7 @@ def effect_rows(effect: Effect) -> list[tuple[str, str, str]]:
 
 
 def effect_text(effect: Effect) -> str:
-    """The effect of a drop in one line, for the time line of a recording."""
+    """The effect of a drop in one line, for the timeline of a recording."""
     changes = [f"{name} {old} -> {new}" for name, old, new in effect_rows(effect)]
     relevant = {1: (0, 2), 2: (1, 2)}.get(effect.level, (0, 1, 2))
     return f"caches dropped (level {effect.level}): " + ", ".join(changes[i] for i in relevant)

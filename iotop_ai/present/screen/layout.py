@@ -31,7 +31,7 @@ from iotop_ai.present.verdict.banner import banner_rows
 
 
 def timeline_rows(frame: Frame, view: View, width: int, height: int) -> list[Line]:
-    """The time line. It is imported on first use, because a live start does not show it."""
+    """The timeline. It is imported on first use, because a live start does not show it."""
     from iotop_ai.present.screen import timeline
 
     return timeline.timeline_rows(frame, view, width, height)
@@ -139,7 +139,7 @@ def zoomed(view: View) -> str:
 
 
 def _zoom_slots(panel: str, height: int, view: View) -> tuple[Slot, ...]:
-    """The layout while a panel fills the window: the verdict's row, the time line of the past, the panel, the keys."""
+    """The layout while a panel fills the window: the verdict's row, the timeline of the past, the panel, the keys."""
     heads = ["banner", "timeline"] if view.timeline is not None else ["banner"]
     heads = heads[: max(0, height - 2)]
     room = height - 1 - len(heads)
@@ -152,12 +152,12 @@ def _zoom_slots(panel: str, height: int, view: View) -> tuple[Slot, ...]:
 
 def plan(width: int, height: int, frame: Frame, view: View) -> tuple[Slot, ...]:
     """The panels that fit, from top to bottom, over the whole height. A zoomed panel is alone below the verdict and the
-    time line.
+    timeline.
 
     On a short screen, rows are taken away in this order: the network table, blank rows, the second row of graphs, a row
     for each of many equal GPUs, process rows down to two, the filesystem row, doctor's row, the CPU row, graphs, GPUs
     down to one row, disks down to one row, the process panel down to one row, the time bar, the GPUs, the processes.
-    Banner, time line, path and the disk that the verdict names stay. The layout depends on the machine and the window,
+    Banner, timeline, path and the disk that the verdict names stay. The layout depends on the machine and the window,
     not on the load, so that panels do not jump.
     """
     if panel := zoomed(view):

@@ -1,4 +1,4 @@
-"""The time line of a recording or of the last hour, in one row: states of the verdict, marks, alerts, faults, ends of
+"""The timeline of a recording or of the last hour, in one row: states of the verdict, marks, alerts, faults, ends of
 processes, gaps, and the position shown.
 """
 
@@ -42,7 +42,7 @@ class _Cell(NamedTuple):
 
 @panel
 def timeline_rows(frame: Frame, view: View, width: int, height: int) -> list[Line]:
-    """The time line: `` 14:02:10 ───━━STARVED 4 min━━───'── 15:10:00 ``.
+    """The timeline: `` 14:02:10 ───━━STARVED 4 min━━───'── 15:10:00 ``.
 
     The position shown is inverse, a gap is blank, and only the part that was read is drawn as a line. A bad state's
     word is shown where it fits. ``×`` is a fault, the end of a trainer or the crash of a worker, ``'`` a mark, ``!`` an

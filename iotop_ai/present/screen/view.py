@@ -13,7 +13,7 @@ from iotop_ai.present.text.frame_cache import FrameCache
 
 
 class Timeline(NamedTuple):
-    """The time line of a recording. All times are wall-clock times in nanoseconds.
+    """The timeline of a recording. All times are wall-clock times in nanoseconds.
 
     known_ns: the end of the part that was read. changes: (time, state) of each change of the verdict, the oldest first.
     marks: (time, text). gaps: (begin, end) of each stretch without a Snapshot. ends: (time, text, whether it is bad) of
@@ -100,7 +100,7 @@ class View(NamedTuple):
     utc_offset_s: int | None = None
     """The offset of the times shown, in seconds east of UTC; None for this machine's time zone."""
     timeline: Timeline | None = None
-    """The time line of the recording or of the last hour; None if none is shown."""
+    """The timeline of the recording or of the last hour; None if none is shown."""
     playing: bool = False
     """Whether the recording plays."""
     speed: float = 1.0

@@ -1,4 +1,4 @@
-"""The time line: states, words, marks, gaps and the position, in one row of any width."""
+"""The timeline: states, words, marks, gaps and the position, in one row of any width."""
 
 from __future__ import annotations
 

@@ -73,11 +73,11 @@ def test_a_rule_gives_a_message_and_an_event_when_it_fires_and_when_it_ends() ->
 
 def test_two_alerts_at_once_ring_once_and_never_with_the_bell_off() -> None:
     app = FakeApp()
-    begun(app, []).put(frame_at(0, 95.0))
+    alerts_with_rules(app, []).put(frame_at(0, 95.0))
     assert [message.bell for message in app.held] == [True]
     assert [one.rule for one in app.held[0].firing] == ["hot", "very_hot"]
     quiet = FakeApp()
-    begun(quiet, [], bell=False).put(frame_at(0, 95.0))
+    alerts_with_rules(quiet, [], bell=False).put(frame_at(0, 95.0))
     assert [message.bell for message in quiet.held] == [False]
 
 
