@@ -78,7 +78,7 @@ def record(asciinema: str, recording: Path, out: Path, folder: Path) -> None:
 def cleaned(text: str) -> str:
     """Return the cast without the time, the command and the shell, which describe this machine.
 
-    Times in milliseconds and characters without escapes make the cast a third smaller.
+    Times that are rounded to milliseconds, and characters without escapes, make the cast a third smaller.
     """
     header, *events = (json.loads(line) for line in text.splitlines())
     new_header = {"version": 2, "width": header["width"], "height": header["height"], "title": TITLE}

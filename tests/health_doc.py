@@ -17,14 +17,14 @@ NOW_S = 1_790_000_000
 HEAD = """\
 # Disk health
 
-Every rule about disk health, its number and its message. Written by `python -m tests.health_doc` from
+Every rule about disk health, with its condition and its message. Written by `python -m tests.health_doc` from
 `iotop_ai/model/health/rules.py`; change the rule, not the page.
 
 Each disk is queried every five minutes, one at a time, never while a device is saturated; a sleeping disk is not woken
-and keeps its last result. Growth counts more than level: it is the difference to the reading nearest to 24 h ago, kept
-by serial number, model and world-wide name in `$XDG_STATE_HOME/iotop-ai/health/`. Of several rules about one figure
-only the worst applies. A disk without any figure is *unknown*, never healthy. An NVMe's error log entries alone are not
-a reason for an alarm.
+and keeps its last result. Growth counts more than level: it is the difference from the reading nearest to 24 h ago.
+Readings are kept by serial number, model and world-wide name in `$XDG_STATE_HOME/iotop-ai/health/`. Of several rules
+about one figure only the worst applies. A disk without any figure is *unknown*, never healthy. An NVMe's error log
+entries alone are not a reason for an alarm.
 
 Disks behind a RAID controller are listed by bus and type (`bus/0/megaraid,3`) where `smartctl --scan-open` finds them;
 `--smart-type sda=cciss,0` adds others. Querying them needs root. The volume itself has no health.
@@ -35,7 +35,8 @@ attribute whose name shows another meaning (`Host_Writes_GiB`, `Unknown_SSD_Attr
 reading, once that is {forecast:g} days old.
 
 `iotop-ai health` exits 1 when any disk has a warning or worse, else 2 when a disk could not be queried or judged or
-none answers, else 0; beside others, a sleeping disk or one without SMART changes nothing.
+none answers, else 0; if other disks answer, a sleeping disk or one
+without SMART does not change that.
 
 Sources: {sources}.
 """

@@ -19,13 +19,13 @@ HEAD = """\
 Every derived figure, as declared in `iotop_ai/model/`. Written by `python -m tests.metrics_doc`; change the
 declaration, not the page.
 
-*Field* is the name in Python and JSON, and ends in its unit; without one it is a ratio or a count. After it stands its
-name in other tools (`iostat -x`, `pidstat -d`, `nfsiostat`, `nvidia-smi`). `snapshot --json` lists devices under
+*Field* is the name in Python and JSON, and ends in its unit; without one it is a ratio or a count. It is followed by
+its name in other tools (`iostat -x`, `pidstat -d`, `nfsiostat`, `nvidia-smi`). `snapshot --json` lists devices under
 iostat's names and units (kB is 1024 B, shares are percent); elsewhere ratios are 0..1 and bytes are bytes. `null` is
 unknown or undefined (a mean over no requests).
 """
 ENDINGS = {"1/s": "per_s", "B/s": "bytes_per_s", "B": "bytes", "s/s": "s_per_s", "W": "watts", "MHz": "mhz"}
-"""The ending of the names that have a unit, if it differs from the unit itself."""
+"""For each unit, the ending of the names of fields in that unit, if the ending is not the unit itself."""
 UNNAMED = ("ratio", "count")
 """The units that need not be in the name."""
 

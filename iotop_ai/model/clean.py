@@ -36,10 +36,10 @@ def clean(text: str, longest: int = LONGEST) -> str:
         text = "".join(c if c.isprintable() else REPLACEMENT for c in text)
     if text.isascii() or max(text) < _FIRST_MARK:
         return text
-    return _without_excess_marks(text)
+    return _without_invisible_and_excess_marks(text)
 
 
-def _without_excess_marks(text: str) -> str:
+def _without_invisible_and_excess_marks(text: str) -> str:
     """Replace each invisible character by U+FFFD, and all marks beyond MOST_MARKS on one letter by a single U+FFFD."""
     # Imported here, because only names with non-Latin characters need it.
     from unicodedata import category

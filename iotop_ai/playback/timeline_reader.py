@@ -19,7 +19,7 @@ from iotop_ai.store.format.line_head import has_key, parse_head
 _SECOND = 1_000_000_000
 _LEAST_GAP_NS = 5 * _SECOND
 _ALIKE = 4
-"""Two steps count as equally long if they differ by at most 1/_ALIKE of their length, a quarter."""
+"""Two intervals count as equally long if they differ by at most 1/_ALIKE of their length, a quarter."""
 MARK, ALERT = "mark", "alert"
 _FIRING = "firing:"
 """The third word in the text of an alert that fires, after its severity and its rule."""
@@ -38,10 +38,10 @@ def is_trouble(event: Event) -> bool:
 
 
 class TimelineReader:
-    """Reads one block per ``step``, without decoding its Snapshots.
+    """Reads one block per ``step``.
 
-    Recorded verdicts are used if they were made with the rules of this program; otherwise the Snapshots are folded
-    again.
+    Recorded verdicts are used if they were made with the rules of this program, and no Snapshot is decoded. Otherwise
+    the Snapshots are folded again.
     """
 
     def __init__(self, parts: Sequence[RecordingPart], begin_wall_ns: int) -> None:
@@ -61,9 +61,9 @@ class TimelineReader:
         self._newest_ns = begin_wall_ns
         """The wall time of the newest Snapshot that was read."""
         self._usual_ns = 0
-        """The length of the newest step that was not a gap; 0 before there is one."""
+        """The newest interval between Snapshots that was not a gap; 0 before there is one."""
         self._gap_ns = 0
-        """The length of the last step if it was a gap, otherwise 0."""
+        """The last interval if it was a gap, otherwise 0."""
         self._key: tuple[str, str, str] | None = None
         """The ``verdict_key`` of the newest verdict; None before the first one."""
         self._folding: tuple[RecordingPart, Iterator[Frame]] | None = None
@@ -153,17 +153,17 @@ class TimelineReader:
             self._ends.append((event.wall_ns, event.text, event.role != TRAINER or bool(event.code)))
 
     def _snap(self, wall_ns: int) -> None:
-        step_ns = wall_ns - self._newest_ns
-        if self._usual_ns and step_ns > max(_LEAST_GAP_NS, GAP_FACTOR * self._usual_ns):
-            if self._gap_ns and abs(step_ns - self._gap_ns) * _ALIKE <= self._gap_ns:
-                # A second step of this length: the first was not a gap, but the interval has become longer.
+        interval_ns = wall_ns - self._newest_ns
+        if self._usual_ns and interval_ns > max(_LEAST_GAP_NS, GAP_FACTOR * self._usual_ns):
+            if self._gap_ns and abs(interval_ns - self._gap_ns) * _ALIKE <= self._gap_ns:
+                # A second interval of this length: the first was not a gap, but the period has become longer.
                 self._gaps.pop()
-                self._usual_ns, self._gap_ns = step_ns, 0
+                self._usual_ns, self._gap_ns = interval_ns, 0
             else:
                 self._gaps.append((self._newest_ns, wall_ns))
-                self._gap_ns = step_ns
-        elif step_ns > 0 and self._newest_ns > self._begin:
-            self._usual_ns, self._gap_ns = step_ns, 0
+                self._gap_ns = interval_ns
+        elif interval_ns > 0 and self._newest_ns > self._begin:
+            self._usual_ns, self._gap_ns = interval_ns, 0
         self._newest_ns = max(self._newest_ns, wall_ns)
 
     def _judge(self, wall_ns: int, state: str, key: tuple[str, str, str]) -> None:

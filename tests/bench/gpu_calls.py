@@ -1,7 +1,7 @@
 """Reports which NVML calls this driver answers, what each costs, and how steady the rates are, as JSON on stdout.
 
-Run ``python -m tests.bench.gpu_real [--seconds 20]`` on a machine with an NVIDIA GPU. Besides the driver it needs only
-pynvml; the library of ``tests/rigs/nvml`` stands in for a missing driver.
+``python -m tests.bench.gpu_real [--seconds 20]`` runs it on a machine with an NVIDIA GPU. Besides the driver it needs
+only pynvml; the library of ``tests/rigs/nvml`` stands in for a missing driver.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ def plain(answer: Any) -> Any:
 def steadiness(seconds: int) -> dict[str, Any]:
     """Return the rates of the first GPU in the collector's sweeps with their spread, and the costs of the calls.
 
-    "NAME by one time" is the rate over the times of the readings, instead of the counter's own times.
+    "NAME by one time" is the rate by the one time of each reading, instead of the times of each counter.
     """
     clock = Clock()
     collector = GpuCollector(clock, every_s=EVERY_S)
@@ -137,7 +137,7 @@ def steadiness(seconds: int) -> dict[str, Any]:
 
 
 def spread(values: list[float]) -> dict[str, float | int | None]:
-    """Return the median, and the largest and the standard deviation from it, both as a share of the median."""
+    """Return the median, and the largest and the root mean square deviation from it, as shares of the median."""
     middle = statistics.median(values)
     deviations = [abs(value / middle - 1) for value in values] if middle else []
     return {
@@ -151,7 +151,7 @@ def spread(values: list[float]) -> dict[str, float | int | None]:
 def copying(seconds: int) -> dict[str, Any]:
     """Return the same report as ``steadiness`` under a steady copy to the GPU, with the true rate of the copy.
 
-    Returns the copy's message as "error" if it fails.
+    Returns the error output of the copying process as "error" if it fails.
     """
     child = subprocess.Popen(
         [sys.executable, "-m", "tests.bench.gpu_copy", str(seconds + 10)], cwd=REPO, text=True,

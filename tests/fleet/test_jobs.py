@@ -18,9 +18,9 @@ def ids(machine: str, pid: int, **labels: str) -> dict[str, str]:
 
 def jobs(*infos: tuple[dict[str, str], float], late: dict[str, str] | None = None) -> tuple[FleetJob, ...]:
     """The jobs of these series of iotop_job_info. late: the labels of the job whose rank 13 is late."""
-    of_part = [{name: one[name] for name in one if name not in ("ranks", "rank_group")} for one, _ in infos]
+    without_ranks = [{name: one[name] for name in one if name not in ("ranks", "rank_group")} for one, _ in infos]
     answers = {
-        "job ranks": Answer(tuple(Series(one, 8.0) for one in of_part)),
+        "job ranks": Answer(tuple(Series(one, 8.0) for one in without_ranks)),
         "job info": Answer(tuple(Series(one, value) for one, value in infos)),
         "late rank": Answer(() if late is None else (Series(late, 13.0),)),
     }
@@ -75,6 +75,6 @@ def test_jobs_of_one_unit_have_different_keys() -> None:
         assert selected_job(found, shown._replace(job=job.key)) == i
 
 
-def test_two_scripts_of_one_batch_job_run_on_one_machine() -> None:
+def test_two_processes_of_one_batch_job_count_their_machine_once() -> None:
     (job,) = jobs((ids("a", 1, slurm_job_id="7"), 1), (ids("a", 2, slurm_job_id="7"), 2))
     assert job_text(job) == "slurm 7 train.py on 1 machine"

@@ -1,4 +1,4 @@
-"""Detects a copy to the same disk. Reading such a copy is not faster, even if a measurement suggests it."""
+"""Detects a copy to the same disk. Reading such a copy is not faster, even if a measurement suggests that it is."""
 
 from __future__ import annotations
 

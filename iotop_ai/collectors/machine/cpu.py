@@ -11,7 +11,7 @@ _CPUS = "sys/devices/system/cpu"
 _FIELDS = 9
 """The number of fields that are read from a /proc/stat line: the name and eight counts.
 
-The last two, guest and guest_nice, are left out, because user and nice include them.
+The last two fields of the line, guest and guest_nice, are not read, because user and nice include them.
 """
 _UNCOUNTED = (0,) * (_FIELDS - 1)
 """Zeros for the counts that a line does not have."""
@@ -34,9 +34,9 @@ def parse_cpu_stat(raw: bytes) -> dict[int, CpuTicks]:
 class CpuCollector:
     """Reads the ticks of every online core from /proc/stat, and counts the physical cores.
 
-    The number of physical cores is None in the first reading, because counting them reads a file for each core, and in
-    every reading of trees that are not our own. psutil counts them only if the kernel does not show the CPU's topology,
-    because importing psutil costs a megabyte.
+    The number of physical cores is None in the first reading, because counting them reads a file for each core. It is
+    None in every reading of a tree that is not the live system. psutil counts them only if the kernel does not show the
+    CPU's topology, because importing psutil costs a megabyte.
     """
 
     field = "cpu"

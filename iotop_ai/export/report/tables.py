@@ -30,7 +30,7 @@ MOST_DEVICES, MOST_PROGRAMS, MOST_JOBS, MOST_DETAILED = 32, 16, 32, 4
 """The most rows of these tables, and the most jobs whose shares are shown."""
 _MOST_OTHERS = 6
 """The most devices other than disks that the machine's table names."""
-_SHARES_NOTE = "Shares of the time watched. The verdict's sentence has the shares of its surest window, 60 s at most."
+_SHARES_NOTE = "Shares of the time watched. The verdict's sentence has those of its own window, 60 s at most."
 _BUSY_BYTES = 1 << 20
 """A disk that moved fewer bytes is listed only if no disk moved that many."""
 
@@ -193,8 +193,8 @@ def device_table(story: Story) -> ReportTable:
         full = duration(device.full_s) if device.full_s != 0 else "0"
         moved = (amount(device.read_bytes), amount(device.written_bytes))
         rows.append((device.name, device_words(device), *moved, *rates, *awaits, _mean(device.busy, percent), full))
-    note = "Means over the run; of an await over its requests. CV: standard deviation by mean of "
-    note += "the intervals. Full: at least 90 % busy. MB is 1,048,576 B, as in iostat -m."
+    note = "Means over the run; an await is the mean over its requests. CV: standard deviation "
+    note += "divided by mean, over the intervals. Full: at least 90 % busy. MB is 1,048,576 B, as in iostat -m."
     others = [device for device in story.devices if device not in listed]
     unknown = sum(device.read_bytes is None or device.written_bytes is None for device in others)
     note += f" {plural(len(others) - unknown, 'more disk')} moved less." if len(others) > unknown else ""
@@ -279,18 +279,19 @@ def link_table(story: Story) -> ReportTable:
 
 def health_table(story: Story) -> ReportTable:
     """One row per disk with a SMART reading."""
-    all_smart: Reading[object] = Reading()
+    no_reading: Reading[object] = Reading()
     rows, bad = [], set()
     for i, disk in enumerate(story.health):
-        health, state = reading_health(disk.reading, all_smart), disk.reading.value
+        health, state = reading_health(disk.reading, no_reading), disk.reading.value
         if health.token in ("bad", "warn"):
             bad.add(i)
-        hot = UNKNOWN if state is None or state.temperature_celsius is None else f"{state.temperature_celsius} C"
+        celsius = None if state is None else state.temperature_celsius
+        temperature = UNKNOWN if celsius is None else f"{celsius} C"
         hours = UNKNOWN if state is None or state.power_on_hours is None else f"{state.power_on_hours:,} h"
         reasons = health.reason if state is None else "; ".join(state.reasons) or health.reason
         if disk.removed:
             reasons = "; ".join(filter(None, ("gone at the end of the run", reasons)))
-        rows.append((disk.name, "" if state is None else state.model, health.word, reasons, hot, hours))
+        rows.append((disk.name, "" if state is None else state.model, health.word, reasons, temperature, hours))
     columns = ("disk", "model", "health", "because", "temperature", "power on")
     return ReportTable("Disk health (SMART)", columns, tuple(rows), 4, bad=frozenset(bad), drop=(5, 1), wraps=3)
 

@@ -54,7 +54,7 @@ class DeviceBaseline(NamedTuple):
     """The read latencies of one device.
 
     minute: the minute being summed, as its number since monotonic time 0; None before a read is counted, and while
-        nothing is learned
+        no minute is summed
     reads, wait_us, size_bytes: the sums of that minute so far
     sizes: the Baseline of each size bucket
     """

@@ -167,7 +167,7 @@ class GpuState(NamedTuple):
     last_xid_at_ns: int | None = None
     instances: tuple[GpuInstance, ...] | None = None
     earlier: tuple[GpuEarlier, ...] = ()
-    """The figures in this record that only some sweeps read, so that an earlier sweep may have read them."""
+    """The figures in this record that only some sweeps read, so their values may be from an earlier sweep."""
     energy_at_ns: int | None = None
     """When the energy counter was read. This time and the next two are monotonic ns."""
     replays_at_ns: int | None = None
@@ -185,7 +185,7 @@ class GpuState(NamedTuple):
     ofa_percent: int | None = None
     """How busy the optical flow accelerator was: nvmlDeviceGetOfaUtilization."""
     throttle_bits: int | None = None
-    """The SMU_THROTTLER_* bits in gpu_metrics of an AMD GPU; clock_reasons has the same reasons as bits of NVML."""
+    """The SMU_THROTTLER_* bits in gpu_metrics of an AMD GPU; clock_reasons holds these reasons as bits of NVML."""
     graphics_ns: int | None = None
     """For AMD and Intel: how long the graphics engine worked since the monitor started, for all processes that have the
     GPU open (drm-engine-* in /proc/PID/fdinfo). A counter; None if other users' processes cannot be read."""
@@ -199,8 +199,8 @@ class GpuState(NamedTuple):
     recovery: int | None = None
     """The recovery that the newest Xid 154 in the kernel's log asks for; the codes are those of GpuDetail.recovery."""
     xid_watched: bool | None = None
-    """Whether the driver reports this GPU's Xids to the monitor; None if not recorded. If not, there may have been Xids
-    although ``last_xid`` is None.
+    """Whether the driver reports this GPU's Xids to the monitor; None if not recorded. If False, there may have been
+    Xids although ``last_xid`` is None.
     """
 
     @property

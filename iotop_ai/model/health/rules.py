@@ -347,7 +347,7 @@ RULES: tuple[Rule, ...] = (
         "crc-grows",
         WARNING,
         ATA,
-        f"attribute 199 grows by >= {CRC_PER_HOUR:g} an hour in 24 h, or by >= {CRC_BURST} in the last hour",
+        f"attribute 199 grows by >= {CRC_PER_HOUR:g} an hour over 24 h, or by >= {CRC_BURST} in the last hour",
         _crc_grows,
     ),
     Rule("throttles", WARNING, NVME, "minutes above the warning or critical temperature grow", _throttles),

@@ -13,9 +13,9 @@ from iotop_ai.model.job.looks import LookCounts
 from iotop_ai.model.process.records import ProcessKey
 
 WINDOW_NS = 10_000_000_000
-MOVES_CORES = 0.01
-MOVES_BYTES_PER_S = 32_768
-"""A job makes progress if one of its mean rates over the window exceeds these. Beside an idle trainer, wandb 0.23 uses
+PROGRESS_CORES = 0.01
+PROGRESS_BYTES_PER_S = 32_768
+"""A job makes progress if its mean rate over the window exceeds either limit. Beside an idle trainer, wandb 0.23 uses
 0.002 cores and moves 60 B/s, plus 180 kB every 15 s."""
 
 
@@ -54,10 +54,10 @@ class Movement:
     def update(
         self, now_ns: int, totals: Mapping[ProcessKey, Totals], looks: Mapping[ProcessKey, LookCounts], clk_tck: int
     ) -> None:
-        """Take in an interval.
+        """Add the counters of one interval.
 
         totals: the counters of the job's training processes
-        looks: the looks of the interval, by training process
+        looks: how often each training process was seen in each state during the interval
         """
         seconds = max(now_ns - self._from_ns, WINDOW_NS) / 1e9
         if self._moved(totals, looks, seconds, clk_tck):
@@ -79,9 +79,9 @@ class Movement:
     ) -> bool:
         if totals.keys() != self._from.keys():
             return True
-        grown = [_grown(self._from[key], now) for key, now in totals.items()]
+        grown = [_changed_by(self._from[key], now) for key, now in totals.items()]
         cpu, moved = (sum(column) for column in zip(*grown, strict=True))
-        if cpu > MOVES_CORES * clk_tck * seconds + 1 or moved > MOVES_BYTES_PER_S * seconds:
+        if cpu > PROGRESS_CORES * clk_tck * seconds + 1 or moved > PROGRESS_BYTES_PER_S * seconds:
             return True
         counts = [looks[key] for key in totals if key in looks]
         # A process that reads from a very slow device is blocked nearly all the time, but still gets a few bytes.
@@ -89,7 +89,7 @@ class Movement:
         return any(count.main_disk or count.main_write for count in counts) or bool(moved and at_disk)
 
 
-def _grown(before: Totals, now: Totals) -> tuple[int, int]:
+def _changed_by(before: Totals, now: Totals) -> tuple[int, int]:
     """By how much the sums of CPU ticks and of bytes changed, up or down: the end of a process lowers them."""
     pairs = zip(before[:3], now[:3], strict=True)
     moved = sum(abs(b - a) if a is not None and b is not None else int(a != b) for a, b in pairs)

@@ -47,7 +47,7 @@ def user_rows(frame: Frame, view: View, width: int, height: int) -> list[Line]:
         out.append(row(width, [Span(f" {text}", "unsure" if unlisted else "dim")]))
         return out[:height]
     out = out[: max(2, height // 2)]  # the processes need the other half
-    # A GPU that does not answer has its reason in its own row.
+    # A GPU without a state is left out: its own row says why it does not answer.
     numbers = number_runs(gpu.state.number for gpu in unlisted if gpu.state is not None)
     if numbers and height > 2:
         text = f" ? GPU {numbers}: the driver does not list the processes"

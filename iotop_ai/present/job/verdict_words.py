@@ -280,7 +280,7 @@ def _because_memory(a: Args) -> Spans:
 
 
 def _because_shm(a: Args) -> Spans:
-    out = [_plain("it holds "), _strong(amount(a, "total"))]
+    out = [_plain("its size is "), _strong(amount(a, "total"))]
     return [*out, COMMA, _plain(f"{whole(a, 'workers')} {_workers(a)} hand their batches over in it")]
 
 
@@ -312,9 +312,9 @@ def _because_other(a: Args) -> Spans:
 
 
 def _because_respawn(a: Args) -> Spans:
-    turn, epoch = units.figure(number(a, "turn_s")), units.figure(number(a, "epoch_s"))
+    restart, epoch = units.figure(number(a, "turn_s")), units.figure(number(a, "epoch_s"))
     out = [_bad("all workers are restarted"), _plain(" every "), _strong(f"{epoch} s")]
-    return [*out, COMMA, _plain("which costs "), _strong(f"{turn} s"), _plain(f"; seen {whole(a, 'turns')} times")]
+    return [*out, COMMA, _plain("which costs "), _strong(f"{restart} s"), _plain(f"; seen {whole(a, 'turns')} times")]
 
 
 def _because_died(a: Args) -> Spans:
@@ -357,7 +357,8 @@ def _because_compiling(a: Args) -> Spans:
 
 def _because_hung(a: Args) -> Spans:
     if number(a, "stopped"):
-        return [_plain("a signal (SIGSTOP, Ctrl-Z), a debugger or a frozen cgroup holds "), _strong(whole(a, "main"))]
+        holder = "a signal (SIGSTOP, Ctrl-Z), a debugger or a frozen cgroup"
+        return [_plain(f"{holder} holds pid "), _strong(whole(a, "main"))]
     return [_plain("for a minute its processes computed, read and wrote next to nothing, and no GPU worked")]
 
 

@@ -42,7 +42,7 @@ class CheckScreen(DialogScreen):
         return check_body(self.check._replace(typed=self.text), width)
 
     def special(self, key: str) -> bool:
-        """Ignore all characters once the check has begun; returns whether it has."""
+        """Whether the check has begun; from then on, all characters are ignored."""
         return self._thread is not None
 
     def changed(self) -> None:

@@ -182,7 +182,7 @@ def test_setuid_and_setgid_are_not_copied(tmp_path: Path, how: str) -> None:
     fast.mkdir()
     (source / "program").write_bytes(b"#!/bin/sh")
     if how == "rsync":
-        by_rsync(source, fast)  # a change of the owner would clear these bits
+        by_rsync(source, fast)  # changes the owner now, because a later change would clear the bits that are set below
     (source / "program").chmod(0o6755)
     (source / "sub").chmod(0o2775)
     copy(how, source, fast)
@@ -390,7 +390,7 @@ def test_a_filesystem_with_too_few_inodes_does_not_fit(tmp_path: Path) -> None:
 
 
 @pytest.mark.xdist_group("a slow disk")
-@pytest.mark.skipif(bool(why_no_fuse_disk()), reason=why_no_fuse_disk() or "there")
+@pytest.mark.skipif(bool(why_no_fuse_disk()), reason=why_no_fuse_disk() or "available")
 def test_a_slow_source_and_a_fast_target_are_measured(tmp_path: Path) -> None:
     """The files are cached, but the measurement reads them from the disk, which takes 20 ms per request."""
     (tmp_path / "rig").mkdir()
@@ -420,7 +420,7 @@ def test_a_slow_source_and_a_fast_target_are_measured(tmp_path: Path) -> None:
     assert refusal(found, speed, update=False, anyway=False) == ""
 
 
-def test_one_filesystem_under_two_names_is_the_same_disk(dataset: Path, tmp_path: Path) -> None:
+def test_two_folders_of_one_filesystem_are_on_the_same_disk(dataset: Path, tmp_path: Path) -> None:
     fast = tmp_path / "fast"
     fast.mkdir()
     with resolve_ends(str(dataset), str(fast)) as ends:

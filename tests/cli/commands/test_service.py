@@ -76,7 +76,7 @@ def test_systemd_accepts_the_drop_in_for_alerts(tmp_path: Path) -> None:
 
 
 def test_systemd_reports_a_missing_program(tmp_path: Path) -> None:
-    # systemd-analyze does report errors, so a unit without output in test_systemd_accepts_the_unit is valid.
+    # systemd-analyze does report errors, so its silence in test_systemd_accepts_the_unit means that the unit is valid.
     path = tmp_path / "iotop-ai.service"
     path.write_text(unit(["/nowhere/iotop-ai"], user=False))
     assert "/nowhere/iotop-ai" in verify(path, user=False, folder=tmp_path)
@@ -100,7 +100,7 @@ def test_words_are_quoted_where_they_must_be() -> None:
         unit(["/a\nUser=x"], user=False)
 
 
-def test_the_command_prints_the_unit_and_its_installation() -> None:
+def test_the_command_prints_the_unit_and_how_to_install_it() -> None:
     done = subprocess.run(
         [sys.executable, "-m", "iotop_ai", "service", "--user"], capture_output=True, text=True, check=True
     )
@@ -133,7 +133,7 @@ def test_a_link_that_others_can_change_is_reported(own_folder: Path) -> None:
 
 
 def unreadable() -> set[int]:
-    """The processes whose I/O not even root can read with all capabilities, such as the supervisor of a container."""
+    """The processes whose I/O not even root with all capabilities can read, such as the supervisor of a container."""
     out = set()
     for pid in map(int, filter(str.isdecimal, os.listdir("/proc"))):
         try:

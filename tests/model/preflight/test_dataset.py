@@ -23,7 +23,7 @@ def test_more_workers_hide_the_latency() -> None:
     assert found.workers == 4
     # Forty times as many workers would be too far from what was measured.
     assert forecast(demand(4000, 2), Supply(50, 100), fits=None).workers is None
-    # Judged by their turns, the four workers suffice, so no larger number is named, although the storage gives less.
+    # By the time that each takes for a sample, four workers suffice, so no larger number is named.
     assert forecast(demand(395, 4), Supply(100, 380), fits=None).workers is None
 
 
@@ -97,12 +97,12 @@ def test_without_the_rate_of_memory_the_forecast_of_a_cached_dataset_is_a_lower_
 
 
 @pytest.mark.parametrize("workers", [0, 8])
-def test_of_a_dataset_that_does_not_fit_nothing_counts_as_cached(workers: int) -> None:
+def test_nothing_counts_as_cached_if_the_dataset_does_not_fit(workers: int) -> None:
     supply = Supply(60, 100, cached=0.5, memory_s=0.0001)
     asked = demand(400, workers)
     cold, half = (forecast(asked, supply._replace(cached=cached), fits=None) for cached in (0.0, 0.5))
     assert forecast(asked, supply, fits=False) == cold._replace(at_least=True, most=half.first)
-    # If all of it is cached, nothing is read that could push it out. For a GPU that is always busy there are no limits.
+    # If all of it is cached, nothing is read that could push it out. If the GPU is always busy, the forecast is exact.
     assert not forecast(asked, supply._replace(cached=1.0), fits=False).at_least
     assert not forecast(asked, supply._replace(cached=0.0), fits=False).at_least
     busy = forecast(demand(50, 8), supply, fits=False)

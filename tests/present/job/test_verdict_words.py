@@ -108,7 +108,7 @@ def test_every_sentence_is_shortened_by_whole_clauses(name: str, width: int) -> 
         (
             "hung stopped",
             "train.py is stopped",
-            "a signal (SIGSTOP, Ctrl-Z), a debugger or a frozen cgroup holds 50",
+            "a signal (SIGSTOP, Ctrl-Z), a debugger or a frozen cgroup holds pid 50",
             "ask alice to continue it: kill -CONT 50, or thaw its cgroup",
         ),
         (
@@ -134,7 +134,7 @@ def test_every_sentence_is_shortened_by_whole_clauses(name: str, width: int) -> 
         (
             "shm_full",
             "/dev/shm of train.py is 95 % full",
-            "it holds 1 GB, 8 workers hand their batches over in it",
+            "its size is 1 GB, 8 workers hand their batches over in it",
             "run mount -o remount,size=50% /dev/shm, or use fewer workers or a lower prefetch_factor",
         ),
     ],

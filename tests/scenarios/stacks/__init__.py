@@ -1,1 +1,1 @@
-"""Training stacks from the package registry, used as their documentation shows and with a known truth: ``run.py``."""
+"""Training stacks from the package registry, used as their documentation shows; what is true of each run is known."""

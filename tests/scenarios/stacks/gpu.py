@@ -1,4 +1,4 @@
-"""The GPUs of a stack's trainers. The answers of the C NVML library follow from the work of the trainers."""
+"""The GPUs of a stack's trainers. The library in the place of NVML answers by what the trainers do."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from tests.scenarios.stacks.clock import COLLECTIVE, STATES, STEP, Truth, read
 PERIOD_S = 1 / 6
 """The period of the samples that the driver takes, in seconds."""
 KEPT_SAMPLES = 32
-IDLE_W, COMPUTE_W, SPIN_W = 70.0, 530.0, 28.0
+IDLE_W, COMPUTE_EXTRA_W, SPIN_EXTRA_W = 70.0, 530.0, 28.0
 MEMORY_BYTES = 8 << 30
 
 
 class Gpus:
-    """A thread that writes the library's file and the truth: ``with Gpus(conf, clocks, truth): ...``.
+    """A thread that writes ``conf``, from which the library answers, and the truth.
 
     The utilisation of each GPU is the share of the last second in which its trainer computed or was in a collective.
-    The driver's samples are that share for sixths of a second. truth: the file that gets a line of JSON per second,
-    with the seconds of each state so far for each rank.
+    Each of the driver's samples is that share over a sixth of a second. truth: the file that gets a line of JSON per
+    second, with the seconds of each state so far for each rank.
     """
 
     def __init__(self, conf: Path | None, clocks: Sequence[Path], truth: Path) -> None:
@@ -72,7 +72,7 @@ class Gpus:
             lines |= {
                 f"gpu{number}.util": round(100 * sum(last) / len(last)),
                 f"gpu{number}.samples": ",".join(f"{us}:{round(100 * share)}" for us, share in samples),
-                f"gpu{number}.power_mw": round(1000 * (IDLE_W + COMPUTE_W * computed + SPIN_W * spun)),
+                f"gpu{number}.power_mw": round(1000 * (IDLE_W + COMPUTE_EXTRA_W * computed + SPIN_EXTRA_W * spun)),
             }
             if new is not None and new.pid:
                 lines[f"gpu{number}.procs"] = f"{new.pid}:{MEMORY_BYTES}"

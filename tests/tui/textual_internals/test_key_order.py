@@ -1,4 +1,4 @@
-"""Keys that come faster than screens open and close keep their order, and each acts on the screen it was typed for."""
+"""Keys keep their order if they come faster than screens open and close; each acts on the screen it was typed for."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ class Main(App[None]):
         ("nzonoxn", ["below n", "above n", "above x", "below n"], 1),
     ],
 )
-async def test_each_key_of_a_burst_acts_on_the_screen_in_front_after_the_previous_key(
+async def test_each_key_of_a_burst_acts_on_the_screen_that_the_previous_key_left_in_front(
     keys: str, seen: list[str], open_screens: int
 ) -> None:
     app = Main()

@@ -87,7 +87,7 @@ def test_problems_that_cost_nothing_are_shown_beside_the_verdict(name: str) -> N
     [FED, UNKNOWN, Machine(without_readings=True), JOB_HEALTHY, SPINNING_TRAINER, JOB_STARVED],
     ids=["healthy", "unknown", "no readings", "no GPU", "spinning trainer", "starved"],
 )
-def test_no_problem_is_found_where_none_is_known(machine: Machine) -> None:
+def test_no_gpu_problem_is_found_where_none_is_known(machine: Machine) -> None:
     assert not set(classes(verdict_of(machine))) & CLASSES
 
 
@@ -134,8 +134,8 @@ def test_the_evidence_has_the_threshold_that_was_crossed() -> None:
 
 def test_one_reading_at_a_lower_generation_does_not_explain_repeated_packets() -> None:
     replays = first_gpu(FED, pcie_replays_per_s=4000.0)
-    raising = first_gpu(FED, pcie_replays_per_s=4000.0, pcie_generation=3)
-    frames = play((replays, 20), (raising, 1), (replays, 10))
+    at_lower_generation = first_gpu(FED, pcie_replays_per_s=4000.0, pcie_generation=3)
+    frames = play((replays, 20), (at_lower_generation, 1), (replays, 10))
     assert dict(frames[-1].verdict.primary.args)["why"] == "replays"
 
 
@@ -180,7 +180,7 @@ def test_a_program_fault_is_shown_for_ten_minutes_and_a_board_fault_for_good() -
     assert after(79, 900)[0] == "gpu_fault"
 
 
-def test_memory_that_is_about_to_run_out_is_critical_and_a_full_cache_is_not() -> None:
+def test_memory_that_is_about_to_run_out_is_critical_and_memory_that_rose_in_one_step_is_not() -> None:
     def held(gigabytes: float) -> Machine:
         return rates(FED, memory_used_bytes=gigabytes * GIB)
 
@@ -299,8 +299,8 @@ def test_memory_held_on_an_idle_gpu_for_a_long_time_is_shown_beside_the_verdict(
     assert dict(late.findings[1].args)["task"] == "python"
     busy = replace(resting, gpus=(0.5,))
     assert classes(play((resting, 50), (busy, 1), (resting, 15))[-1].verdict) == ["idle"]
-    unheld = replace(resting, gpu_pids=())
-    assert "no_gpu" not in classes(play((unheld, 70))[-1].verdict)
+    without_process = replace(resting, gpu_pids=())
+    assert "no_gpu" not in classes(play((without_process, 70))[-1].verdict)
 
 
 def test_a_pid_of_another_namespace_is_not_taken_for_a_process_here() -> None:
