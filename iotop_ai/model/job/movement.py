@@ -15,8 +15,11 @@ from iotop_ai.model.process.records import ProcessKey
 WINDOW_NS = 10_000_000_000
 PROGRESS_CORES = 0.01
 PROGRESS_BYTES_PER_S = 32_768
-"""A job makes progress if its mean rate over the window exceeds either limit. Beside an idle trainer, wandb 0.23 uses
-0.002 cores and moves 60 B/s, plus 180 kB every 15 s."""
+"""A job makes progress if the mean rate of one of its training processes over the window exceeds either limit.
+
+Beside an idle trainer, wandb 0.23 uses 0.002 cores and moves 60 B/s, plus 180 kB every 15 s. The threads of
+torch.distributed use 0.006 cores in each rank that waits for a lost peer, so the sum of all ranks has no limit.
+"""
 
 
 class Totals(NamedTuple):
@@ -79,14 +82,15 @@ class Movement:
     ) -> bool:
         if totals.keys() != self._from.keys():
             return True
-        grown = [_changed_by(self._from[key], now) for key, now in totals.items()]
-        cpu, moved = (sum(column) for column in zip(*grown, strict=True))
-        if cpu > PROGRESS_CORES * clk_tck * seconds + 1 or moved > PROGRESS_BYTES_PER_S * seconds:
+        changes = [_changed_by(self._from[key], now) for key, now in totals.items()]
+        most_ticks, most_bytes = PROGRESS_CORES * clk_tck * seconds + 1, PROGRESS_BYTES_PER_S * seconds
+        if any(ticks > most_ticks or bytes_ > most_bytes for ticks, bytes_ in changes):
             return True
+        moved = any(bytes_ for _, bytes_ in changes)
         counts = [looks[key] for key in totals if key in looks]
         # A process that reads from a very slow device is blocked nearly all the time, but still gets a few bytes.
         at_disk = any(count.waits.disk or count.futex.disk or count.futex_computing.disk for count in counts)
-        return any(count.main_disk or count.main_write for count in counts) or bool(moved and at_disk)
+        return any(count.main_disk or count.main_write or (at_disk and moved) for count in counts)
 
 
 def _changed_by(before: Totals, now: Totals) -> tuple[int, int]:
