@@ -16,7 +16,7 @@ from tests.store.secret_samples import WITH_SECRET, WITHOUT_SECRET
 
 
 @pytest.mark.parametrize(
-    ("given", "names"),
+    ("cmdline", "names"),
     [
         (("python3.11", "/home/a/train.py", "--token", "abc"), ("python3.11", "train.py")),
         (
@@ -82,17 +82,17 @@ def test_every_snapshot_is_redacted_but_unchanged_records_stay_the_same_objects(
     assert len({frozenset(s.processes.value.info) for s in taken if s.processes.value is not None}) > 1
 
 
-@pytest.mark.parametrize(("secret", "given"), WITH_SECRET, ids=[" ".join(s)[:40] for _, s in WITH_SECRET])
+@pytest.mark.parametrize(("secret", "cmdline"), WITH_SECRET, ids=[" ".join(s)[:40] for _, s in WITH_SECRET])
 def test_a_command_line_shows_no_secret(secret: str, cmdline: tuple[str, ...]) -> None:
-    assert secret in " ".join(given)
+    assert secret in " ".join(cmdline)
     for command in (command_redacted, command_names):
-        assert secret not in " ".join(command(given)), command(given)
-    assert command_redacted(cmdline)[0] == given[0]
+        assert secret not in " ".join(command(cmdline)), command(cmdline)
+    assert command_redacted(cmdline)[0] == cmdline[0]
 
 
-@pytest.mark.parametrize("given", WITHOUT_SECRET, ids=[" ".join(s)[:40] for s in WITHOUT_SECRET])
+@pytest.mark.parametrize("cmdline", WITHOUT_SECRET, ids=[" ".join(s)[:40] for s in WITHOUT_SECRET])
 def test_a_command_line_without_a_secret_stays_readable(cmdline: tuple[str, ...]) -> None:
-    assert command_redacted(cmdline) == given
+    assert command_redacted(cmdline) == cmdline
 
 
 @given(st.lists(st.text(max_size=40), max_size=6))

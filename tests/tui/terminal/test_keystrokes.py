@@ -57,7 +57,7 @@ def test_going_back_ten_minutes_takes_one_key() -> None:
 async def test_going_to_a_time_of_yesterday_takes_the_documented_keys(tmp_path: Path) -> None:
     live = stalling(90)
     keys = ["at", "0", "8", "colon", "5", "4", "enter"]
-    assert KEYS["(f) yesterday at 14:30, a recording being open"] == len(keys)
+    assert KEYS["(f) yesterday at 14:30, with a recording open"] == len(keys)
     async with replaying(record(tmp_path / "a.iotop.jsonl", live)) as replay:
         await replay.press(*keys)
         await replay.until(lambda: "08:54:00" in replay.text("path"))

@@ -146,7 +146,7 @@ def test_an_invalid_file_is_reported() -> None:
 
     alerts = LiveAlerts(begin, app)
     alerts.start()
-    assert app.came.wait(10)
+    assert app.received.wait(10)
     alerts.put(frame_at(0, 95.0))
     assert [message.answer for message in app.held] == ["failed: alerts are off: alerts.toml: not TOML"]
 
