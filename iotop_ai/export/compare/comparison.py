@@ -171,7 +171,7 @@ def _mark_windows(before: Story, after: Story) -> tuple[Window, Window] | None:
 def _job_window(story: Story) -> Window | None:
     """The time of the main job after its start-up; all its time if it only started up.
 
-    None if there is no main job, or if its time was not counted.
+    None without a main job, or if the time of the main job was not counted.
     """
     job = story.main_job
     if job is None or not job.shares:
