@@ -1,7 +1,7 @@
 """Compares the figures of ``iotop-ai check``, read by fio and by our reader, with fio run by hand on the same disk.
 
 Run ``python -m tests.bench.check_fio [--rounds 3] [--only NAME] [--write]`` as root on an otherwise idle machine. It
-takes some eight minutes. The check and fio by hand alternate, and the medians of the rounds are compared. Exit code 1:
+takes some six minutes. fio by hand and the checks take turns, and the medians of the rounds are compared. Exit code 1:
 a figure of a slow disk is outside its limit, or a disk that hangs is not detected. 2: this machine cannot tell.
 """
 
@@ -122,19 +122,13 @@ def memory_disk(mebibytes: int) -> Iterator[str]:
             detach(node)
 
 
-def hand_words(node: str, phase: Phase, engine: str) -> list[str]:
-    """Return the command line of fio for a phase: one process with many reads in flight, or many with one each."""
-    block = phase.block_bytes
+def hand_words(node: str, phase: Phase) -> list[str]:
+    """Return the command line of fio for a phase."""
     kind = "randread" if phase.name == RANDOM else "read"
-    if engine == "fio":
-        how = [f"--rw={kind}", "--ioengine=libaio", f"--iodepth={phase.depth}"]
-    else:
-        how = [f"--rw={kind}", "--ioengine=psync", f"--numjobs={phase.depth}", "--group_reporting"]
-        if kind == "read" and phase.depth > 1:  # each reader skips the blocks of the other readers
-            how += [f"--rw=read:{(phase.depth - 1) * block}", f"--offset_increment={block}"]
     return [
-        *("fio", "--name=hand", f"--filename={node}", "--readonly", "--direct=1", *how, f"--bs={block}"),
-        *("--time_based", f"--runtime={phase.seconds * 1000:.0f}ms", "--lat_percentiles=1", "--percentile_list=50:99"),
+        *("fio", "--name=hand", f"--filename={node}", "--readonly", "--direct=1", f"--rw={kind}"),
+        *("--ioengine=libaio", f"--iodepth={phase.depth}", f"--bs={phase.block_bytes}", "--time_based"),
+        *(f"--runtime={phase.seconds * 1000:.0f}ms", "--lat_percentiles=1", "--percentile_list=50:99"),
         "--output-format=json",
     ]
 
@@ -148,11 +142,11 @@ def output(words: list[str], state: Path, *, codes: tuple[int, ...] = (0,)) -> A
     return json.loads(out[out.index("{") :])
 
 
-def by_hand(node: str, phases: tuple[Phase, ...], state: Path, engine: str) -> Figures:
+def by_hand(node: str, phases: tuple[Phase, ...], state: Path) -> Figures:
     """Run fio once for each measurement; return the figures."""
     found: Figures = {}
     for phase in phases:
-        read = output(hand_words(node, phase, engine), state)["jobs"][0]["read"]
+        read = output(hand_words(node, phase), state)["jobs"][0]["read"]
         found[phase, "MB/s"] = read["io_bytes"] / read["runtime"] * 1000 / MIB
         for percent in (50, 99):
             found[phase, f"p{percent} ms"] = read["lat_ns"]["percentile"][f"{percent}.000000"] / 1e6
@@ -175,24 +169,22 @@ def by_check(node: str, phases: tuple[Phase, ...], state: Path, rig: Rig, engine
 
 
 def measured(rig: Rig, folder: Path, rounds: int) -> list[Row]:
-    """Return every figure of one disk.
-
-    In each round, and for each engine in turn, fio is run by hand and then the check is run.
-    """
+    """Return every figure of one disk. In each round, fio by hand and the check with each engine run in turn."""
     phases = tuple(phase for phase in plan(rig.seconds, 4) if phase.name in (SEQUENTIAL, RANDOM))
-    hands: dict[str, list[Figures]] = {engine: [] for engine in ENGINES}
+    hands: list[Figures] = []
     checks: dict[str, list[Figures]] = {engine: [] for engine in ENGINES}
     with disk_of(rig, folder) as node:
         for _ in range(rounds):
+            hands.append(by_hand(node, phases, folder))
             for engine in ENGINES:
-                hands[engine].append(by_hand(node, phases, folder, engine))
                 checks[engine].append(by_check(node, phases, folder, rig, engine))
     rows = []
-    for phase, figure in hands[ENGINES[0]][0]:
+    for key in hands[0]:
+        values = [one[key] for one in hands]
+        spread = 100 * (max(values) - min(values)) / median(values)
         for engine in ENGINES:
-            by_hand_, by_check_ = ([one[phase, figure] for one in kind[engine]] for kind in (hands, checks))
-            spread = 100 * (max(by_hand_) - min(by_hand_)) / median(by_hand_)
-            rows.append(Row(rig, phase, figure, engine, median(by_hand_), spread, median(by_check_)))
+            check = median(one[key] for one in checks[engine])
+            rows.append(Row(rig, *key, engine, median(values), spread, check))
     return rows
 
 
@@ -201,7 +193,7 @@ def hung(folder: Path) -> dict[str, str]:
     answers = {}
     with FuseDisk(folder, 64) as disk:
         disk.set(delay_us=HUNG_US)
-        fio = subprocess.Popen(hand_words(disk.node, plan(10.0, 4)[5], "fio"), stdout=subprocess.DEVNULL)
+        fio = subprocess.Popen(hand_words(disk.node, plan(10.0, 4)[5]), stdout=subprocess.DEVNULL)
         with contextlib.suppress(subprocess.TimeoutExpired):
             fio.wait(HAND_TIMEOUT_S)
         answers["fio by hand"] = f"no output after {HAND_TIMEOUT_S:.0f} s" if fio.poll() is None else "it answers"
@@ -244,17 +236,16 @@ def page(rows: list[Row], answers: dict[str, str], rounds: int) -> str:
     today = datetime.date.today().isoformat()
     return f"""# `iotop-ai check` beside fio
 
-`sudo python -m tests.bench.check_fio --write` measures the same disks with `iotop-ai check` and with fio run by hand,
-in turns, {rounds} times each, and compares the medians: `--engine fio` with fio's `--ioengine=libaio --iodepth=N`, and
-`--engine own` with its `--ioengine=psync --numjobs=N`, N readers with one read each, as our reader has. The limits are
-{LIMITS["MB/s"]:.0f} % of the throughput and {LIMITS["p50 ms"]:.0f} % of p50 and p99. {met} of {len(rows)}
-figures are within them; `!` marks the others. For {unsteady} of these {len(rows) - met}, fio's own runs differ by more
-than the limit.
+`sudo python -m tests.bench.check_fio --write` measures the same disks with fio run by hand (`--ioengine=libaio
+--iodepth=N`), with `iotop-ai check --engine fio` and with `--engine own`, in turns, {rounds} times each, and compares
+the medians. The limits are {LIMITS["MB/s"]:.0f} % of the throughput and {LIMITS["p50 ms"]:.0f} % of p50 and p99.
+{met} of {len(rows)} figures are within them; `!` marks the others. For {unsteady} of these {len(rows) - met},
+fio's own runs differ by more than the limit.
 Measured {today}: {version_line("fio", "--version")},
 {machine()}.
 
-The first three figures are fio's by hand (`--iodepth=N`), with half the range of its runs; the others say by how many
-percent check differs.
+The first three figures are fio's by hand, with half the range of its runs; the others say by how many percent check
+differs.
 
 {markdown(head, lines, {1: False})}
 
@@ -268,10 +259,6 @@ Why figures differ:
 - "memory" is a loop over a file in /dev/shm: a read costs as much CPU as the copy, so where the program, the loop's
   thread and anything else share two cores, a read waits for a core. A disk of a virtual machine is not steadier: there,
   runs of one command differed by a factor of four.
-- 64 readers of our own need more CPU than one fio with 64 reads in flight. Where the cores are busy they wait for one,
-  and a read's time includes that.
-- One process with N reads in flight and N readers with one each are different loads: a queue serves them in another
-  order. At the same p50, p99 of the one process is up to twice that of the readers.
 - A limit of a control group lets reads through in bursts of 100 ms: half of them take the disk's own time, so p50 says
   nothing about the limit. The slow disks here serve each read at the set rate instead.
 """

@@ -19,8 +19,8 @@ from iotop_ai.collectors.machine.page_cache import PageCache, seen_before
 from iotop_ai.model.preflight.dataset import MOST_OF_A_FILE, Dataset
 from iotop_ai.model.preflight.storage import KIB
 from iotop_ai.preflight.storage.decode import MOST_BYTES, MOST_FILES, is_image
+from iotop_ai.preflight.storage.loops import NOTHING
 from iotop_ai.preflight.storage.own_file import stored_bytes
-from iotop_ai.preflight.storage.reader import NOTHING
 
 MOST_SAMPLED = 4000
 MOST_SCANNED = 500_000

@@ -1,4 +1,4 @@
-"""Our readers: processes that each repeat an operation, one at a time, and measure the time of each operation.
+"""Our readers: processes that repeat an operation and measure the time of each operation.
 
 The readers are processes, like the workers of a loader. The threads of one interpreter would wait for each other (up to
 10 ms an operation with 4 threads). The processes are forked, so the caller must have only one thread. A process that
@@ -17,32 +17,24 @@ import signal
 from array import array
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from random import Random
+from functools import partial
 from typing import NamedTuple
 
 from iotop_ai.collectors.io.clock import Clock
 from iotop_ai.model.preflight.storage import Measured, Phase, latency_of
+from iotop_ai.preflight.storage.loops import ManyInFlight, Operation, Part, keep_in_flight, repeat
+from iotop_ai.preflight.storage.read_queue import ReadQueue
 
 HANG_S = 5.0
 READ_MOST_BYTES = 16 << 30
 """The most bytes that are read in one phase."""
 _TICK_MS = 50
-_SHARE_EVERY_NS = 5_000_000
-"""The time after which a reader writes its values to the shared memory again."""
 _BUSY = 0.9
 """If the readers use at least this share of a core or of all cores, the limit may be the readers, not the storage."""
 _PR_SET_PDEATHSIG = 1
 _OPS, _BYTES, _ENDED, _ERROR, _WIDTH = 0, 1, 2, 3, 4
 """The positions of a reader's values in the shared memory, and the number of values of a reader."""
 
-Operation = Callable[[mmap.mmap, int], int]
-"""Does the n-th operation of the phase with a buffer of block_bytes.
-
-Returns the number of bytes, or NOTHING for an operation that does not count. Raises OSError.
-
-No two readers get the same n: of d readers, reader r does the operations r, r + d, r + 2 d, ...
-"""
-NOTHING = -1
 Show = Callable[[int, int, float], None]
 """A function that is called several times a second with the operations, bytes and seconds since the start."""
 
@@ -82,11 +74,17 @@ class Bounds(NamedTuple):
 
 
 class Run:
-    """Measures one phase. operation: the operation that each reader repeats."""
+    """Measures one phase.
 
-    def __init__(self, phase: Phase, operation: Operation, bounds: Bounds, clock: Clock) -> None:
-        self._phase, self._operation, self._bounds, self._clock = phase, operation, bounds, clock
-        self._shared = memoryview(mmap.mmap(-1, 8 * (_WIDTH * phase.depth + 1))).cast("q")
+    work: the operation that as many readers as the phase's depth repeat, one at a time each; or the reads that one
+    reader keeps in flight, as many as the depth.
+    """
+
+    def __init__(self, phase: Phase, work: Operation | ManyInFlight, bounds: Bounds, clock: Clock) -> None:
+        self._phase, self._work, self._bounds, self._clock = phase, work, bounds, clock
+        self._count = 1 if isinstance(work, ManyInFlight) else phase.depth
+        """The number of readers."""
+        self._shared = memoryview(mmap.mmap(-1, 8 * (_WIDTH * self._count + 1))).cast("q")
         """The values of each reader, followed by the time at which all readers began, in nanoseconds."""
         self._readers: dict[int, int] = {}
         """The pid of each reader, by the descriptor from which its times are read."""
@@ -99,7 +97,7 @@ class Run:
         go, start = os.pipe2(os.O_CLOEXEC)  # each reader waits at ``go`` until ``start`` is closed
         begun_ns = 0
         try:
-            for number in range(self._phase.depth):
+            for number in range(self._count):
                 self._fork(number, go, start)
             for times_fd in self._readers:
                 os.read(times_fd, 1)  # the reader has started
@@ -141,39 +139,33 @@ class Run:
                 # Private pages, as in a program's buffer. With shared pages, which are larger, a read would need fewer
                 # requests than in a program.
                 flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | mmap.MAP_POPULATE
-                with mmap.mmap(-1, max(self._phase.block_bytes, mmap.PAGESIZE), flags) as buffer:
-                    os.write(times_out, b"\0")
-                    os.read(go, 1)  # returns when all readers have started
-                    self._work(number, buffer, times_out)
+                each = self._phase.depth // self._count
+                with mmap.mmap(-1, max(each * self._phase.block_bytes, mmap.PAGESIZE), flags) as buffer:
+                    self._read(number, buffer, go, times_out)
         finally:
             os._exit(0)
 
-    def _work(self, number: int, buffer: mmap.mmap, out: int) -> None:
-        # On a fast disk the time between two reads counts: attributes are looked up once, values are shared seldom.
-        now, operation, shared = self._clock.monotonic_ns, self._operation, self._shared
-        depth, base = self._phase.depth, number * _WIDTH
-        bytes_each = self._bounds.most_bytes // depth or 1 << 62
-        most_ops = self._bounds.most_ops or 1 << 62
-        end_ns = shared[-1] + int(self._phase.seconds * 1e9)
-        times, size, ended_ns, share_ns = array("q"), 0, 0, 0
-        add_time = times.append
+    def _read(self, number: int, buffer: mmap.mmap, go: int, out: int) -> None:
+        base, count, work, now = number * _WIDTH, self._count, self._work, self._clock.monotonic_ns
+
+        def share(ops: int, size: int, ended_ns: int) -> None:
+            self._shared[base + _BYTES], self._shared[base + _ENDED], self._shared[base + _OPS] = size, ended_ns, ops
+
+        times = array("q")
         try:
-            for turn in range(number, most_ops, depth):
-                at_ns = now()
-                # Each reader does at least one operation.
-                if size >= bytes_each or (turn > number and at_ns >= end_ns):
-                    break
-                op_bytes = operation(buffer, turn)
-                ended_ns = now()
-                if op_bytes != NOTHING:
-                    size += op_bytes
-                    add_time(ended_ns - at_ns)
-                if ended_ns >= share_ns:
-                    shared[base + _BYTES], shared[base + _ENDED], shared[base + _OPS] = size, ended_ns, len(times)
-                    share_ns = ended_ns + _SHARE_EVERY_NS
+            if isinstance(work, ManyInFlight):
+                queue = ReadQueue(work.handle, buffer, self._phase.block_bytes, self._phase.depth)
+                loop = partial(keep_in_flight, work, queue)
+            else:
+                loop = partial(repeat, work, buffer)
+            os.write(out, b"\0")
+            os.read(go, 1)  # returns when all readers have started
+            most_bytes = self._bounds.most_bytes // count or 1 << 62
+            end_ns = self._shared[-1] + int(self._phase.seconds * 1e9)
+            part = Part(number, count, end_ns, most_bytes, self._bounds.most_ops or 1 << 62)
+            times = loop(part, now, share)
         except OSError as error:
-            shared[base + _ERROR] = error.errno or errno.EIO
-        shared[base + _BYTES], shared[base + _ENDED], shared[base + _OPS] = size, ended_ns, len(times)
+            self._shared[base + _ERROR] = error.errno or errno.EIO
         raw = memoryview(times.tobytes())
         while raw:
             raw = raw[os.write(out, raw) :]
@@ -227,77 +219,3 @@ class Run:
 def cpu_bound(cpu_s: Sequence[float], seconds: float, cores: int) -> bool:
     """Whether the readers, not the storage, may be the limit: one used a whole core, or together they used all."""
     return seconds > 0 and (max(cpu_s, default=0.0) >= _BUSY * seconds or sum(cpu_s) >= _BUSY * cores * seconds)
-
-
-class _ForkedRandom:
-    """Gives random numbers that differ between forked readers and are the same in each check.
-
-    The parent never calls ``below``, so each forked reader sets the seed of its own copy.
-    """
-
-    def __init__(self) -> None:
-        self._random = Random()
-        self._is_seeded = False
-
-    def below(self, bound: int, number: int) -> int:
-        """Return a random number from 0 to ``bound`` - 1.
-
-        number: the operation's number; the number of a reader's first operation is its seed.
-        """
-        if not self._is_seeded:
-            self._is_seeded = True
-            self._random.seed(number)
-        return int(self._random.random() * bound)  # takes a fifth of the time of randrange
-
-
-class Blocks:
-    """Reads single blocks from an open file. span: the bytes of the file that are read, from its start.
-
-    drop: whether each block is dropped from the page cache after its read.
-    """
-
-    def __init__(self, handle: int, span: int, block: int, *, drop: bool = False) -> None:
-        self._handle, self._block, self._drop = handle, block, drop
-        self._blocks = max(1, span // block)
-        self._random = _ForkedRandom()
-
-    def sequential(self, buffer: mmap.mmap, number: int) -> int:
-        """Read the next block. After the last block comes the first block again."""
-        return self._read(buffer, number % self._blocks * self._block)
-
-    def random(self, buffer: mmap.mmap, number: int) -> int:
-        """Read a block at a random position."""
-        return self._read(buffer, self._random.below(self._blocks, number) * self._block)
-
-    def _read(self, buffer: mmap.mmap, offset: int) -> int:
-        size_read = os.preadv(self._handle, [buffer], offset)
-        if self._drop:
-            os.posix_fadvise(self._handle, offset, self._block, os.POSIX_FADV_DONTNEED)
-        if not size_read:
-            raise OSError(errno.EIO, "the file ended early")
-        return size_read
-
-
-class Slots:
-    """Imitates small files with parts of one file: each operation opens the file, reads a part and closes it."""
-
-    def __init__(self, folder: int, name: str, span: int, size: int, *, direct: bool) -> None:
-        self._folder, self._name, self._direct = folder, name, direct
-        self._size = size
-        self._slots = max(1, span // size)
-        self._random = _ForkedRandom()
-        self._flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC | (os.O_DIRECT if direct else 0)
-
-    def read(self, buffer: mmap.mmap, number: int) -> int:
-        """Read one part, as if it were a small file."""
-        offset = self._random.below(self._slots, number) * self._size
-        handle = os.open(self._name, self._flags, dir_fd=self._folder)
-        try:
-            if not self._direct:
-                os.posix_fadvise(handle, 0, 0, os.POSIX_FADV_RANDOM)
-            size_read = os.preadv(handle, [buffer], offset)
-            if not self._direct:
-                os.posix_fadvise(handle, offset, self._size, os.POSIX_FADV_DONTNEED)
-            return size_read
-        finally:
-            os.close(handle)

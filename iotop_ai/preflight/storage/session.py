@@ -28,11 +28,13 @@ from iotop_ai.model.preflight.storage import (
     Phase,
     Target,
 )
+from iotop_ai.preflight.storage.blocks import Blocks, Slots
 from iotop_ai.preflight.storage.dataset import CHUNK, Files, Scanned, read_images, scan
 from iotop_ai.preflight.storage.decode import decode
 from iotop_ai.preflight.storage.fio import FioError, find_fio, read_by_fio
+from iotop_ai.preflight.storage.loops import ManyInFlight, Operation
 from iotop_ai.preflight.storage.own_file import LEAST_BYTES, Opened, open_target, own_name, remove, reopen
-from iotop_ai.preflight.storage.reader import READ_MOST_BYTES, Blocks, Bounds, Operation, Run, Slots, Stop
+from iotop_ai.preflight.storage.reader import READ_MOST_BYTES, Bounds, Run, Stop
 
 CACHED_BYTES = 32 * MIB
 _SYNC_FAST_NS = 100_000_000
@@ -182,11 +184,11 @@ class Session:
         if not remove_left_over(own_name(), folder):
             raise OSError(errno.EEXIST, "another file is in its place")
 
-    def _measure(self, phase: Phase, operation: Operation, most_bytes: int = 0, most_ops: int = 0) -> None:
+    def _measure(self, phase: Phase, work: Operation | ManyInFlight, most_bytes: int = 0, most_ops: int = 0) -> None:
         if self._stop.is_set():
             return
         bounds = Bounds(self._stop, most_bytes or READ_MOST_BYTES, most_ops)
-        self._run = Run(phase, operation, bounds, self._clock)
+        self._run = Run(phase, work, bounds, self._clock)
         result = self._run.measure(lambda ops, size, seconds: self._emit.progress(phase, ops, size, seconds))
         if result.ops:
             self._emit.result(result)
@@ -247,7 +249,16 @@ class Session:
         drop = not direct and self._own_handle >= 0
         for phase in phases:
             blocks = Blocks(handle, size, phase.block_bytes, drop=drop)
-            self._measure(phase, blocks.random if phase.name == RANDOM else blocks.sequential)
+            if phase.name == RANDOM:
+                read, offset_of = blocks.random, blocks.random_offset
+            else:
+                read, offset_of = blocks.sequential, blocks.next_offset
+            if direct and phase.depth > 1:
+                # If such reads cannot be started, as many readers as the depth are; they also meet a fault of the disk.
+                with suppress(OSError):
+                    self._measure(phase, ManyInFlight(handle, offset_of))
+                    continue
+            self._measure(phase, read)
 
     def _by_fio(self, program: str, handle: int, size: int, phases: Sequence[Phase]) -> None:
         if self._stop.is_set():

@@ -36,10 +36,11 @@ from iotop_ai.model.preflight.storage import (
 from iotop_ai.preflight.storage import check as parent
 from iotop_ai.preflight.storage import fio, reader, session
 from iotop_ai.preflight.storage.check import End, Message, Progress, Started, StorageCheck
+from iotop_ai.preflight.storage.loops import NOTHING
 from iotop_ai.preflight.storage.other_reads import OtherReads
 from iotop_ai.preflight.storage.own_file import LEAST_BYTES, open_target, own_name, remove
 from iotop_ai.preflight.storage.place import read_place
-from iotop_ai.preflight.storage.reader import NOTHING, Bounds, Run, Stop, cpu_bound
+from iotop_ai.preflight.storage.reader import Bounds, Run, Stop, cpu_bound
 from iotop_ai.preflight.storage.session import Emit, Request, Session
 from tests.preflight.storage.here import BRIEF, measured_here
 from tests.preflight.storage.places import ext4, mounted, needs_root

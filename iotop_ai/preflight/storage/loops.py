@@ -1,0 +1,97 @@
+"""The loops of a reader: operations one at a time, or reads of which many are in flight.
+
+On a fast disk the time between two reads counts, so the loops look up attributes once and share their values seldom.
+"""
+
+from __future__ import annotations
+
+import mmap
+from array import array
+from collections.abc import Callable
+from typing import NamedTuple
+
+from iotop_ai.preflight.storage.read_queue import ReadQueue
+
+_SHARE_EVERY_NS = 5_000_000
+"""The time after which a reader shares its values again."""
+
+Operation = Callable[[mmap.mmap, int], int]
+"""Does the n-th operation of the phase with a buffer of block_bytes.
+
+Returns the number of bytes, or NOTHING for an operation that does not count. Raises OSError.
+
+No two readers get the same n: of d readers, reader r does the operations r, r + d, r + 2 d, ...
+"""
+NOTHING = -1
+Share = Callable[[int, int, int], None]
+"""A function that is called with a reader's operations and bytes so far, and the time at which the last one ended."""
+
+
+class ManyInFlight(NamedTuple):
+    """Reads of an open file, of which one reader keeps many in flight. offset_of: returns the n-th read's offset."""
+
+    handle: int
+    offset_of: Callable[[int], int]
+
+
+class Part(NamedTuple):
+    """A reader's part of the phase: the operations ``first``, ``first + step``, ... below ``most_ops``.
+
+    The reader starts none after ``end_ns`` or after ``most_bytes``, but its first ones in any case.
+    """
+
+    first: int
+    step: int
+    end_ns: int
+    most_bytes: int
+    most_ops: int
+
+
+def repeat(operation: Operation, buffer: mmap.mmap, part: Part, now: Callable[[], int], share: Share) -> array[int]:
+    """Repeat the operation; return the time of each one in nanoseconds. Raises OSError."""
+    first, step, end_ns, most_bytes, most_ops = part
+    times, size, ended_ns, share_ns = array("q"), 0, 0, 0
+    add_time = times.append
+    for number in range(first, most_ops, step):
+        at_ns = now()
+        if size >= most_bytes or (number > first and at_ns >= end_ns):
+            break
+        op_bytes = operation(buffer, number)
+        ended_ns = now()
+        if op_bytes != NOTHING:
+            size += op_bytes
+            add_time(ended_ns - at_ns)
+        if ended_ns >= share_ns:
+            share(len(times), size, ended_ns)
+            share_ns = ended_ns + _SHARE_EVERY_NS
+    share(len(times), size, ended_ns)
+    return times
+
+
+def keep_in_flight(
+    reads: ManyInFlight, queue: ReadQueue, part: Part, now: Callable[[], int], share: Share
+) -> array[int]:
+    """Keep the queue full of reads; return the time of each read in nanoseconds. Raises OSError."""
+    offset_of, end_ns, most_bytes, most_ops = reads.offset_of, part.end_ns, part.most_bytes, part.most_ops
+    times, size, share_ns = array("q"), 0, 0
+    add_time = times.append
+    number = in_flight = min(queue.depth, most_ops)
+    begun_ns = [now()] * in_flight
+    queue.submit(range(in_flight), [offset_of(n) for n in range(in_flight)])
+    while in_flight:
+        slots, read_bytes = queue.wait()
+        at_ns = now()
+        size += read_bytes
+        for slot in slots:
+            add_time(at_ns - begun_ns[slot])
+            begun_ns[slot] = at_ns
+        in_flight -= len(slots)
+        if at_ns < end_ns and size < most_bytes and number < most_ops:
+            next_number = min(number + len(slots), most_ops)
+            queue.submit(slots[: next_number - number], [offset_of(n) for n in range(number, next_number)])
+            in_flight += next_number - number
+            number = next_number
+        if at_ns >= share_ns or not in_flight:
+            share(len(times), size, at_ns)
+            share_ns = at_ns + _SHARE_EVERY_NS
+    return times
