@@ -145,15 +145,25 @@ class Claim(NamedTuple):
     """Whether the claim needs no window, because it reports an event or a present state."""
 
 
+def may_begin(limits: Thresholds, share: float, level: float) -> bool:
+    """Whether a claim that is true in this share of its samples, and at this level, may become a finding."""
+    return share >= limits.enter_share and level >= 1
+
+
+def may_stay(limits: Thresholds, class_id: str, share: float, level: float) -> bool:
+    """Whether such a claim keeps a finding of its class."""
+    leave = CLASS_SPECS[class_id].leave
+    return share >= limits.leave_share and level >= (limits.leave_level if leave is None else leave)
+
+
 def may_count(facts: Facts, class_id: str, subject: str, flags: Flags, level: float) -> bool:
     """Whether a claim with these values may begin or keep a finding. Any other claim changes nothing, as
     verdict/hysteresis.py shows, and need not be made.
     """
     share = sum(flags) / len(flags) if flags else 0.0
     if facts.is_active(class_id, subject):
-        leave = CLASS_SPECS[class_id].leave
-        return share >= facts.limits.leave_share and level >= (facts.limits.leave_level if leave is None else leave)
-    return share >= facts.limits.enter_share and level >= 1
+        return may_stay(facts.limits, class_id, share, level)
+    return may_begin(facts.limits, share, level)
 
 
 def claim(facts: Facts, finding: Finding, flags: Flags, level: float = 1.0) -> Claim:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from iotop_ai.diagnosis.facts.gather import Claim, Facts
+from iotop_ai.diagnosis.facts.gather import Claim, Facts, may_begin, may_stay
 from iotop_ai.diagnosis.facts.leading_job import job_pid
 from iotop_ai.model.finding import Finding, Severity
 from iotop_ai.model.fold_state import ActiveFinding, FoldState
@@ -63,13 +63,12 @@ def decide_active(
     for key, claim in merged(claims).items():
         old, spec = carry.held.get(key), CLASS_SPECS[key[0]]
         enters = claim.at_once
-        if claim.samples >= claim.needed and claim.share >= limits.enter_share and claim.level >= 1:
+        if claim.samples >= claim.needed and may_begin(limits, claim.share, claim.level):
             since = carry.pending.get(key, now)
             pending[key] = since
             lasts = max(spec.confirm_s, limits.confirm_s) if _has_rival(key, carry.held) else spec.confirm_s
             enters |= spare_s >= 0 and (now - since) / 1e9 >= min(lasts, spare_s)
-        leave = limits.leave_level if spec.leave is None else spec.leave
-        stays = old is not None and claim.share >= limits.leave_share and claim.level >= leave
+        stays = old is not None and may_stay(limits, key[0], claim.share, claim.level)
         if enters or stays:
             pending.pop(key, None)
             at = now if old is None else old.entered_ns
