@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from iotop_ai.cli.config.table import BY_NAME, TABLES, PartError, nearest
+from iotop_ai.collectors.io.input_file import open_input
 from iotop_ai.collectors.io.trust import why_untrusted
 from iotop_ai.collectors.io.with_timeout import HOME_TIMEOUT_S, call_with_timeout
 from iotop_ai.model.clean import clean
@@ -17,6 +18,7 @@ from iotop_ai.model.errors import UsageError
 from iotop_ai.model.toml_text import TomlError, parse_toml
 
 LARGEST_BYTES = 256 * 1024
+_NOT_REGULAR = "it is not a regular file"
 _HEADER = re.compile(r"\s*\[\s*([^\[\]]+?)\s*\]\s*(#.*)?$")
 _LINE = re.compile(r"""\s*((?:"[^"]*"|'[^']*'|[\w-]+)(?:\s*\.\s*(?:"[^"]*"|'[^']*'|[\w-]+))*)\s*=""")
 _PART = re.compile(r"""\s*("[^"]*"|'[^']*'|[\w-]+)\s*\.?""")
@@ -66,23 +68,22 @@ def read_config(path: Path, *, required: bool) -> ConfigFile | None:
 def _read_text(path: Path, *, required: bool) -> str | None:
     shown_path = clean(str(path))
     try:
-        handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        file = open_input(str(path))
     except (FileNotFoundError, NotADirectoryError):
         if required:
             raise UsageError(f"no settings file {shown_path}: iotop-ai config init creates one") from None
         return None
+    except IsADirectoryError:
+        raise UsageError(f"{shown_path} is not read: {_NOT_REGULAR}") from None
     except OSError as error:
         raise UsageError(f"{shown_path}: {error.strerror}") from None
-    try:
-        if why := _why_untrusted(path, os.fstat(handle)):
+    with file:
+        if why := _why_untrusted(path, os.fstat(file.fileno())):
             raise UsageError(f"{shown_path} is not read: {why}")
-        raw = b""
-        while len(raw) <= LARGEST_BYTES and (part := os.read(handle, LARGEST_BYTES + 1)):
-            raw += part
-    except OSError as error:
-        raise UsageError(f"{shown_path}: {error.strerror}") from None
-    finally:
-        os.close(handle)
+        try:
+            raw = file.read(LARGEST_BYTES + 1)
+        except OSError as error:
+            raise UsageError(f"{shown_path}: {error.strerror}") from None
     if len(raw) > LARGEST_BYTES:
         raise UsageError(f"{shown_path} is not read: it has more than {LARGEST_BYTES // 1024} KiB")
     try:
@@ -98,7 +99,7 @@ def _why_untrusted(path: Path, status: os.stat_result) -> str:
     The file names programs to run, so root trusts only files that root owns.
     """
     if not stat.S_ISREG(status.st_mode):
-        return "it is not a regular file"
+        return _NOT_REGULAR
     if os.geteuid() == 0:
         why = why_untrusted(str(path))
         return (
