@@ -37,9 +37,8 @@ async def test_a_seek_shows_the_same_bar_as_playing_up_to_there() -> None:
         await replay.press("at", *"100%", "enter")
         await replay.until(lambda: replay.shown.snapshot.seq == last.snapshot.seq)
         assert [replay.text("time")] == bar(last)
-        rows = replay.screen().splitlines()
-        assert rows[4].startswith(" time     data: disk ")
-        assert "REPLAY" in rows[6]
+        await replay.until(lambda: replay.screen().splitlines()[4].startswith(" time     data: disk "))
+        assert "REPLAY" in replay.screen().splitlines()[6]
         await replay.press("left_square_bracket")
         await replay.until(lambda: replay.shown.snapshot.seq == slow_disk()[-2].snapshot.seq)
         assert [replay.text("time")] == bar(slow_disk()[-2])

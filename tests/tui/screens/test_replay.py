@@ -83,6 +83,7 @@ async def replaying(path: str, size: tuple[int, int] = (80, 24)) -> AsyncIterato
 async def test_a_replay_has_the_live_screen_and_a_timeline(path: str, size: tuple[int, int]) -> None:
     async with replaying(path, size) as replay:
         await replay.until(lambda: ("━" if size[0] < 80 else "STARVED") in replay.text("timeline"))
+        await replay.pilot.pause()  # the text of a panel is known before its place
         rows = replay.screen().splitlines()
         assert len(rows) == size[1]
         assert "► REPLAY paused" in rows[replay.app.main.panels["path"].region.y]
