@@ -145,8 +145,10 @@ def _spread(values: list[float], level: float) -> float:
 
 def _has_no_times(info: BlockInfo, rates: list[BlockRates | None]) -> bool:
     """Whether a stacked device counts its requests but does not time them, as md does in kernels before 5.14."""
+    if not info.slaves:
+        return False
     active = [r for r in rates if r is not None and (r.reads_per_s or r.writes_per_s)]
-    return bool(info.slaves and active) and not any(r.read_await_ms or r.await_ms or r.queue_size for r in active)
+    return bool(active) and not any(r.read_await_ms or r.await_ms or r.queue_size for r in active)
 
 
 def _timed_by_members(

@@ -62,8 +62,10 @@ def gpu_facts(snapshot: Snapshot, tree: Callable[[], Family], window: Window, li
     if not states:
         return GpuFacts(False, not reading.value, len(reading.value), 0, unknown, None, None, frozenset())
 
+    tables = [s.gpu.value or {} for s in window.samples]
+
     def over_window(uuid: str, field: str) -> list[float | None]:
-        return [getattr((s.gpu.value or {}).get(uuid), field, None) for s in window.samples]
+        return [getattr(table.get(uuid), field, None) for table in tables]
 
     used = [
         uuid

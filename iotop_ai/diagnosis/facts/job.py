@@ -76,6 +76,8 @@ class JobFacts(NamedTuple):
     GPU."""
     gpus: int
     """The number of the job's GPUs. If the processes on the GPUs are hidden, the only job gets all GPUs in use."""
+    workers: int
+    """The number of loader processes of all ranks."""
     age_s: float | None
     """The age of the job's oldest trainer."""
     made_elsewhere_ratio: float | None = None
@@ -93,11 +95,6 @@ class JobFacts(NamedTuple):
     that next() takes."""
     handover: float = 0.0
     """The part of ``time.host`` that is counted in ``stall``: time in which next() takes batches from busy loaders."""
-
-    @property
-    def workers(self) -> int:
-        """The number of loader processes of all ranks."""
-        return len(self.job.workers)
 
     @property
     def loads_off_main_thread(self) -> bool:
@@ -196,14 +193,13 @@ def _parts(time: TimeShares, files: float, handed: float) -> _Parts:
 
 
 class _DataWait(NamedTuple):
-    """Some fields of ``JobFacts``, under the same names, for one window."""
+    """Some fields of ``JobFacts``, under the same names."""
 
     stall: float | None
     disk: float | None
     running: float | None
     net: float | None
     other: float | None
-    time: TimeShares | None
     handover: float = 0.0
 
 
@@ -222,14 +218,14 @@ def _data_wait(
     """
     if time is not None:
         handed = handover(time, min_own_work)
-        return _DataWait(time.data + handed, *_parts(time, files, handed), time, handed)
-    return _DataWait(_stall(rates, workers, busy), *_sampled_parts(rates, workers), None)
+        return _DataWait(time.data + handed, *_parts(time, files, handed), handed)
+    return _DataWait(_stall(rates, workers, busy), *_sampled_parts(rates, workers))
 
 
-def _loaders_compute(rates: Sequence[JobRates], job: Job, limits: Thresholds) -> bool:
+def _loaders_compute(rates: Sequence[JobRates], limits: Thresholds) -> bool:
     """Whether the loader processes are on a CPU, or wait for a CPU, most of the time."""
     runs, waits = _weighted(rates, "worker_cpu_ratio"), _weighted(rates, "worker_cpu_wait_ratio")
-    return bool(job.workers) and (runs or 0.0) + (waits or 0.0) >= limits.decider
+    return (runs or 0.0) + (waits or 0.0) >= limits.decider
 
 
 def job_facts(
@@ -253,15 +249,19 @@ def job_facts(
         rates = _rates(window, key)
         # While workers are being replaced, a job has no workers for a moment, but it still does not load its data
         # itself.
-        workers = len(job.workers) or int(memory.get(key, NO_JOB_MEMORY).newest_ticks > 0)
+        loaders = len(job.workers)
+        workers = loaders or int(memory.get(key, NO_JOB_MEMORY).newest_ticks > 0)
         place = table.places.get(key, NO_PLACE)
         time, long_time = (window_shares(w, key) for w in (window, long))
         own_known = own_part_known(snapshot, job)
         busy, shares_gpu = gpu_busy(window, job, gpu, len(table.jobs), own_known, time)
-        long_busy, _ = gpu_busy(long, job, gpu, len(table.jobs), own_known, long_time)
-        computing = _loaders_compute(rates, job, limits)
+        computing = bool(loaders) and _loaders_compute(rates, limits)
         own_work = limits.gate if computing else 0.0
-        long_wait = _data_wait(_rates(long, key), workers, long_busy, long_time, file_waits(long, key, place), own_work)
+        if long_time is None:
+            long_busy, _ = gpu_busy(long, job, gpu, len(table.jobs), own_known, None)
+            long_stall = _stall(_rates(long, key), workers, long_busy)
+        else:
+            long_stall = long_time.data + handover(long_time, own_work)
         wait = _data_wait(rates, workers, busy, time, file_waits(window, key, place), own_work)
         out.append(
             JobFacts(
@@ -269,7 +269,7 @@ def job_facts(
                 place,
                 window,
                 wait.stall,
-                long_wait.stall,
+                long_stall,
                 wait.disk,
                 wait.running,
                 wait.net,
@@ -287,10 +287,11 @@ def job_facts(
                 *sums.moved(window, job, snapshot.processes.value),
                 busy,
                 len(job.gpus) or (gpu.used if len(table.jobs) == 1 and gpu.pids is None else 0),
+                loaders,
                 _age_s(snapshot, job),
                 _weighted(rates, "apart_ratio"),
-                wait.time,
-                long_wait.time,
+                time,
+                long_time,
                 shares_gpu,
                 computing,
                 wait.handover,

@@ -57,16 +57,14 @@ def faster_disk(
     avoided = frozenset().union(*(_members(device.info, infos) for device in slow))
     best: Target | None = None
     for info in infos.values():
-        if not info.mounts or not _is_local_nvme(base_of(info, infos)):
-            continue
-        if not avoided.isdisjoint(_members(info, infos)):
-            continue
         for mount in info.mounts:
             if mount.path == source:
                 continue
             usable = mount.path in usage and not mount.read_only and top_folder(mount.path) not in _NO_TARGET
             room = _room_on(usage[mount.path]) if usable else 0
-            if room >= needed_bytes and room > 0 and (best is None or room > best.room_bytes):
+            if room < needed_bytes or room <= (0 if best is None else best.room_bytes):
+                continue
+            if _is_local_nvme(base_of(info, infos)) and avoided.isdisjoint(_members(info, infos)):
                 best = Target(mount.path, info.label or info.name, room)
     return best
 

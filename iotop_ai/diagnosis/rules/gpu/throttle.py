@@ -12,7 +12,7 @@ from iotop_ai.diagnosis.facts.gpu_groups import (
     known_evidence,
     metric,
 )
-from iotop_ai.diagnosis.facts.window import graded, mean
+from iotop_ai.diagnosis.facts.window import graded
 from iotop_ai.diagnosis.thresholds import Thresholds
 from iotop_ai.model.finding import Advice, Evidence, Finding, Severity
 from iotop_ai.model.gpu.state import THERMAL_REASONS
@@ -39,7 +39,7 @@ def _held_back(gpu: OneGpu, limits: Thresholds) -> tuple[float, str, float | Non
     if shares:
         share, why = max(shares)
         return graded(share, limits.throttled, limits.throttled_leave, limits.leave_level), why, share
-    masks = mean(None if rates.slowed is None else float(rates.slowed) for rates in gpu.rates)
+    masks = gpu.mean("slowed")
     level = graded(masks, limits.throttled_mask, limits.throttled_mask_leave, limits.leave_level)
     return level, "", masks
 
