@@ -19,9 +19,9 @@ from iotop_ai.diagnosis.thresholds import RULES_VERSION
 from iotop_ai.model.verdict_class import CLASS_SPECS
 from tests.rigs.nvml.c_library import machine
 from tests.scenarios.stacks.account import true_wait
-from tests.scenarios.stacks.case import CPU, DISK, HEALTHY, Case
+from tests.scenarios.stacks.case import CPU, DISK, HEALTHY, MIXED, Case
 from tests.scenarios.stacks.cases import CASES
-from tests.scenarios.stacks.clock import COLLECTIVE, KINDS, LAYOUT, SAVE, STATES, STEP, WAIT, Clock, read
+from tests.scenarios.stacks.clock import COLLECTIVE, KINDS, LAYOUT, SAVE, STATES, STEP, WAIT, Clock, halves, read
 from tests.scenarios.stacks.data import fill_from_cache
 from tests.scenarios.stacks.gpu import Gpus
 from tests.scenarios.stacks.install import STACKS, VARIABLE, install, why_no_stack
@@ -29,7 +29,7 @@ from tests.scenarios.stacks.places import SERVER
 from tests.scenarios.stacks.play import CARD, cpu_seconds_of_others, truth_of
 from tests.scenarios.stacks.report import document, line, summary
 from tests.scenarios.stacks.run import matching_cases
-from tests.scenarios.stacks.score import account_outcome, false_alarm, false_ok, outcome, scored, wilson
+from tests.scenarios.stacks.score import account_outcome, false_alarm, false_ok, outcome, scored, true_cause, wilson
 from tests.scenarios.stacks.unseen import UNSEEN
 
 HERE = Path(__file__).parent / "scenarios/stacks"
@@ -180,6 +180,37 @@ def test_a_neighbour_may_be_named_if_there_is_one() -> None:
     assert outcome(CPU, states(wait=0.5), "noisy_neighbour", 0.3) == "acceptable"
     assert outcome(CPU, states(wait=0.5), "noisy_neighbour", 0.1) == "wrong"
     assert outcome(DISK, states(wait=0.5), "noisy_neighbour", 0.3) == "wrong"
+
+
+@pytest.mark.parametrize(("read_s", "verdict"), [(3.0, "storage_read"), (1.0, "cpu_prep")])
+def test_the_longer_half_of_a_mixed_loader_is_the_cause(read_s: float, verdict: str) -> None:
+    truth = {**states(wait=0.4), "halves": {"read": read_s, "decode": 2.0}}
+    cause = true_cause(MIXED, truth)
+    assert (cause.label, outcome(cause, truth, verdict)) == (verdict, "right")
+    other = {"storage_read": "cpu_prep", "cpu_prep": "storage_read"}[verdict]
+    assert outcome(cause, truth, other) == "acceptable"
+    assert account_outcome(cause, truth, {cause.parts[0]: 0.3, cause.parts[1]: 0.1}) == "right"
+    assert true_cause(MIXED, states(wait=0.4)) == MIXED
+    assert true_cause(DISK, truth) == DISK
+
+
+LOADERS = """
+import os, sys
+from pathlib import Path
+from tests.scenarios.stacks.clock import Halves
+halves = Halves(Path(sys.argv[1]))
+halves.add(1_000_000_000, 500_000_000)
+if os.fork():
+    os.wait()
+halves.add(2_000_000_000, 0)
+"""
+
+
+def test_the_halves_of_all_loader_processes_are_added_up(tmp_path: Path) -> None:
+    clock = tmp_path / "clock"
+    assert halves(clock) == (0, 0)
+    subprocess.run([sys.executable, "-c", LOADERS, str(clock)], check=True, cwd=HERE.parents[2])
+    assert halves(clock) == (5.0, 0.5)
 
 
 def test_a_healthy_job_that_lost_time_is_scored_as_short_of_cpu() -> None:

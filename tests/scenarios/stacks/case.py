@@ -35,6 +35,10 @@ MIXED = Cause(
     "read and decode mixed", "storage_read", ("cpu_prep", "small_random", "loader_serial"), "wait",
     ("data_disk", "data_cpu"),
 )  # fmt: skip
+MIXED_CPU = MIXED._replace(
+    label="cpu_prep", also=("storage_read", "single_thread"), parts=("data_cpu", "data_disk")
+)  # fmt: skip
+"""The same, if the loaders spend more time on decoding than on reading."""
 HOST = Cause("launch-bound main", "host_bound", (), "host", ("host",))
 RANK = Cause("one slow rank of two", "imbalance", ("cpu_prep", "comm_wait"), "wait", ("data_cpu", "collective"))
 SAVE = Cause("synchronous checkpoint", "checkpoint_write", (), "save", ("checkpoint",))

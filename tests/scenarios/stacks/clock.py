@@ -22,6 +22,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[3]))
 from tests.scenarios.steps import KINDS, Step
 
 T = TypeVar("T")
+_HALVES = struct.Struct("2q")
+"""The nanoseconds that a process's loaders have spent on reading and on decoding."""
 
 STATES = ("startup", "wait", "step", "save", "host", "collective")
 STARTUP, WAIT, STEP, SAVE, HOST, COLLECTIVE = range(len(STATES))
@@ -52,6 +54,33 @@ def read(path: Path, now_ns: int) -> Truth | None:
     if pid:
         spent[state] += max(0, now_ns - since)
     return Truth(tuple(ns / 1e9 for ns in spent), batches, bool(ready), pid)
+
+
+class Halves:
+    """Times the two halves of a loader's work, in a file of each process beside the clock's file."""
+
+    def __init__(self, clock: Path) -> None:
+        self._clock, self._pid = clock, 0
+        self._map: mmap.mmap | None = None
+        self._spent = [0, 0]
+
+    def add(self, read_ns: int, decode_ns: int) -> None:
+        """Add the times of one sample. A forked process begins its own file."""
+        if self._map is None or self._pid != os.getpid():
+            self._pid, self._spent = os.getpid(), [0, 0]
+            path = self._clock.with_name(f"{self._clock.name}.halves.{self._pid}")
+            path.write_bytes(bytes(_HALVES.size))
+            with path.open("r+b") as file:
+                self._map = mmap.mmap(file.fileno(), _HALVES.size)
+        self._spent[0] += read_ns
+        self._spent[1] += decode_ns
+        self._map[:] = _HALVES.pack(*self._spent)
+
+
+def halves(clock: Path) -> tuple[float, float]:
+    """Return the seconds that all loaders of a trainer have spent on reading and on decoding; 0 if it times neither."""
+    found = [_HALVES.unpack(path.read_bytes()) for path in clock.parent.glob(f"{clock.name}.halves.*")]
+    return sum(read_ns for read_ns, _ in found) / 1e9, sum(decode_ns for _, decode_ns in found) / 1e9
 
 
 def epochs(loader: Iterable[T]) -> Iterator[T]:

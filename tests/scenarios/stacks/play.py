@@ -22,7 +22,7 @@ from tests.scenarios.place import alone, at_most, die_with_us, run_folder
 from tests.scenarios.play import REPO, running
 from tests.scenarios.stacks.account import account_of, other_jobs, stalls_of
 from tests.scenarios.stacks.case import Case
-from tests.scenarios.stacks.clock import STATES, read
+from tests.scenarios.stacks.clock import STATES, halves, read
 from tests.scenarios.stacks.data import fill
 from tests.scenarios.stacks.gpu import Gpus
 
@@ -104,8 +104,10 @@ def play(name: str, case: Case, seconds: int, library: Path, keep: Path) -> dict
                 assert trainer is not None
                 pid = _wait_until_ready(clocks, trainer, log)
                 start, before = time.monotonic(), cpu_seconds_of_others(trainer.pid)
+                halves_before = halves(clocks[0])
                 _record(recording, seconds, conf, library)
                 end, after = time.monotonic(), cpu_seconds_of_others(trainer.pid)
+                read_s, decode_s = (b - a for a, b in zip(halves_before, halves(clocks[0]), strict=True))
                 if trainer.poll() is not None:
                     raise RuntimeError(f"the trainer ended: {log.read_text(errors='replace')[-600:]}")
     rows = [json.loads(line) for line in truth.read_text().splitlines()]
@@ -114,7 +116,10 @@ def play(name: str, case: Case, seconds: int, library: Path, keep: Path) -> dict
         "stack": case.stack,
         "cause": case.cause.name,
         "options": list(case.options),
-        "truth": truth_of(rows, start, end),
+        "truth": {
+            **truth_of(rows, start, end),
+            **({"halves": {"read": round(read_s, 2), "decode": round(decode_s, 2)}} if read_s or decode_s else {}),
+        },
         "others": round((after - before) / (end - start) / (os.cpu_count() or 1), 3),
         **diagnosis_of(recording, pid, rows),
     }

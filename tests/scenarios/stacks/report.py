@@ -47,7 +47,8 @@ version of the program, {rules}.
 - **right**: the verdict of `iotop-ai diagnose --json --job PID` names the cause; below {little} of time lost it says
   that all is well. **acceptable**: a class with the same cure, the true cause below {little}, "all is well" below
   {small}, or, for a job that lacks CPU, "noisy neighbour" if other programs take a quarter of the machine's CPU or
-  more. A job that was to be healthy and lost {little} counts as one that lacks CPU.
+  more. A job that was to be healthy and lost {little} counts as one that lacks CPU. Where reading and decoding are
+  mixed, torch's loaders time both, and the longer half is the cause; tf.data's do not, and its cause is the disk.
 - **false alarm**: a wrong cause of loss is named where less than {little} is lost. **false OK**: all is well where
   {small} or more is lost.
 - **stall**: how far `data_stall_ratio` is from the truth, each second over 10 s.

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from iotop_ai.model.verdict_class import CLASS_SPECS, LOSING, State
-from tests.scenarios.stacks.case import CPU, FINE, Cause
+from tests.scenarios.stacks.case import CPU, FINE, MIXED, MIXED_CPU, Cause
 
 Record = Mapping[str, Any]
 RIGHT, ACCEPTABLE, WRONG, UNKNOWN = "right", "acceptable", "wrong", "unknown"
@@ -19,7 +19,13 @@ CROWDED = 0.25
 
 
 def true_cause(cause: Cause, truth: Mapping[str, Any]) -> Cause:
-    """Return the cause. A job that should be healthy but lost time is taken to have lacked CPU."""
+    """Return the cause. A job that should be healthy but lost time is taken to have lacked CPU.
+
+    Where reading and decoding are mixed, the half on which the loaders spent more time is the cause.
+    """
+    halves = truth.get("halves")
+    if cause == MIXED and halves and halves["decode"] > halves["read"]:
+        return MIXED_CPU
     return CPU if not cause.lost and truth["shares"]["wait"] >= LITTLE else cause
 
 

@@ -15,7 +15,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 import torch
-from clock import COLLECTIVE, HOST, SAVE, Clock, options
+from clock import COLLECTIVE, HOST, SAVE, Clock, Halves, options
 from images import augment, write_folder
 from torch import nn
 from torch.utils.data import DataLoader, Dataset
@@ -24,22 +24,26 @@ from torch.utils.data import DataLoader, Dataset
 class Images(Dataset):
     """The images of a folder. The class of an image is the name of its folder."""
 
-    def __init__(self, folder: Path, work: int) -> None:
+    def __init__(self, folder: Path, work: int, halves: Halves) -> None:
         self.paths = sorted(folder.glob("*/*.jpg"))
         random.Random(1).shuffle(self.paths)
-        self.work = work
+        self.work, self.halves = work, halves
 
     def __len__(self) -> int:
         return 1 << 24
 
     def __getitem__(self, index: int) -> tuple[torch.Tensor, int]:
         path = self.paths[index % len(self.paths)]
-        image = augment(path.read_bytes(), self.work)
+        begun_ns = time.monotonic_ns()
+        raw = path.read_bytes()
+        read_ns = time.monotonic_ns()
+        image = augment(raw, self.work)
+        self.halves.add(read_ns - begun_ns, time.monotonic_ns() - read_ns)
         return torch.from_numpy(image.copy()), int(path.parent.name[5:])
 
 
 def loader_of(a: argparse.Namespace, work: int) -> Iterable[object]:
-    images = Images(Path(a.data), work)
+    images = Images(Path(a.data), work, Halves(a.clock))
     if a.start == "threads":
         from torchdata.nodes import Batcher, IterableWrapper, Loader, ParallelMapper, Prefetcher
 
