@@ -142,15 +142,25 @@ def output(words: list[str], state: Path, *, codes: tuple[int, ...] = (0,)) -> A
     return json.loads(out[out.index("{") :])
 
 
-def by_hand(node: str, phases: tuple[Phase, ...], state: Path) -> Figures:
-    """Run fio once for each measurement; return the figures."""
-    found: Figures = {}
+def by_hand(node: str, phases: tuple[Phase, ...], state: Path) -> tuple[Figures, Figures]:
+    """Run fio once for each measurement; return the figures that it prints, and the same without its last reads.
+
+    When the time is over, fio waits until every read in flight has ended, and only then notes their times. So the times
+    of the last reads, as many as are in flight, are too long; the second figures come from its log without them.
+    """
+    printed: Figures = {}
+    corrected: Figures = {}
     for phase in phases:
-        read = output(hand_words(node, phase), state)["jobs"][0]["read"]
-        found[phase, "MB/s"] = read["io_bytes"] / read["runtime"] * 1000 / MIB
+        log = f"--write_lat_log={state / 'hand'}"
+        read = output([*hand_words(node, phase), log], state)["jobs"][0]["read"]
+        times = [int(line.split(",")[1]) / 1e6 for line in (state / "hand_lat.1.log").read_text().splitlines()]
+        times = sorted(times[: -phase.depth] or times)
+        for found in (printed, corrected):
+            found[phase, "MB/s"] = read["io_bytes"] / read["runtime"] * 1000 / MIB
         for percent in (50, 99):
-            found[phase, f"p{percent} ms"] = read["lat_ns"]["percentile"][f"{percent}.000000"] / 1e6
-    return found
+            printed[phase, f"p{percent} ms"] = read["lat_ns"]["percentile"][f"{percent}.000000"] / 1e6
+            corrected[phase, f"p{percent} ms"] = times[-(-len(times) * percent // 100) - 1]  # by nearest rank
+    return printed, corrected
 
 
 def by_check(node: str, phases: tuple[Phase, ...], state: Path, rig: Rig, engine: str) -> Figures:
@@ -171,18 +181,19 @@ def by_check(node: str, phases: tuple[Phase, ...], state: Path, rig: Rig, engine
 def measured(rig: Rig, folder: Path, rounds: int) -> list[Row]:
     """Return every figure of one disk. In each round, fio by hand and the check with each engine run in turn."""
     phases = tuple(phase for phase in plan(rig.seconds, 4) if phase.name in (SEQUENTIAL, RANDOM))
-    hands: list[Figures] = []
+    hands: dict[str, list[Figures]] = {engine: [] for engine in ENGINES}
     checks: dict[str, list[Figures]] = {engine: [] for engine in ENGINES}
     with disk_of(rig, folder) as node:
         for _ in range(rounds):
-            hands.append(by_hand(node, phases, folder))
+            for engine, found in zip(ENGINES, by_hand(node, phases, folder), strict=True):
+                hands[engine].append(found)
             for engine in ENGINES:
                 checks[engine].append(by_check(node, phases, folder, rig, engine))
     rows = []
-    for key in hands[0]:
-        values = [one[key] for one in hands]
-        spread = 100 * (max(values) - min(values)) / median(values)
+    for key in hands[ENGINES[0]][0]:
         for engine in ENGINES:
+            values = [one[key] for one in hands[engine]]
+            spread = 100 * (max(values) - min(values)) / median(values)
             check = median(one[key] for one in checks[engine])
             rows.append(Row(rig, *key, engine, median(values), spread, check))
     return rows
@@ -259,6 +270,10 @@ Why figures differ:
 - "memory" is a loop over a file in /dev/shm: a read costs as much CPU as the copy, so where the program, the loop's
   thread and anything else share two cores, a read waits for a core. A disk of a virtual machine is not steadier: there,
   runs of one command differed by a factor of four.
+- When its time is over, fio waits until every read in flight has ended, and only then notes their times. With N in
+  flight, the times of its last N reads are therefore too long, up to twice as long on a disk that serves one read
+  after the other; its p99 shows that where a row has fewer than 100 N reads. `--engine own` does not do that, so its
+  p50 and p99 are compared with those of fio's log of all times (`--write_lat_log`) without the last N.
 - A limit of a control group lets reads through in bursts of 100 ms: half of them take the disk's own time, so p50 says
   nothing about the limit. The slow disks here serve each read at the set rate instead.
 """

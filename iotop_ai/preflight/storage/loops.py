@@ -8,6 +8,7 @@ from __future__ import annotations
 import mmap
 from array import array
 from collections.abc import Callable
+from itertools import islice
 from typing import NamedTuple
 
 from iotop_ai.preflight.storage.read_queue import ReadQueue
@@ -28,10 +29,14 @@ Share = Callable[[int, int, int], None]
 
 
 class ManyInFlight(NamedTuple):
-    """Reads of an open file, of which one reader keeps many in flight. offset_of: returns the n-th read's offset."""
+    """Reads of an open file, of which each reader keeps several in flight.
+
+    offset_of: returns the offset of the n-th read. readers: the number of readers, at most the phase's depth.
+    """
 
     handle: int
     offset_of: Callable[[int], int]
+    readers: int = 1
 
 
 class Part(NamedTuple):
@@ -72,12 +77,14 @@ def keep_in_flight(
     reads: ManyInFlight, queue: ReadQueue, part: Part, now: Callable[[], int], share: Share
 ) -> array[int]:
     """Keep the queue full of reads; return the time of each read in nanoseconds. Raises OSError."""
-    offset_of, end_ns, most_bytes, most_ops = reads.offset_of, part.end_ns, part.most_bytes, part.most_ops
+    offset_of, end_ns, most_bytes = reads.offset_of, part.end_ns, part.most_bytes
     times, size, share_ns = array("q"), 0, 0
     add_time = times.append
-    number = in_flight = min(queue.depth, most_ops)
+    numbers = iter(range(part.first, part.most_ops, part.step))
+    offsets = [offset_of(number) for number in islice(numbers, queue.depth)]
+    in_flight = len(offsets)
     begun_ns = [now()] * in_flight
-    queue.submit(range(in_flight), [offset_of(n) for n in range(in_flight)])
+    queue.submit(range(in_flight), offsets)
     while in_flight:
         slots, read_bytes = queue.wait()
         at_ns = now()
@@ -86,11 +93,10 @@ def keep_in_flight(
             add_time(at_ns - begun_ns[slot])
             begun_ns[slot] = at_ns
         in_flight -= len(slots)
-        if at_ns < end_ns and size < most_bytes and number < most_ops:
-            next_number = min(number + len(slots), most_ops)
-            queue.submit(slots[: next_number - number], [offset_of(n) for n in range(number, next_number)])
-            in_flight += next_number - number
-            number = next_number
+        if at_ns < end_ns and size < most_bytes:
+            offsets = [offset_of(number) for number in islice(numbers, len(slots))]
+            queue.submit(slots[: len(offsets)], offsets)
+            in_flight += len(offsets)
         if at_ns >= share_ns or not in_flight:
             share(len(times), size, at_ns)
             share_ns = at_ns + _SHARE_EVERY_NS

@@ -76,13 +76,13 @@ class Bounds(NamedTuple):
 class Run:
     """Measures one phase.
 
-    work: the operation that as many readers as the phase's depth repeat, one at a time each; or the reads that one
-    reader keeps in flight, as many as the depth.
+    work: the operation that as many readers as the phase's depth repeat, one at a time each; or the reads that fewer
+    readers keep in flight, together as many as the depth.
     """
 
     def __init__(self, phase: Phase, work: Operation | ManyInFlight, bounds: Bounds, clock: Clock) -> None:
         self._phase, self._work, self._bounds, self._clock = phase, work, bounds, clock
-        self._count = 1 if isinstance(work, ManyInFlight) else phase.depth
+        self._count = work.readers if isinstance(work, ManyInFlight) else phase.depth
         """The number of readers."""
         self._shared = memoryview(mmap.mmap(-1, 8 * (_WIDTH * self._count + 1))).cast("q")
         """The values of each reader, followed by the time at which all readers began, in nanoseconds."""
@@ -139,13 +139,13 @@ class Run:
                 # Private pages, as in a program's buffer. With shared pages, which are larger, a read would need fewer
                 # requests than in a program.
                 flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | mmap.MAP_POPULATE
-                each = self._phase.depth // self._count
-                with mmap.mmap(-1, max(each * self._phase.block_bytes, mmap.PAGESIZE), flags) as buffer:
-                    self._read(number, buffer, go, times_out)
+                in_flight = len(range(number, self._phase.depth, self._count))
+                with mmap.mmap(-1, max(in_flight * self._phase.block_bytes, mmap.PAGESIZE), flags) as buffer:
+                    self._read(number, buffer, in_flight, go, times_out)
         finally:
             os._exit(0)
 
-    def _read(self, number: int, buffer: mmap.mmap, go: int, out: int) -> None:
+    def _read(self, number: int, buffer: mmap.mmap, in_flight: int, go: int, out: int) -> None:
         base, count, work, now = number * _WIDTH, self._count, self._work, self._clock.monotonic_ns
 
         def share(ops: int, size: int, ended_ns: int) -> None:
@@ -154,7 +154,7 @@ class Run:
         times = array("q")
         try:
             if isinstance(work, ManyInFlight):
-                queue = ReadQueue(work.handle, buffer, self._phase.block_bytes, self._phase.depth)
+                queue = ReadQueue(work.handle, buffer, self._phase.block_bytes, in_flight)
                 loop = partial(keep_in_flight, work, queue)
             else:
                 loop = partial(repeat, work, buffer)

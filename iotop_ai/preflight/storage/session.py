@@ -247,16 +247,18 @@ class Session:
 
     def _by_own(self, phases: Sequence[Phase], handle: int, size: int, direct: bool) -> None:
         drop = not direct and self._own_handle >= 0
+        # The other cores are left to the kernel and the driver, which need about as much CPU as the reader.
+        readers = max(1, len(os.sched_getaffinity(0)) // 2)
         for phase in phases:
             blocks = Blocks(handle, size, phase.block_bytes, drop=drop)
             if phase.name == RANDOM:
                 read, offset_of = blocks.random, blocks.random_offset
             else:
                 read, offset_of = blocks.sequential, blocks.next_offset
-            if direct and phase.depth > 1:
+            if direct and phase.depth > readers:
                 # If such reads cannot be started, as many readers as the depth are; they also meet a fault of the disk.
                 with suppress(OSError):
-                    self._measure(phase, ManyInFlight(handle, offset_of))
+                    self._measure(phase, ManyInFlight(handle, offset_of, readers))
                     continue
             self._measure(phase, read)
 

@@ -75,10 +75,30 @@ def test_every_read_is_done_once_and_in_order(handle: int) -> None:
     assert shared[-1][:2] == (501, 501 * BLOCK)
 
 
-@pytest.mark.parametrize("most_ops", [1, 5])
-def test_no_more_reads_than_asked_for_are_in_flight(handle: int, most_ops: int) -> None:
-    found = measured(Phase(RANDOM, BLOCK, 8, 60.0), ManyInFlight(handle, lambda n: n * BLOCK), most_ops=most_ops)
+@pytest.mark.parametrize("most_ops", [1, 5, 100])
+@pytest.mark.parametrize("readers", [1, 3])
+def test_no_more_reads_than_asked_for_are_done(handle: int, readers: int, most_ops: int) -> None:
+    work = ManyInFlight(handle, lambda n: n * BLOCK, readers)
+    found = measured(Phase(RANDOM, BLOCK, 8, 60.0), work, most_ops=most_ops)
     assert (found.ops, found.size_bytes) == (most_ops, most_ops * BLOCK)
+
+
+def test_several_readers_share_the_reads_in_flight_and_the_numbers(tmp_path: Path) -> None:
+    with (tmp_path / "file").open("w+b") as file:
+        file.write(CONTENT)
+        file.flush()
+
+        def offset_of(number: int) -> int:
+            os.pwrite(file.fileno(), b"x", len(CONTENT) + number)
+            return number * BLOCK
+
+        reads = os.open(file.name, os.O_RDONLY | os.O_DIRECT)
+        try:
+            found = measured(Phase(SEQUENTIAL, BLOCK, 8, 60.0), ManyInFlight(reads, offset_of, 3), most_ops=50)
+        finally:
+            os.close(reads)
+        assert found.ops == 50
+        assert os.pread(file.fileno(), 99, len(CONTENT)) == b"x" * 50
 
 
 def test_the_limit_of_bytes_ends_the_reads(handle: int) -> None:
