@@ -154,12 +154,13 @@ def by_hand(node: str, phases: tuple[Phase, ...], state: Path) -> tuple[Figures,
         log = f"--write_lat_log={state / 'hand'}"
         read = output([*hand_words(node, phase), log], state)["jobs"][0]["read"]
         times = [int(line.split(",")[1]) / 1e6 for line in (state / "hand_lat.1.log").read_text().splitlines()]
-        times = sorted(times[: -phase.depth] or times)
-        for found in (printed, corrected):
-            found[phase, "MB/s"] = read["io_bytes"] / read["runtime"] * 1000 / MIB
+        kept = sorted(times[: -phase.depth])
+        printed[phase, "MB/s"] = corrected[phase, "MB/s"] = read["io_bytes"] / read["runtime"] * 1000 / MIB
         for percent in (50, 99):
-            printed[phase, f"p{percent} ms"] = read["lat_ns"]["percentile"][f"{percent}.000000"] / 1e6
-            corrected[phase, f"p{percent} ms"] = times[-(-len(times) * percent // 100) - 1]  # by nearest rank
+            key = (phase, f"p{percent} ms")
+            printed[key] = corrected[key] = read["lat_ns"]["percentile"][f"{percent}.000000"] / 1e6
+            if len(kept) >= 2 * phase.depth:
+                corrected[key] = kept[-(-len(kept) * percent // 100) - 1]  # by nearest rank
     return printed, corrected
 
 
@@ -273,7 +274,8 @@ Why figures differ:
 - When its time is over, fio waits until every read in flight has ended, and only then notes their times. With N in
   flight, the times of its last N reads are therefore too long, up to twice as long on a disk that serves one read
   after the other; its p99 shows that where a row has fewer than 100 N reads. `--engine own` does not do that, so its
-  p50 and p99 are compared with those of fio's log of all times (`--write_lat_log`) without the last N.
+  p50 and p99 are compared with those of fio's log of all times (`--write_lat_log`) without the last N, where at least
+  2 N are left.
 - A limit of a control group lets reads through in bursts of 100 ms: half of them take the disk's own time, so p50 says
   nothing about the limit. The slow disks here serve each read at the set rate instead.
 """

@@ -24,6 +24,12 @@ _EVENT_WORDS, _DATA_WORD, _RESULT_WORD = 4, 0, 2
 _PREAD = 0
 
 
+def _checked(result: int) -> int:
+    if result < 0:
+        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+    return result
+
+
 class ReadQueue:
     """Reads blocks of an open file.
 
@@ -50,15 +56,10 @@ class ReadQueue:
         self._addresses = [first + slot * _REQUEST.size for slot in range(depth)]
         self._pointers = array("q", [0] * depth)
         self._events = array("q", [0] * (depth * _EVENT_WORDS))
+        self._events_address = self._events.buffer_info()[0]
         context = array("q", [0])
-        self._checked(setup, depth, context.buffer_info()[0])
+        _checked(self._call(setup, depth, context.buffer_info()[0], 0, 0, 0))
         self._context = context[0]
-
-    def _checked(self, number: int, *arguments: int) -> int:
-        result = int(self._call(number, *arguments, *(0,) * (5 - len(arguments))))
-        if result < 0:
-            raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
-        return result
 
     def submit(self, slots: Sequence[int], offsets: Sequence[int]) -> None:
         """Start one read in each of these free slots, each at its offset in the file."""
@@ -69,7 +70,7 @@ class ReadQueue:
         done = 0
         while done < len(slots):
             address = pointers.buffer_info()[0] + done * pointers.itemsize
-            done += self._checked(self._submit_number, self._context, len(slots) - done, address)
+            done += _checked(self._call(self._submit_number, self._context, len(slots) - done, address, 0, 0))
 
     def wait(self) -> tuple[list[int], int]:
         """Wait for at least one read; return the slots whose reads have ended, now free, and the bytes of those reads.
@@ -77,7 +78,7 @@ class ReadQueue:
         Raises OSError if a read failed or the file ended early.
         """
         events = self._events
-        count = self._checked(self._wait_number, self._context, 1, self.depth, events.buffer_info()[0])
+        count = _checked(self._call(self._wait_number, self._context, 1, self.depth, self._events_address, 0))
         end = count * _EVENT_WORDS
         results = events[_RESULT_WORD:end:_EVENT_WORDS]
         least = min(results)
