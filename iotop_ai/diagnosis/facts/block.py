@@ -221,9 +221,7 @@ def device_facts(
             critical = both(saturated, at_least(awaits, limits.disk_await_bad_ms))
     reads = [v for v in column["read_bytes_per_s"] if v is not None]
     read_rate, utilised = mean(reads), mean(column["busy_ratio"])
-    flat = (
-        read_rate and len(reads) >= window.needed and _spread(reads, read_rate) <= limits.steady_variation * read_rate
-    )
+    busy_enough = (utilised or 0.0) >= limits.steady_busy and len(reads) >= window.needed
     return DeviceFacts(
         name=key.name,
         info=info,
@@ -240,7 +238,7 @@ def device_facts(
         slow=slow,
         saturated=saturated,
         critical=critical,
-        is_flat=bool(flat) and (utilised or 0.0) >= limits.steady_busy,
+        is_flat=bool(busy_enough and read_rate and _spread(reads, read_rate) <= limits.steady_variation * read_rate),
         reads_per_s=mean(column["reads_per_s"]),
         queue_size=mean(column["queue_size"]),
     )

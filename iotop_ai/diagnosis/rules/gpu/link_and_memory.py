@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from operator import itemgetter
+
 from iotop_ai.diagnosis.facts.gather import Args, Claim, Facts, confidence
 from iotop_ai.diagnosis.facts.gpu_groups import (
     GpuGroup,
@@ -19,11 +21,14 @@ from iotop_ai.diagnosis.thresholds import Thresholds
 from iotop_ai.model.finding import Advice, Evidence, Finding, Severity
 from iotop_ai.model.gpu.activity import link_bytes_per_s
 from iotop_ai.model.gpu.sharing import COMPUTE, strangers
+from iotop_ai.model.gpu.state import GpuRates
 
 LINK_BASE = 0.85
 LINK_UNKNOWN = 0.6
 MEMORY_BASE = 0.9
 """The confidence of pcie (LINK_UNKNOWN: the upper limit if the link's rate is unknown) and of gpu_memory."""
+_LINK = itemgetter(*map(GpuRates._fields.index, ("pcie_generation", "pcie_width", "busy_ratio")))
+"""A getter for a GPU's PCIe generation, PCIe width and utilisation."""
 
 
 class _Link:
@@ -70,17 +75,14 @@ def _link_shortfall(gpu: OneGpu, limits: Thresholds) -> tuple[float, float, tupl
     (generation, width) of all readings.
     """
     lanes, generation = gpu.state.pcie_max_width or 0, gpu.state.pcie_max_generation or 0
-    loaded = narrow = slow = 0
-    best = (0, 0)
-    for rates in gpu.rates:
-        if rates.pcie_generation is None or rates.pcie_width is None:
-            continue
-        best = max(best, (rates.pcie_generation, rates.pcie_width))
-        if (rates.busy_ratio or 0.0) >= limits.gpu_loaded:
-            loaded += 1
-            narrow += rates.pcie_width < lanes
-            slow += rates.pcie_generation < generation
-    return (narrow / loaded, slow / loaded, best) if loaded else (0.0, 0.0, best)
+    rows = [row for row in map(_LINK, gpu.rates) if row[0] is not None and row[1] is not None]
+    best = max({row[:2] for row in rows}, default=(0, 0))
+    loaded = [row for row in rows if (row[2] or 0.0) >= limits.gpu_loaded]
+    if not loaded:
+        return 0.0, 0.0, best
+    narrow = sum([width < lanes for _, width, _ in loaded])
+    slow = sum([row_generation < generation for row_generation, _, _ in loaded])
+    return narrow / len(loaded), slow / len(loaded), best
 
 
 def gpu_link_is_short(facts: Facts) -> tuple[Claim, ...]:
