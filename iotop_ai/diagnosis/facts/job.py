@@ -222,6 +222,23 @@ def _data_wait(
     return _DataWait(_stall(rates, workers, busy), *_sampled_parts(rates, workers))
 
 
+def _long_stall(
+    snapshot: Snapshot,
+    long: Window,
+    job: Job,
+    gpu: GpuFacts,
+    workers: int,
+    time: TimeShares | None,
+    min_own_work: float,
+) -> float | None:
+    """The share of time without data over the long window, from the job's time shares or else from samples."""
+    if time is not None:
+        return time.data + handover(time, min_own_work)
+    jobs = len(snapshot.jobs.value.jobs) if snapshot.jobs.value is not None else 0
+    busy, _ = gpu_busy(long, job, gpu, jobs, own_part_known(snapshot, job), None)
+    return _stall(_rates(long, job.key), workers, busy)
+
+
 def _loaders_compute(rates: Sequence[JobRates], limits: Thresholds) -> bool:
     """Whether the loader processes are on a CPU, or wait for a CPU, most of the time."""
     runs, waits = _weighted(rates, "worker_cpu_ratio"), _weighted(rates, "worker_cpu_wait_ratio")
@@ -257,11 +274,6 @@ def job_facts(
         busy, shares_gpu = gpu_busy(window, job, gpu, len(table.jobs), own_known, time)
         computing = bool(loaders) and _loaders_compute(rates, limits)
         own_work = limits.gate if computing else 0.0
-        if long_time is None:
-            long_busy, _ = gpu_busy(long, job, gpu, len(table.jobs), own_known, None)
-            long_stall = _stall(_rates(long, key), workers, long_busy)
-        else:
-            long_stall = long_time.data + handover(long_time, own_work)
         wait = _data_wait(rates, workers, busy, time, file_waits(window, key, place), own_work)
         out.append(
             JobFacts(
@@ -269,7 +281,7 @@ def job_facts(
                 place,
                 window,
                 wait.stall,
-                long_stall,
+                _long_stall(snapshot, long, job, gpu, workers, long_time, own_work),
                 wait.disk,
                 wait.running,
                 wait.net,
