@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from operator import itemgetter
 
 from iotop_ai.diagnosis.facts.process_tree import Family
 from iotop_ai.diagnosis.facts.window import Window, mean
 from iotop_ai.diagnosis.thresholds import LIMITS, Thresholds
 from iotop_ai.lazy.namedtuple import NamedTuple
+from iotop_ai.model.gpu.state import GpuRates
 from iotop_ai.model.reading import Status
 from iotop_ai.model.snapshot import Snapshot
 
 COMPUTE = "compute"
+_BUSY, _WATTS, _WATTS_LIMIT = (
+    itemgetter(GpuRates._fields.index(name)) for name in ("busy_ratio", "power_watts", "power_limit_watts")
+)
 _NO_GPU = (Status.ABSENT, Status.UNSUPPORTED, Status.OFF)
 """The statuses with which ``GpuFacts.absent`` is true."""
 
@@ -63,9 +68,7 @@ def gpu_facts(snapshot: Snapshot, tree: Callable[[], Family], window: Window, li
         return GpuFacts(False, not reading.value, len(reading.value), 0, unknown, None, None, frozenset())
 
     tables = [s.gpu.value or {} for s in window.samples]
-
-    def over_window(uuid: str, field: str) -> list[float | None]:
-        return [getattr(table.get(uuid), field, None) for table in tables]
+    rates = {uuid: [row for table in tables if (row := table.get(uuid)) is not None] for uuid in states}
 
     used = [
         uuid
@@ -74,14 +77,13 @@ def gpu_facts(snapshot: Snapshot, tree: Callable[[], Family], window: Window, li
         # In a container the processes are hidden, so memory and utilisation decide. On a desktop the listed processes
         # are only graphics processes, and the GPU is not counted.
         or (not state.processes and (state.memory_used_bytes or 0) >= limits.gpu_used_bytes)
-        or (not state.processes and (mean(over_window(uuid, "busy_ratio")) or 0.0) >= limits.idle_gpu)
+        or (not state.processes and (mean(map(_BUSY, rates[uuid])) or 0.0) >= limits.idle_gpu)
     ]
     measured = used or list(states)
-    columns = [over_window(uuid, "busy_ratio") for uuid in measured]
-    busy = tuple(mean(row) for row in zip(*columns, strict=True))
+    busy = tuple([mean([table[uuid].busy_ratio for uuid in measured if uuid in table]) for table in tables])
     power = []
     for uuid in measured:
-        watts, limit = mean(over_window(uuid, "power_watts")), mean(over_window(uuid, "power_limit_watts"))
+        watts, limit = mean(map(_WATTS, rates[uuid])), mean(map(_WATTS_LIMIT, rates[uuid]))
         power.append(watts / limit if watts is not None and limit else None)
     listed = [p for state in states.values() for p in state.processes or () if p.kind == COMPUTE]
     # A process that is not found has its pid in another PID namespace; in ours, another process may have that pid.
