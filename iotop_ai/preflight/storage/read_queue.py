@@ -78,8 +78,10 @@ class ReadQueue:
         Raises OSError if a read failed or the file ended early.
         """
         events = self._events
-        count = _checked(self._call(self._wait_number, self._context, 1, self.depth, self._events_address, 0))
-        end = count * _EVENT_WORDS
+        arguments = (self._wait_number, self._context, 1, self.depth, self._events_address, 0)
+        while (count := self._call(*arguments)) < 0 and ctypes.get_errno() == errno.EINTR:
+            pass  # the process was stopped and continued
+        end = _checked(count) * _EVENT_WORDS
         results = events[_RESULT_WORD:end:_EVENT_WORDS]
         least = min(results)
         if least <= 0:

@@ -6,6 +6,7 @@ import ctypes
 import errno
 import mmap
 import os
+import signal
 import time
 from array import array
 from collections.abc import Iterator
@@ -141,7 +142,7 @@ def test_the_forms_of_the_kernel_have_their_sizes() -> None:
 
 @pytest.mark.alone
 @pytest.mark.skipif(bool(why_no_fuse_disk()), reason=why_no_fuse_disk())
-def test_the_times_are_those_of_the_disk_and_a_disk_that_hangs_is_reported(tmp_path: Path) -> None:
+def test_the_times_are_those_of_the_disk_whose_silence_is_reported(tmp_path: Path) -> None:
     with FuseDisk(tmp_path, 64) as disk:
         disk.set(delay_us=20_000)
         handle = os.open(disk.node, os.O_RDONLY | os.O_DIRECT)
@@ -152,6 +153,14 @@ def test_the_times_are_those_of_the_disk_and_a_disk_that_hangs_is_reported(tmp_p
             assert found.latency.p50_ms >= 20
             # Little's law: eight reads are in flight all the time, however late this process gets a core.
             assert found.ops * found.latency.mean_ms == pytest.approx(8 * 1000 * found.seconds, rel=0.1)
+            run = Run(Phase(RANDOM, BLOCK, 8, 1.0), work, Bounds(Stop()), Clock())
+
+            def stop_and_continue(*_: object) -> None:
+                for pid in run._readers.values():
+                    os.kill(pid, signal.SIGSTOP)
+                    os.kill(pid, signal.SIGCONT)
+
+            assert run.measure(stop_and_continue).ops >= 8
             disk.set(delay_us=8_000_000)
             with pytest.raises(HangError):
                 measured(Phase(RANDOM, BLOCK, 8, 60.0), work)
