@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from operator import itemgetter, mul
 
 from iotop_ai.diagnosis.facts.block import DeviceFacts
@@ -223,20 +224,20 @@ def _data_wait(
 
 
 def _long_stall(
-    snapshot: Snapshot,
     long: Window,
-    job: Job,
-    gpu: GpuFacts,
+    key: ProcessKey,
     workers: int,
+    busy: Callable[[], tuple[float | None, bool]],
     time: TimeShares | None,
     min_own_work: float,
 ) -> float | None:
-    """The share of time without data over the long window, from the job's time shares or else from samples."""
+    """The share of time without data over the long window, from the job's time shares or else from samples.
+
+    busy: returns ``gpu_busy`` over that window; it is called only without time shares.
+    """
     if time is not None:
         return time.data + handover(time, min_own_work)
-    jobs = len(snapshot.jobs.value.jobs) if snapshot.jobs.value is not None else 0
-    busy, _ = gpu_busy(long, job, gpu, jobs, own_part_known(snapshot, job), None)
-    return _stall(_rates(long, job.key), workers, busy)
+    return _stall(_rates(long, key), workers, busy()[0])
 
 
 def _loaders_compute(rates: Sequence[JobRates], limits: Thresholds) -> bool:
@@ -264,8 +265,7 @@ def job_facts(
     out = []
     for key, job in table.jobs.items():
         rates = _rates(window, key)
-        # While workers are being replaced, a job has no workers for a moment, but it still does not load its data
-        # itself.
+        # A job whose workers are being replaced has none for a moment, but it still does not load its data itself.
         loaders = len(job.workers)
         workers = loaders or int(memory.get(key, NO_JOB_MEMORY).newest_ticks > 0)
         place = table.places.get(key, NO_PLACE)
@@ -274,6 +274,7 @@ def job_facts(
         busy, shares_gpu = gpu_busy(window, job, gpu, len(table.jobs), own_known, time)
         computing = bool(loaders) and _loaders_compute(rates, limits)
         own_work = limits.gate if computing else 0.0
+        long_busy = partial(gpu_busy, long, job, gpu, len(table.jobs), own_known, None)
         wait = _data_wait(rates, workers, busy, time, file_waits(window, key, place), own_work)
         out.append(
             JobFacts(
@@ -281,7 +282,7 @@ def job_facts(
                 place,
                 window,
                 wait.stall,
-                _long_stall(snapshot, long, job, gpu, workers, long_time, own_work),
+                _long_stall(long, key, workers, long_busy, long_time, own_work),
                 wait.disk,
                 wait.running,
                 wait.net,
