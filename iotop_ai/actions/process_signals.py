@@ -28,7 +28,7 @@ IO_CLASSES = {"rt": 1, "best": 2, "idle": 3}
 """The numbers of the I/O classes of ioprio_set(2)."""
 _IOPRIO_SET = {"x86_64": 251, "aarch64": 30, "riscv64": 30, "ppc64le": 273, "s390x": 282}
 """The number of the system call ioprio_set on each architecture."""
-_WHO_PROCESS = 1
+_IOPRIO_WHO_PROCESS = 1
 _CLASS_SHIFT = 13
 """An I/O priority is the number of its class, shifted by this many bits, plus the level."""
 INIT_PID = 1
@@ -98,18 +98,18 @@ def act_on(command: ProcessAction, keys: Sequence[ProcessKey], name: str, root: 
     """
 
     def act() -> Outcome:
-        done, refused = 0, dict[str, int]()
+        succeeded, refused = 0, dict[str, int]()
         for key in keys:
             why = why_protected(key, root) or _act(command, key, root)
             if why:
                 refused[why] = refused.get(why, 0) + 1
             else:
-                done += 1
-        successes = f"{done} of {len(keys)}" if len(keys) > 1 else ""
+                succeeded += 1
+        successes = f"{succeeded} of {len(keys)}" if len(keys) > 1 else ""
         target = f"{clean(name)} ({successes or keys[0].pid})" if keys else clean(name)
-        whys = "; ".join(f"{count}: {why}" if len(keys) > 1 else why for why, count in refused.items())
-        text = f"{command.text}: {target}" if done else f"{command.text}: not done to {target}"
-        return Outcome(bool(done), text + (f": {whys}" if whys else ""), _remedy(command, keys, refused))
+        reasons = "; ".join(f"{count}: {why}" if len(keys) > 1 else why for why, count in refused.items())
+        text = f"{command.text}: {target}" if succeeded else f"{command.text}: not done to {target}"
+        return Outcome(bool(succeeded), text + (f": {reasons}" if reasons else ""), _remedy(command, keys, refused))
 
     pids = " ".join(str(key.pid) for key in keys)
     return audited(audit, command.text, f"{clean(name)}: {pids}", act)
@@ -125,9 +125,9 @@ class GroupOutcome(NamedTuple):
 def act_on_each(
     command: ProcessAction, targets: Sequence[tuple[ProcessKey, str]], root: Root, audit: Audit
 ) -> GroupOutcome:
-    """Call ``act_on`` for each pair of process and name, so that the audit log has each process. Never raises.
+    """Call ``act_on`` for each pair of process and name, so that the audit log has entries for each process.
 
-    A process is not touched if the audit log cannot be written.
+    A process is not touched if the audit log cannot be written. Never raises.
     """
     outcomes = [act_on(command, (key,), name, root, audit) for key, name in targets]
     successes = tuple(outcome.text for outcome in outcomes if outcome.done)
@@ -149,12 +149,12 @@ def _remedy(command: ProcessAction, keys: Sequence[ProcessKey], refused: dict[st
     if len(keys) != 1 or not refused.keys() & {_SIGNAL_DENIED, _PRIORITY_DENIED}:
         return ""
     pid = keys[0].pid
-    by_hand = {
+    shell_commands = {
         "signal": f"kill -{command.value} {pid}",
         "nice": f"renice -n {command.value} -p {pid}",
         "io": f"ionice -c {command.value >> _CLASS_SHIFT} -n {command.value & 7} -p {pid}",
     }
-    return f"sudo {by_hand[command.kind]}"
+    return f"sudo {shell_commands[command.kind]}"
 
 
 def _act(command: ProcessAction, key: ProcessKey, root: Root) -> str:
@@ -215,5 +215,5 @@ def _set_io_priority(tid: int, value: int) -> None:
     if number is None:
         raise OSError(errno.ENOSYS, "the call is not known on this architecture: use ionice")
     libc = ctypes.CDLL(None, use_errno=True)
-    if libc.syscall(number, _WHO_PROCESS, tid, value):
+    if libc.syscall(number, _IOPRIO_WHO_PROCESS, tid, value):
         raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))

@@ -43,8 +43,9 @@ def self_test(
     """Send one of TEST_COMMANDS to a disk, unless another disk has its name now. Never raises.
 
     The check of the disk may take _MOST_CALLS times TIMEOUT_S, and the command twice TIMEOUT_S. smartctl: the path that
-    the user named; "" for the system's smartctl. live: the argument of ``find_smartctl``. root: the machine whose sysfs
-    is also checked for the disk's identity; None to check only what the disk itself reports.
+    the user named; "" for the system's smartctl. live: False for a captured machine, as in
+    ``find_smartctl``. root: the machine whose sysfs is also checked for the disk's identity; None to check only what
+    the disk itself reports.
     """
     action = f"self-test {command}"
     place = f"{target.name} ({target.device}, -d {target.device_type})"
@@ -52,30 +53,30 @@ def self_test(
     def act() -> Outcome:
         helper = SmartProcess(clock)
         try:
-            return _checked(helper, command, target, find_smartctl(smartctl, live), root)
-        except Unavailable as why:
-            return Outcome(False, clean(why.reason), clean(why.remedy))
+            return _check_and_send(helper, command, target, find_smartctl(smartctl, live), root)
+        except Unavailable as error:
+            return Outcome(False, clean(error.reason), clean(error.remedy))
         finally:
             helper.stop()
 
     return audited(audit, action, place, act)
 
 
-def _checked(helper: SmartProcess, command: str, target: Target, smartctl: str, root: Root | None) -> Outcome:
+def _check_and_send(helper: SmartProcess, command: str, target: Target, smartctl: str, root: Root | None) -> Outcome:
     """Send the command, unless the disk is known to be another one. Raises Unavailable if the disk does not answer.
 
     If the disk is replaced while the command runs, the outcome is a failure, since either disk may have received it.
     """
 
-    def other_in_sysfs() -> bool:
+    def is_other_in_sysfs() -> bool:
         return root is not None and target.identity.is_other(read_identity(root, target.name))
 
     identity_known = any((target.identity.smart_model, target.identity.smart_serial, target.identity.smart_wwn))
     replaced = identity_known and target.identity.is_other(_read_answer(helper, target, smartctl))
-    if replaced or other_in_sysfs():  # sysfs comes second, because reading the disk takes seconds
+    if replaced or is_other_in_sysfs():  # sysfs comes second, because reading the disk takes seconds
         return Outcome(False, f"not done: {replaced_text(target.name)}")
     outcome = _send(helper, command, target, smartctl)
-    if other_in_sysfs():
+    if is_other_in_sysfs():
         return Outcome(False, f"unknown whether it was done: {replaced_text(target.name)}")
     return outcome
 
@@ -129,7 +130,7 @@ def _denied(response: Mapping[str, Any]) -> bool:
 
 
 def outcome_of(command: str, response: Mapping[str, Any]) -> Outcome:
-    """Return the outcome that smartctl's response shows. Pure.
+    """Return the outcome that smartctl's response shows.
 
     Any exit status other than 0 is a failure. smartctl's messages then give the reason, such as a test that already
     runs or a disk without such a test.

@@ -19,7 +19,7 @@ from iotop_ai.model.errors import InputError, UsageError
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer as Buffer
 
-_ENDING_SIGNALS = (signal.SIGTERM, signal.SIGHUP)
+_TERMINATING_SIGNALS = (signal.SIGTERM, signal.SIGHUP)
 _open_files: list[OutFile] = []
 
 
@@ -41,17 +41,17 @@ class OutFile:
         try:
             self._folder, self._name = parent_of(path)
             try:
-                part = f"{path}.{os.getpid()}.part"
-                self._part = os.path.basename(part)
-                self._fd = create_part(self._part, self._folder, part)
+                part_path = f"{path}.{os.getpid()}.part"
+                self._part = os.path.basename(part_path)
+                self._fd = create_part(self._part, self._folder, part_path)
             except BaseException:
                 os.close(self._folder)
                 raise
         except OSError as error:
             raise InputError(f"{clean(path)}: {error.strerror}") from None
-        self._open = True
+        self._is_open = True
         _open_files.append(self)
-        _catch_ending()
+        _install_handlers()
 
     def stream(self) -> BinaryIO:
         """A stream that writes to the part file. Open it once, and close it before ``commit``."""
@@ -76,9 +76,9 @@ class OutFile:
     def _close(self) -> None:
         os.close(self._fd)
         os.close(self._folder)
-        self._open = False
+        self._is_open = False
         _open_files.remove(self)
-        _release_ending()
+        _remove_handlers()
 
     def remove_part(self) -> None:
         """Remove the part file. An error is ignored, because it would hide why the file is not complete."""
@@ -91,7 +91,7 @@ class OutFile:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self._open:
+        if self._is_open:
             self.remove_part()
             self._close()
 
@@ -126,25 +126,25 @@ def _check_kind(path: str) -> None:
         raise UsageError(f"{clean(path)} is a device, pipe or socket, not a file")
 
 
-def _catch_ending() -> None:
+def _install_handlers() -> None:
     """Handle the signals that would otherwise end the program and leave the part files behind.
 
     A signal that already has a handler, or that is ignored as under nohup, keeps its handling.
     """
     if threading.current_thread() is threading.main_thread():
-        for number in _ENDING_SIGNALS:
+        for number in _TERMINATING_SIGNALS:
             if signal.getsignal(number) == signal.SIG_DFL:
-                signal.signal(number, _end)
+                signal.signal(number, _remove_parts_and_exit)
 
 
-def _release_ending() -> None:
+def _remove_handlers() -> None:
     if not _open_files and threading.current_thread() is threading.main_thread():
-        for number in _ENDING_SIGNALS:
-            if signal.getsignal(number) == _end:
+        for number in _TERMINATING_SIGNALS:
+            if signal.getsignal(number) == _remove_parts_and_exit:
                 signal.signal(number, signal.SIG_DFL)
 
 
-def _end(number: int, _frame: FrameType | None) -> None:
+def _remove_parts_and_exit(number: int, _frame: FrameType | None) -> None:
     """Remove the part files, then let the signal's default action end the program."""
     for file in tuple(_open_files):
         file.remove_part()

@@ -65,7 +65,7 @@ def device_terms() -> dict[str, Term]:
 def rounded(value: float | None) -> float | int | None:
     """A float rounded to SIGNIFICANT_DIGITS; an integer or None is unchanged.
 
-    JSON then has no noise, and a small rate does not become 0.
+    JSON then has no floating-point noise, and a small rate does not become 0.
     """
     if value is None or isinstance(value, int):
         return value

@@ -17,7 +17,7 @@ log = logging.getLogger(__name__)
 
 MOST_REQUESTS = 16
 """The most requests that are answered at the same time. A further request ends the oldest one, because silent clients
-might otherwise take all places."""
+might otherwise occupy all slots."""
 MOST_THREADS = 2 * MOST_REQUESTS
 """The most threads at the same time, including those of ended requests. A further request is closed at once."""
 MOST_PER_CLIENT = 4
@@ -63,12 +63,12 @@ class LimitedThreads(socketserver.ThreadingMixIn, socketserver.BaseServer):
         try:
             super().process_request(request, client_address)
         except BaseException:
-            self._leave(client)
+            self._release_thread(client)
             raise
 
     @contextlib.contextmanager
-    def _place(self, deadline: Deadline) -> Iterator[None]:
-        """Take a place; if all are taken, end the oldest request and take its place."""
+    def _slot(self, deadline: Deadline) -> Iterator[None]:
+        """Occupy a slot; if none is free, end the oldest request and take its slot."""
         with self._lock:
             self._running.append(deadline)
             if len(self._running) > MOST_REQUESTS:
@@ -80,7 +80,7 @@ class LimitedThreads(socketserver.ThreadingMixIn, socketserver.BaseServer):
                 if deadline in self._running:
                     self._running.remove(deadline)
 
-    def _leave(self, client: Hashable) -> None:
+    def _release_thread(self, client: Hashable) -> None:
         with self._lock:
             self._threads_by_client[client] -= 1
             self._threads_by_client += Counter()  # removes clients with a count of 0
@@ -92,16 +92,16 @@ class LimitedThreads(socketserver.ThreadingMixIn, socketserver.BaseServer):
             request.settimeout(REQUEST_S)
             with Deadline(REQUEST_S) as deadline:
                 deadline.watch(request)
-                with self._place(deadline):
+                with self._slot(deadline):
                     request = self.wrap(request)
                     self.finish_request(request, client_address)
-        except OSError as error:  # also raised by TLS, and for a client that has left
+        except OSError as error:  # also raised by TLS, and for a client that has disconnected
             log.debug("request: %s", error)
         except Exception:
             log.exception("request")
         finally:
             self.shutdown_request(request)
-            self._leave(client)
+            self._release_thread(client)
 
 
 class AnswerHandler(BaseHTTPRequestHandler):
@@ -116,13 +116,13 @@ class AnswerHandler(BaseHTTPRequestHandler):
 
     def handle(self) -> None:
         """Read and answer a request; its head must arrive within HEAD_S."""
-        with contextlib.ExitStack() as self._head:
-            self._head.enter_context(Deadline(HEAD_S)).watch(self.connection)
+        with contextlib.ExitStack() as self._head_deadline:
+            self._head_deadline.enter_context(Deadline(HEAD_S)).watch(self.connection)
             super().handle()
 
     def parse_request(self) -> bool:
         """Read the rest of the head, and end the time limit of the head."""
-        with self._head:
+        with self._head_deadline:
             return super().parse_request()
 
     def answer(

@@ -42,7 +42,7 @@ class VerdictServer(LimitedThreads, socketserver.UnixStreamServer):
     def client(self, request: socket.socket, address: object) -> int:
         """The user id of the process at the other end.
 
-        Clients are limited by user, so that one user cannot take all places.
+        Clients are limited by user, so that one user cannot occupy all slots.
         """
         return credentials(request)[1]
 

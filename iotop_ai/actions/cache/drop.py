@@ -83,13 +83,13 @@ def drop_caches(
         )
         return Outcome(True, f"{CACHES[level]} dropped: {_levels_text(before)} -> {_levels_text(after)}{stamp_error}")
 
-    def safely() -> Outcome:
+    def act_without_raising() -> Outcome:
         try:
             return act()
         except OSError as error:
             return Outcome(False, f"not done: {error.filename or 'the kernel'}: {error.strerror}")
 
-    outcome = audited(audit, "drop-caches", f"level {level}: {CACHES.get(level, '?')}", safely)
+    outcome = audited(audit, "drop-caches", f"level {level}: {CACHES.get(level, '?')}", act_without_raising)
     return Dropped(outcome, effects[0] if effects else None)
 
 
@@ -106,12 +106,12 @@ def wait_s(root: Root, clock: Clock, folder: Path | None = None) -> float:
     except (OSError, ValueError, KeyError, TypeError, OverflowError):
         return 0.0
     elapsed_s = (clock.monotonic_ns() - at_ns) / 1e9
-    return max(0.0, LEAST_S - elapsed_s) if boot == _boot(root) and elapsed_s >= 0 else 0.0
+    return max(0.0, LEAST_S - elapsed_s) if boot == _boot_id(root) and elapsed_s >= 0 else 0.0
 
 
 def _stamp(root: Root, clock: Clock, folder: Path) -> str:
     """Keep the time of a drop; return "", or a clause for the outcome that says why the time cannot be kept."""
-    text = json.dumps({"boot_id": _boot(root), "at_ns": clock.monotonic_ns()}) + "\n"
+    text = json.dumps({"boot_id": _boot_id(root), "at_ns": clock.monotonic_ns()}) + "\n"
     try:
         keep_file(folder, STAMP, text.encode())
     except OSError as error:
@@ -124,5 +124,5 @@ def _remove_stamp(folder: Path) -> None:
         os.unlink(folder / STAMP)
 
 
-def _boot(root: Root) -> str:
+def _boot_id(root: Root) -> str:
     return root.text_or("proc/sys/kernel/random/boot_id")

@@ -29,18 +29,21 @@ from iotop_ai.model.errors import UnknownError, UsageError
 PARTIAL = ".iotop-ai-partial"
 CHUNK = 8 << 20
 OnBytes = Callable[[int], None]
+"""A function that is called with the number of bytes copied so far."""
 _PROGRESS = re.compile(rb"^\s*(\d+)\s+\d+%")
 _TRIES = 4
+"""How often a partial file is opened, because another process may replace it meanwhile."""
 WHY_NOT_ROOT = "it follows paths that other users can change meanwhile; use --by own, which copies by descriptors"
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
 
 
 class _SourceError(OSError):
-    """An error of the original and not of its copy."""
+    """An error while reading the original, and not while writing its copy."""
 
 
 @contextlib.contextmanager
-def _at_source() -> Iterator[None]:
+def _source_errors() -> Iterator[None]:
+    """Raise an OSError of the block as a _SourceError."""
     try:
         yield
     except OSError as error:
@@ -68,7 +71,7 @@ def copy_by_rsync(rsync: str, ends: Ends, on_bytes: OnBytes) -> None:
     with tempfile.TemporaryFile() as stderr:
         child = start(argv, stdout=subprocess.PIPE, stderr=stderr, env=env)
         try:
-            _follow(child, on_bytes)
+            _report_progress(child, on_bytes)
             code = child.wait()
         except BaseException:
             # rsync keeps the partial file, so that the next run continues it.
@@ -81,11 +84,13 @@ def copy_by_rsync(rsync: str, ends: Ends, on_bytes: OnBytes) -> None:
         stderr.seek(0)
         text = stderr.read(1 << 16).decode("utf-8", "replace")
     if code:
-        first = next((line for line in text.splitlines() if line.strip()), f"exit {code}")
-        raise UnknownError(f"rsync could not copy everything: {clean(first, 200)}; the same command resumes the copy")
+        first_line = next((line for line in text.splitlines() if line.strip()), f"exit {code}")
+        raise UnknownError(
+            f"rsync could not copy everything: {clean(first_line, 200)}; the same command resumes the copy"
+        )
 
 
-def _follow(child: subprocess.Popen[bytes], on_bytes: OnBytes) -> None:
+def _report_progress(child: subprocess.Popen[bytes], on_bytes: OnBytes) -> None:
     assert child.stdout is not None
     rest = b""
     while block := os.read(child.stdout.fileno(), 1 << 14):
@@ -98,7 +103,7 @@ def _follow(child: subprocess.Popen[bytes], on_bytes: OnBytes) -> None:
 
 def copy_by_ourselves(ends: Ends, on_bytes: OnBytes) -> None:
     """Copy with the standard library alone. Raises UnknownError, InputError or OSError."""
-    done, path = 0, ""
+    copied_bytes, path = 0, ""
     tree = Tree(ends.pinned)
     with Target(ends, change=True) as target:
         try:
@@ -106,7 +111,7 @@ def copy_by_ourselves(ends: Ends, on_bytes: OnBytes) -> None:
                 target.enter("", os.fstat(ends.pinned.folder))
             for entry in tree:
                 path = entry.path
-                done += _copy(entry, target, partial(_add_bytes, on_bytes, done))
+                copied_bytes += _copy(entry, target, partial(_add_bytes, on_bytes, copied_bytes))
             path = ""
             target.finish()
         except OSError as error:
@@ -137,16 +142,16 @@ def _copy(entry: Entry, target: Target, on_bytes: OnBytes) -> int:
 
 
 def _copy_link(entry: Entry, folder: int, name: str) -> None:
-    with _at_source():
-        to = os.readlink(entry.name, dir_fd=entry.folder)
+    with _source_errors():
+        link_target = os.readlink(entry.name, dir_fd=entry.folder)
     try:
-        os.symlink(to, name, dir_fd=folder)
+        os.symlink(link_target, name, dir_fd=folder)
     except FileExistsError:
         try:
-            target_link = os.readlink(name, dir_fd=folder)
+            existing_target = os.readlink(name, dir_fd=folder)
         except OSError:
-            target_link = None
-        if target_link != to:
+            existing_target = None
+        if existing_target != link_target:
             raise
 
 
@@ -161,14 +166,14 @@ def _copy_file(entry: Entry, folder: Folder, name: str, on_bytes: OnBytes) -> in
     A partial file is continued. Its content is not checked here, but by the verification.
     """
     part = part_of(name)
-    with _at_source():
+    with _source_errors():
         source = entry.open()
     try:
         # The open file is copied, even if another file has its name by now.
         original = os.fstat(source)
         out, offset = _open_part(folder, part, original)
         try:
-            written = _fill(out, source, offset, original.st_size, on_bytes)
+            written = _copy_bytes(out, source, offset, original.st_size, on_bytes)
             _set_attributes(out, original)
             os.rename(part, name, src_dir_fd=folder.handle, dst_dir_fd=folder.handle)
             return written
@@ -210,7 +215,7 @@ def _open_part(folder: Folder, part: str, original: os.stat_result) -> tuple[int
     raise OSError(errno.EEXIST, f"{part} is in the way; move it away")
 
 
-def _fill(out: int, source: int, offset: int, size: int, on_bytes: OnBytes) -> int:
+def _copy_bytes(out: int, source: int, offset: int, size: int, on_bytes: OnBytes) -> int:
     """Copy the bytes of the source from ``offset`` to ``size``; return how many bytes were written. Raises OSError."""
     begin = offset
     os.lseek(out, offset, os.SEEK_SET)

@@ -53,9 +53,9 @@ def resolve_ends(source: str, folder: str) -> Ends:
     except OSError as error:
         raise InputError(f"{clean(source)}: {error.strerror}") from None
     try:
-        dst = _pin(folder)
-        if dst.name != ".":
-            os.close(dst.folder)
+        destination = _pin(folder)
+        if destination.name != ".":
+            os.close(destination.folder)
             raise NotADirectoryError
     except OSError as error:
         os.close(pinned.folder)
@@ -65,24 +65,27 @@ def resolve_ends(source: str, folder: str) -> Ends:
             why = error.strerror or "cannot be opened"
         raise InputError(f"{clean(folder)}: {why}") from None
     name = os.path.basename(pinned.path)
-    ends = Ends(pinned.path, os.path.join(dst.path, name), pinned, dst.folder, name)
+    ends = Ends(pinned.path, os.path.join(destination.path, name), pinned, destination.folder, name)
     try:
-        _check(ends, source, folder, dst.path)
+        _check(ends, source, folder, destination.path)
     except BaseException:
         ends.close()
         raise
     return ends
 
 
-def _check(ends: Ends, source: str, folder: str, dst: str) -> None:
-    """Raise InputError or UsageError if the copy cannot be made. source, folder: as the user wrote them."""
+def _check(ends: Ends, source: str, folder: str, destination: str) -> None:
+    """Raise InputError or UsageError if the copy cannot be made.
+
+    source, folder: as the user wrote them. destination: the resolved path of the folder.
+    """
     if not os.access(".", os.W_OK | os.X_OK, dir_fd=ends.folder, effective_ids=True):
         raise InputError(f"{clean(folder)}: not writable")
     if not ends.name:
         raise UsageError("the root filesystem cannot be staged; name a folder")
     if ends.target == ends.source:
         raise UsageError(f"{clean(ends.target)} is the source itself")
-    if (dst + "/").startswith(ends.source + "/"):
+    if (destination + "/").startswith(ends.source + "/"):
         raise UsageError(f"{clean(folder)} lies inside {clean(source)}")
     try:
         status = os.stat(ends.name, dir_fd=ends.folder, follow_symlinks=False)

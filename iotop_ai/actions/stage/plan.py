@@ -29,7 +29,7 @@ def plan(
     """
     tree = Tree(ends.pinned)
     sample = FileSample()
-    files = size = folders = links = back_links = others = copied = copied_bytes = differing = 0
+    files = size = folders = links = back_links = others = there = there_bytes = differing = 0
     first_differing = ""
     with Target(ends, change=False) as target:
         if ends.pinned.name == ".":
@@ -50,15 +50,15 @@ def plan(
                 folder, name = target.place(entry.path)
                 same = same_file(entry, folder.handle, name)
                 if same:
-                    copied += 1
-                    copied_bytes += entry.stat.st_size
+                    there += 1
+                    there_bytes += entry.stat.st_size
                 elif same is False:
                     differing += 1
                     first_differing = first_differing or entry.path
                 if files % FILES_PER_PROGRESS == 0:
                     on_progress(files, size)
     result = Plan(
-        clean(ends.source), clean(ends.target), files, size, folders, links, back_links, others, copied, copied_bytes,
+        clean(ends.source), clean(ends.target), files, size, folders, links, back_links, others, there, there_bytes,
         differing, clean(first_differing), tree.unreadable, clean(tree.first_unreadable), tree.elsewhere,
     )  # fmt: skip
     return _with_room(result, ends, root), sample.paths

@@ -21,6 +21,7 @@ MOST_S = 3.0
 MOST_BYTES = 256 << 20
 """Once this much of the sample has been read, no further file is begun."""
 MOST_OF_A_FILE = 32 << 20
+"""The most bytes that are read from one file."""
 PROBE_BYTES = 64 << 20
 """The maximum total size of the probes."""
 BLOCK = 1 << 20
@@ -40,11 +41,11 @@ def measure(
     try:
         seconds, sizes, direct = _read_sample(source, sample, clock, buffer)
         room = PROBE_BYTES if room_bytes is None else min(PROBE_BYTES, room_bytes)
-        write, back = _probe(folder, room, sizes, clock, buffer)
+        write_rate, read_rate = _probe(folder, room, sizes, clock, buffer)
     finally:
         buffer.close()
     reads = sum(-(-size // BLOCK) for size in sizes)
-    return Speed(_rate(sum(sizes), seconds), write, back, len(sizes), sum(sizes), direct, reads < LEAST_READS)
+    return Speed(_rate(sum(sizes), seconds), write_rate, read_rate, len(sizes), sum(sizes), direct, reads < LEAST_READS)
 
 
 def _rate(amount: int, seconds: float) -> float | None:
@@ -130,13 +131,13 @@ def _probe(
 
 def _write(handle: int, size: int, buffer: mmap.mmap) -> int:
     done = 0
-    whole = memoryview(buffer)
+    view = memoryview(buffer)
     try:
         while done < size:
-            with whole[: min(BLOCK, size - done)] as part:
+            with view[: min(BLOCK, size - done)] as part:
                 done += os.pwritev(handle, [part], done)
     finally:
-        whole.release()
+        view.release()
     return done
 
 

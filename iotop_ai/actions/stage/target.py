@@ -24,7 +24,7 @@ from iotop_ai.collectors.machine.dataset_files import FOLDER
 from iotop_ai.model.clean import clean
 from iotop_ai.model.errors import InputError, UnknownError
 
-_GROUP_OR_OTHERS_WRITE = 0o022
+_GROUP_OR_OTHERS_WRITE, _OTHERS_WRITE = 0o022, 0o002
 _OWNER_WRITE_AND_SEARCH = 0o300
 """The permissions that the owner needs to create entries in a folder."""
 
@@ -54,7 +54,7 @@ class Target:
         self._name = ends.name
         self._display_path = ends.target
         self._change = change
-        self._root = os.geteuid() == 0
+        self._is_root = os.geteuid() == 0
         base = os.open(".", FOLDER, dir_fd=ends.folder)
         self._open = [Folder(None, base, self._is_private(os.fstat(base)))]
         self._device: int | None = None
@@ -86,7 +86,7 @@ class Target:
         if parent.handle < 0:
             self._open.append(Folder(path, -1, False))
             return
-        is_new = self._change and _make(name, parent.handle)
+        is_new = self._change and _make_folder(name, parent.handle)
         try:
             handle = os.open(name, FOLDER, dir_fd=parent.handle)
         except FileNotFoundError:
@@ -116,7 +116,8 @@ class Target:
         return clean(os.path.join(self._display_path, path) if path else self._display_path)
 
     def _is_private(self, status: os.stat_result) -> bool:
-        return status.st_uid == os.geteuid() and not status.st_mode & (_GROUP_OR_OTHERS_WRITE if self._root else 0o002)
+        untrusted_write = _GROUP_OR_OTHERS_WRITE if self._is_root else _OTHERS_WRITE
+        return status.st_uid == os.geteuid() and not status.st_mode & untrusted_write
 
     def _prepare(
         self, path: str, name: str, handle: int, parent: Folder, original: os.stat_result, is_new: bool
@@ -134,13 +135,13 @@ class Target:
         trusted = is_new or parent.is_private
         mode = mode_of(original) if trusted else None
         if is_new and not parent.is_private:
-            if self._root:
+            if self._is_root:
                 os.fchown(handle, original.st_uid, original.st_gid)
-            os.fchmod(handle, mode_of(original) | (0 if self._root else _OWNER_WRITE_AND_SEARCH))
-        elif self._change and not self._root and status.st_mode & _OWNER_WRITE_AND_SEARCH != _OWNER_WRITE_AND_SEARCH:
+            os.fchmod(handle, mode_of(original) | (0 if self._is_root else _OWNER_WRITE_AND_SEARCH))
+        elif self._change and not self._is_root and status.st_mode & _OWNER_WRITE_AND_SEARCH != _OWNER_WRITE_AND_SEARCH:
             mode = stat.S_IMODE(status.st_mode) if mode is None else mode
             os.fchmod(handle, status.st_mode & 0o777 | _OWNER_WRITE_AND_SEARCH)
-        return Folder(path, handle, self._is_private(os.fstat(handle)), name, original, trusted and self._root, mode)
+        return Folder(path, handle, self._is_private(os.fstat(handle)), name, original, trusted and self._is_root, mode)
 
     def _refusal_reason(
         self, handle: int, status: os.stat_result, parent: Folder, original: os.stat_result, is_new: bool
@@ -157,15 +158,16 @@ class Target:
                 "is not the folder just created, or gets another owner there; choose a place that only you can change"
             )
         trusted_owners = {os.geteuid()}
-        if self._root:
+        if self._is_root:
             trusted_owners = {0, original.st_uid} if parent.is_private else {original.st_uid}
         if status.st_uid not in trusted_owners:
             return "exists and belongs to another user; choose another folder"
-        if self._root and status.st_mode & _GROUP_OR_OTHERS_WRITE & ~original.st_mode:
+        if self._is_root and status.st_mode & _GROUP_OR_OTHERS_WRITE & ~original.st_mode:
             return "is writable by users other than its owner; chmod go-w it, or choose another folder"
         return ""
 
     def _leave(self) -> None:
+        """Close the innermost open folder; with ``change``, first set its owner, mode and time."""
         folder = self._open[-1]
         if self._change and folder.original is not None:
             if folder.gets_owner:
@@ -180,8 +182,8 @@ class Target:
 
     def _check_not_moved(self, folder: Folder, parent: int) -> None:
         try:
-            named = os.stat(folder.name, dir_fd=parent, follow_symlinks=False)
-            if os.path.samestat(named, os.fstat(folder.handle)):
+            status = os.stat(folder.name, dir_fd=parent, follow_symlinks=False)
+            if os.path.samestat(status, os.fstat(folder.handle)):
                 return
         except FileNotFoundError:
             pass
@@ -201,7 +203,7 @@ def mode_of(original: os.stat_result) -> int:
     )
 
 
-def _make(name: str, folder: int) -> bool:
+def _make_folder(name: str, folder: int) -> bool:
     try:
         os.mkdir(name, 0o700, dir_fd=folder)
     except FileExistsError:

@@ -34,7 +34,7 @@ def verify(
     """
     sampled = None if sample is None else {path for path, _ in sample}
     files = checked = checked_bytes = wrong = 0
-    first = ""
+    first_wrong = ""
     tree = Tree(ends.pinned)
     with Target(ends, change=False) as target:
         if ends.pinned.name == ".":
@@ -45,23 +45,23 @@ def verify(
             if not entry.regular:
                 continue
             files += 1
-            content = sampled is None or entry.path in sampled
+            is_content_compared = sampled is None or entry.path in sampled
             folder, name = target.place(entry.path)
             try:
-                why = _compare(entry, folder.handle, name, content)
+                why = _compare(entry, folder.handle, name, is_content_compared)
             except OSError as error:
                 why = error.strerror or "cannot be read"
-            if content:
+            if is_content_compared:
                 checked += 1
                 checked_bytes += entry.stat.st_size
                 on_bytes(checked_bytes)
             if why:
                 wrong += 1
-                first = first or f"{clean(entry.path or ends.name)}: {why}"
+                first_wrong = first_wrong or f"{clean(entry.path or ends.name)}: {why}"
     if tree.unreadable:
         wrong += tree.unreadable
-        first = first or clean(tree.first_unreadable)
-    return Verified(files, checked, checked_bytes, wrong, first)
+        first_wrong = first_wrong or clean(tree.first_unreadable)
+    return Verified(files, checked, checked_bytes, wrong, first_wrong)
 
 
 def _compare(entry: Entry, folder: int, name: str, content: bool) -> str:

@@ -36,7 +36,7 @@ esac
 rm -f -- "$dir/job-$job.pid"
 
 mine=$shared/job-$job.$(uname -n).json
-# nice 19 would leave 1.5 % of a core if the next job uses all cores, and half a second of work would take a minute.
+# nice 19 would leave 1.5 % of a core if the next job uses all cores, so half a second of work would take a minute.
 nice -n 10 @PROGRAM@ report "$file" --json >"$mine.part" && mv -f -- "$mine.part" "$mine" || rm -f -- "$mine.part"
 line=$(@PYTHON@ -I -S "$(dirname "$0")/slurm_line.py" "$job" "$shared/job-$job".*.json) || exit 0
 printf '%s\n' "$line" >"$shared/job-$job.txt"

@@ -29,8 +29,8 @@ WORDS = {
 def jobs_of(report: Mapping[str, Any], job: str) -> list[Mapping[str, Any]]:
     """The training jobs in a report whose cgroups belong to the Slurm job; without any, the jobs outside Slurm."""
     jobs = report["jobs"]
-    mine = [training for training in jobs if f"{training['label']}.".startswith(f"slurm {job}.")]
-    return mine or [training for training in jobs if not training["label"].startswith("slurm ")]
+    own_jobs = [training for training in jobs if f"{training['label']}.".startswith(f"slurm {job}.")]
+    return own_jobs or [training for training in jobs if not training["label"].startswith("slurm ")]
 
 
 def line(job: str, reports: Iterable[Mapping[str, Any]]) -> str:
@@ -39,13 +39,13 @@ def line(job: str, reports: Iterable[Mapping[str, Any]]) -> str:
     A training job whose number of GPUs is unknown counts only if no job's number is known.
     """
     jobs = [(report["machine"]["host"], training) for report in reports for training in jobs_of(report, job)]
-    counted = [(host, training) for host, training in jobs if training["time_s"]]
-    if not counted:
+    timed_jobs = [(host, training) for host, training in jobs if training["time_s"]]
+    if not timed_jobs:
         return f"job {job}: {'where its time went is not known' if jobs else 'no training was seen'}"
-    counted = [(host, training) for host, training in counted if training["gpus"] is not None] or counted
-    on_gpus = all(training["gpus"] for _, training in counted)
+    timed_jobs = [(host, training) for host, training in timed_jobs if training["gpus"] is not None] or timed_jobs
+    on_gpus = all(training["gpus"] for _, training in timed_jobs)
     total, parts = 0.0, defaultdict[tuple[str, str, str], float](float)
-    for host, training in counted:
+    for host, training in timed_jobs:
         weight = training["gpus"] if on_gpus else 1
         for share, seconds in training["time_s"].items():
             total += weight * seconds / 3600

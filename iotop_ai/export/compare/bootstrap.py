@@ -18,7 +18,8 @@ ROUNDS = 1000
 LEAST_BLOCKS = 5
 """With fewer blocks, a run does not show how much its values vary."""
 LEAST_BLOCK_S = 3.0
-_LONGER = 1.5
+"""The shortest length of a block, in seconds."""
+_LENGTH_FACTOR = 1.5
 """Blocks are longer than the estimated length by this factor.
 
 Simulation of 300 pairs of runs from one distribution with 120 points and an autocorrelation of 0, 0.6 and 0.9: a
@@ -106,7 +107,7 @@ def _points_per_block(points: Points) -> int:
     most = n // LEAST_BLOCKS
     if most < least:
         return 0
-    return min(most, math.ceil(_LONGER * max(block_length(points.values), math.cbrt(n), least)))
+    return min(most, math.ceil(_LENGTH_FACTOR * max(block_length(points.values), math.cbrt(n), least)))
 
 
 class _Resampler:
@@ -125,8 +126,8 @@ class _Resampler:
         weights = list(accumulate([*points.weights, *points.weights], initial=0.0))
         size = self.block_points
         sizes = [min(size, self.n - begin) for begin in range(0, self.n, size)] if size else []
-        of_size = {size: (self._blocks(sums, size), self._blocks(weights, size)) for size in set(sizes)}
-        self._block_sums = [of_size[size] for size in sizes]
+        blocks_by_size = {size: (self._blocks(sums, size), self._blocks(weights, size)) for size in set(sizes)}
+        self._block_sums = [blocks_by_size[size] for size in sizes]
 
     def _blocks(self, sums: list[float], size: int) -> list[float]:
         """For each point, the sum over the ``size`` points that begin with it. sums: the running totals."""
@@ -172,13 +173,13 @@ def difference_interval(before: Points, after: Points, seed: int, rounds: int = 
     blocks = min(resampler_before.blocks, resampler_after.blocks)
     if blocks < LEAST_BLOCKS:
         return None
-    drawn = sorted(
+    differences = sorted(
         b - a
         for _ in range(rounds)
         if (a := resampler_before.draw_mean()) is not None and (b := resampler_after.draw_mean()) is not None
     )
-    if len(drawn) < rounds / 2:
+    if len(differences) < rounds / 2:
         return None
-    low, high = (drawn[min(len(drawn) - 1, int(len(drawn) * q))] for q in (_TAIL, 1 - _TAIL))
+    low, high = (differences[min(len(differences) - 1, int(len(differences) * q))] for q in (_TAIL, 1 - _TAIL))
     factor, difference = student_factor(blocks - 1) / math.sqrt(1 - 1 / blocks), mean_after - mean_before
     return Interval(difference - (difference - low) * factor, difference + (high - difference) * factor)

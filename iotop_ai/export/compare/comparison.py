@@ -26,7 +26,7 @@ LEAST_CHANGE = 0.05
 LEAST_WINDOW_S = LEAST_BLOCKS * LEAST_BLOCK_S
 """Common marks that are closer together than this align the runs only on request: the part between them is too short.
 """
-SHOWN_SHARE = 0.005
+LEAST_SHOWN_SHARE = 0.005
 """A share of time that is smaller in both runs has no row."""
 _MOST_DEVICES = 4
 """The maximum number of disks that are compared per run, besides the most important one."""
@@ -69,7 +69,7 @@ class Change(NamedTuple):
 
     @property
     def is_known(self) -> bool:
-        """Whether the difference and its interval are known; if not, ``clear`` is False but means unknown."""
+        """Whether the difference and its interval are known; if not, ``clear`` is False, which means unknown."""
         return self.difference is not None and self.interval is not None
 
     @property
@@ -306,15 +306,15 @@ def _shares(story: Story, window: Window) -> dict[str, _Figure]:
     points = {name: points_of(curve, window) for name, curve in job.shares.items()}
     first = next(iter(points.values()))
 
-    def summed(names: Sequence[str]) -> Points:
+    def sum_of(names: Sequence[str]) -> Points:
         values = (sum(points[name].values[i] for name in names if name in points) for i in range(len(first.values)))
         return first._replace(values=tuple(values))
 
     zero = first._replace(values=(0.0,) * len(first.values))
     out = {
         "compute": _Figure("compute", "ratio", points.get("compute", zero)),
-        DATA_WAIT: _Figure("without data", "ratio", summed(DATA)),
-        LOST_TIME: _Figure("lost", "ratio", summed(LOST)),
+        DATA_WAIT: _Figure("without data", "ratio", sum_of(DATA)),
+        LOST_TIME: _Figure("lost", "ratio", sum_of(LOST)),
     }
     for name in SHARES:
         if name != "compute":
@@ -329,5 +329,5 @@ def listed_changes(changes: tuple[Change, ...]) -> tuple[Change, ...]:
         change
         for change in changes
         if change.name != LOST_TIME
-        and (change.name not in omitted_if_small or max(change.before or 0.0, change.after or 0.0) >= SHOWN_SHARE)
+        and (change.name not in omitted_if_small or max(change.before or 0.0, change.after or 0.0) >= LEAST_SHOWN_SHARE)
     )

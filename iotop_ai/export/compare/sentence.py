@@ -10,11 +10,11 @@ from iotop_ai.present.job.time_words import Part
 from iotop_ai.present.text.units import figure, percent, plural, rate
 from iotop_ai.present.verdict.advice import milliseconds
 
-_HARDLY = 0.1
-"""A disk that delivers less than this part of its earlier rate is hardly read any more."""
+_STILL_READ_RATIO = 0.1
+"""A disk is still read if its read rate is at least this part of its earlier rate."""
 _FULL = 0.95
 """CPUs that are busy for at least this part of the time are full."""
-_LEAST_MOVE = 0.5
+_LEAST_CAUSE_CHANGE = 0.5
 """A disk's await or rate is a cause only if it changed by at least this part of the larger value."""
 _MOST_NAMED = 3
 """The most figures that a sentence names."""
@@ -22,17 +22,17 @@ _MOST_NAMED = 3
 
 def sentence(comparison: Comparison) -> str:
     """The result of the comparison. It claims only differences that are clear."""
-    deciding = outcome(comparison)
-    if deciding is None:
+    result = outcome(comparison)
+    if result is None:
         unknown = "neither steps nor where the time went is recorded in both runs"
         return f"Cannot tell which is faster: {unknown}; {_verdicts(comparison)}"
-    if deciding.interval is None:
+    if result.interval is None:
         needed = f"each run needs {LEAST_BLOCKS * LEAST_BLOCK_S:.0f} s or more"
-        return f"Cannot tell: the runs are too short for a comparison, {needed} ({_pair(deciding)})"
-    if not deciding.clear:
-        return f"No clear difference: {_pair(deciding)}, {interval_text(deciding)}{_clear_elsewhere(comparison)}"
+        return f"Cannot tell: the runs are too short for a comparison, {needed} ({_pair(result)})"
+    if not result.clear:
+        return f"No clear difference: {_pair(result)}, {interval_text(result)}{_clear_elsewhere(comparison)}"
     reason = _reason(comparison)
-    return f"{_outcome_words(deciding)}{': ' + reason if reason else ''}"
+    return f"{_outcome_words(result)}{': ' + reason if reason else ''}"
 
 
 def _verdicts(comparison: Comparison) -> str:
@@ -153,12 +153,12 @@ def _explaining_share(comparison: Comparison) -> Change | None:
 
     It is the largest clear change in the direction of the outcome; None if there is none.
     """
-    deciding = outcome(comparison)
-    assert deciding is not None
-    wanted = -1 if (deciding.difference or 0.0) > 0 else 1
+    result = outcome(comparison)
+    assert result is not None
+    sign = -1 if (result.difference or 0.0) > 0 else 1
     names = (DATA_WAIT, *(name for name in LOST if name not in DATA))
     changes = [change for name in names if (change := comparison.change(name)) is not None and change.clear]
-    explaining = [change for change in changes if (change.difference or 0.0) * wanted > 0]
+    explaining = [change for change in changes if (change.difference or 0.0) * sign > 0]
     return max(explaining, key=lambda change: abs(change.difference or 0.0), default=None)
 
 
@@ -190,8 +190,8 @@ def _disk_cause(comparison: Comparison, better: bool) -> str:
     if read is None:
         return ""
     if first and second:
-        awaited = "" if await_ms is None else _await_cause(comparison, await_ms, better)
-        return awaited or _cache_cause(comparison, read, better)
+        await_cause = "" if await_ms is None else _await_cause(comparison, await_ms, better)
+        return await_cause or _cache_cause(comparison, read, better)
     if first and better and not _still_read(comparison, first, read.before):
         return f"it no longer reads from {first} ({_disk_words(await_ms, read, before=True)} before)"
     if second and not better:
@@ -203,7 +203,7 @@ def _await_cause(comparison: Comparison, await_ms: Change, better: bool) -> str:
     if not await_ms.clear or not await_ms.before or not await_ms.after:
         return ""
     less = await_ms.after < await_ms.before
-    if less != better or abs(await_ms.difference or 0.0) < _LEAST_MOVE * max(await_ms.before, await_ms.after):
+    if less != better or abs(await_ms.difference or 0.0) < _LEAST_CAUSE_CHANGE * max(await_ms.before, await_ms.after):
         return ""
     first, second = comparison.job_disks
     before, after = milliseconds(await_ms.before), milliseconds(await_ms.after)
@@ -217,12 +217,12 @@ def _await_cause(comparison: Comparison, await_ms: Change, better: bool) -> str:
 def _cache_cause(comparison: Comparison, read: Change, better: bool) -> str:
     """How the reads from the disk changed, if the faster run reads less; else "".
 
-    A run reads less from the disk if the data is in memory, or if it needs less data.
+    A run reads less from the disk if more of its data is in the page cache, or if it needs less data.
     """
     if not read.clear or read.before is None or read.after is None:
         return ""
     less = read.after < read.before
-    if less != better or abs(read.difference or 0.0) < _LEAST_MOVE * max(read.before, read.after):
+    if less != better or abs(read.difference or 0.0) < _LEAST_CAUSE_CHANGE * max(read.before, read.after):
         return ""
     first, _ = comparison.job_disks
     disk = first if comparison.same_disk else "its disk"
@@ -233,15 +233,15 @@ def _cache_cause(comparison: Comparison, read: Change, better: bool) -> str:
 
 def _disk_words(await_ms: Change | None, read: Change, *, before: bool) -> str:
     """A disk's figures in words, such as "5.8 MB/s, r_await 21 ms"."""
-    words = [value_text(read.before if before else read.after, read.unit)]
+    texts = [value_text(read.before if before else read.after, read.unit)]
     value = None if await_ms is None else await_ms.before if before else await_ms.after
-    return ", ".join([*words, *([] if value is None else [f"r_await {milliseconds(value)} ms"])])
+    return ", ".join([*texts, *([] if value is None else [f"r_await {milliseconds(value)} ms"])])
 
 
 def _still_read(comparison: Comparison, disk: str, before: float | None) -> bool:
     """Whether the second run still reads from the first run's disk. before: the first run's read rate, in B/s."""
     read = comparison.change(f"disks.{disk}.read_bytes_per_s")
-    return read is not None and (read.after or 0.0) >= _HARDLY * (before or 0.0)
+    return read is not None and (read.after or 0.0) >= _STILL_READ_RATIO * (before or 0.0)
 
 
 def _worker_cause(comparison: Comparison, better: bool) -> str:

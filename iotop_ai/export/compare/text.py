@@ -27,8 +27,9 @@ from iotop_ai.present.verdict.plain_text import LABEL
 SHAPE = 1
 NOTE = "Clear: zero is outside the interval, and the change is at least 3 points of a share or 5 % of a figure."
 Object = dict[str, Any]
-_ALIGNED = {"job": "each job from its first step on", "time": "the whole of each run"}
+_ALIGNMENT_TEXTS = {"job": "each job from its first step on", "time": "the whole of each run"}
 _MARK_CELLS = 24
+"""The most columns that the name of a mark takes up on the screen."""
 
 
 def changes_table(comparison: Comparison) -> ReportTable:
@@ -70,7 +71,7 @@ def verdict_lines(story: Story) -> list[str]:
 def aligned_text(comparison: Comparison) -> str:
     """Which parts of the runs are compared, such as "each job from its first step on: 72 s and 28 s"."""
     first, second = (duration(window.seconds) for window in comparison.windows)
-    return f"{_ALIGNED.get(comparison.aligned_by) or _marks_text(comparison)}: {first} and {second}"
+    return f"{_ALIGNMENT_TEXTS.get(comparison.aligned_by) or _marks_text(comparison)}: {first} and {second}"
 
 
 def _marks_text(comparison: Comparison) -> str:

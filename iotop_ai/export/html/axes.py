@@ -6,14 +6,17 @@ import time
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
-from iotop_ai.export.html.markup import Markup, single, tag
+from iotop_ai.export.html.markup import Markup, empty_tag, tag
 from iotop_ai.present.text.units import clock
 
 WIDTH = 1072
 LEFT, RIGHT = 46, 6
 PLOT = WIDTH - LEFT - RIGHT
+"""In pixels: the width of a chart, its margins, and the width between the margins."""
 _STEPS_S = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200, 86400)
-_MOST_TICKS = 9
+"""The possible times between two ticks, in seconds."""
+_MOST_INTERVALS = 9
+"""The most intervals between ticks."""
 _EPOCH = datetime(1970, 1, 1)
 
 
@@ -39,12 +42,12 @@ class TimeAxis(NamedTuple):
         return LEFT + PLOT * min(1.0, max(0.0, share))
 
     def ticks(self) -> list[tuple[float, str]]:
-        """The x coordinates of the ticks with their clock times, at most _MOST_TICKS + 1 of them.
+        """The x coordinates of the ticks with their clock times, at most _MOST_INTERVALS + 1 of them.
 
         A midnight has its date instead of a clock time if the axis begins and ends on different days.
         """
-        step = next((s for s in _STEPS_S if self.seconds / s <= _MOST_TICKS), _STEPS_S[-1])
-        while self.seconds / step > _MOST_TICKS:
+        step = next((s for s in _STEPS_S if self.seconds / s <= _MOST_INTERVALS), _STEPS_S[-1])
+        while self.seconds / step > _MOST_INTERVALS:
             step *= 2
         zone = self.zone_s
         local_s = -(-(self.begin_ns / 1e9 + zone) // step) * step
@@ -83,7 +86,7 @@ def value_grid(top: float, height: float, unit: str) -> list[Markup]:
     out = []
     for share in (0.0, 0.5, 1.0):
         y = height * (1 - share)
-        out.append(single("line", x1=LEFT, x2=WIDTH - RIGHT, y1=y, y2=y, class_="grid"))
+        out.append(empty_tag("line", x1=LEFT, x2=WIDTH - RIGHT, y1=y, y2=y, class_="grid"))
         label = three_digits(top * share) + (f" {unit}" if share == 1.0 and unit else "")
         out.append(tag("text", label, x=LEFT - 6, y=y + 4, text_anchor="end"))
     return out

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from iotop_ai.export.html.axes import LEFT, PLOT, WIDTH, TimeAxis, three_digits, time_labels, value_grid, zone_at
-from iotop_ai.export.html.markup import Markup, joined, short, single, tag
+from iotop_ai.export.html.markup import Markup, empty_tag, joined, short, tag
 from iotop_ai.export.html.parts import key
 from iotop_ai.export.report.series import Curve, downsampled
 from iotop_ai.export.text.charts import scale_top
@@ -25,7 +25,7 @@ _COLUMNS = 500
 _LEVELS = 8
 """The shades of the heat map."""
 _LETTER_WIDTH = 7.4
-"""About the width of a letter in the words on a bar or strip, in pixels."""
+"""The approximate width of a letter on a bar or strip, in pixels."""
 
 
 class Line(NamedTuple):
@@ -83,7 +83,7 @@ def _hover(axis: TimeAxis, curves: Sequence[tuple[str, str, Curve, float]]) -> d
 
 
 def _span_width(axis: TimeAxis, curve: Curve) -> float:
-    """The width that all points of a curve take."""
+    """The width that all points of a curve take up."""
     return PLOT * len(curve.values) * curve.step_s / axis.seconds
 
 
@@ -97,8 +97,8 @@ def line_chart(
 ) -> Markup:  # fmt: skip
     """A chart of curves on one time axis and one value axis.
 
-    top: the end of the value axis; None takes a round value that is not below the highest one. over: marks that are
-    drawn on top of the curves.
+    top: the end of the value axis; None for a round value at or above the highest value. over: marks that are drawn
+    on top of the curves.
     """
     drawn = [line._replace(curve=downsampled(line.curve, POINTS)) for line in lines]
     highest = max((v * line.factor for line in drawn for v in line.curve.values if v is not None), default=0.0)
@@ -122,14 +122,14 @@ def _line_paths(axis: TimeAxis, line: Line, top: float, height: float) -> list[M
             y = height * (1 - min(1.0, value * line.factor / top)) if top else height
             points.append(f"{short(_x(axis, line.curve, i + 0.5))} {short(y)}")
         if len(points) == 1:
-            # A single value is drawn as a short line; as a point it would be invisible.
+            # A empty_tag value is drawn as a short line; as a point it would be invisible.
             x, y_text = _x(axis, line.curve, run[0]), points[0].split(" ")[1]
             points = [f"{short(x)} {y_text}", f"{short(_x(axis, line.curve, run[0] + 1))} {y_text}"]
         strokes.append("M" + "L".join(points))
         first, last = points[0].split(" ")[0], points[-1].split(" ")[0]
         areas.append("M" + "L".join([f"{first} {short(height)}", *points, f"{last} {short(height)}"]) + "Z")
-    out = [single("path", d="".join(areas), class_=f"area a-{line.hue}")] if line.area and areas else []
-    return [*out, single("path", d="".join(strokes), class_=f"line c-{line.hue}")] if strokes else out
+    out = [empty_tag("path", d="".join(areas), class_=f"area a-{line.hue}")] if line.area and areas else []
+    return [*out, empty_tag("path", d="".join(strokes), class_=f"line c-{line.hue}")] if strokes else out
 
 
 def _runs(values: Sequence[float | None]) -> list[list[int]]:
@@ -162,7 +162,7 @@ def share_chart(axis: TimeAxis, shares: Mapping[str, Curve], names: Mapping[str,
         for run in _runs([None if i not in below else curve.values[i] or 0.0 for i in range(len(first.values))]):
             boxes += _boxes(axis, curve, run, below, height)
         if boxes:
-            parts.append(single("path", d="".join(boxes), class_=f"s-{name}"))
+            parts.append(empty_tag("path", d="".join(boxes), class_=f"s-{name}"))
     parts += time_labels(axis, height + 16)
     hover = _hover(axis, [(names[name], "%", curve, 100.0) for name, curve in curves.items()])
     return _svg(parts, height + 22, "where the time went, over time", **hover)
@@ -185,7 +185,7 @@ def _boxes(axis: TimeAxis, curve: Curve, run: list[int], below: dict[int, float]
 
 
 def _thinned(points: list[str]) -> list[str]:
-    """The points, except those between two neighbours at the same height as the point."""
+    """The points, without those that have two neighbours at their own height."""
     out: list[str] = []
     for i, point in enumerate(points):
         y = point.split(" ")[1]
@@ -205,7 +205,7 @@ def share_bar(values: Sequence[float], height: float = 30) -> Markup:
             continue
         width = WIDTH * value / total
         words = f"{order[name].short_name} {order[name].figure} %"
-        rect = single("rect", x=x, y=0, width=max(width, 0.5), height=height, class_=f"s-{name}")
+        rect = empty_tag("rect", x=x, y=0, width=max(width, 0.5), height=height, class_=f"s-{name}")
         parts.append(tag("g", tag("title", words), rect))
         if len(words) * _LETTER_WIDTH < width - 8:
             place = "in dark" if name == "unexplained" else "in"
@@ -229,7 +229,7 @@ def state_strip(axis: TimeAxis, spans: Sequence[VerdictSpan], height: float = 22
             if part > 0:
                 verdict = (span.state.value, span.class_id)
                 columns[i][verdict] = columns[i].get(verdict, 0.0) + part
-    parts = [single("rect", x=LEFT, y=0, width=PLOT, height=height, class_="track")]
+    parts = [empty_tag("rect", x=LEFT, y=0, width=PLOT, height=height, class_="track")]
     hues = {state.value: hue for state, hue in HUE.items()}
     i = 0
     while i < _COLUMNS:
@@ -251,7 +251,7 @@ def _strip_part(
     since = clock(axis.begin_ns + round(axis.seconds * begin / _COLUMNS * 1e9))
     x, width = LEFT + PLOT * begin / _COLUMNS, PLOT * (end - begin) / _COLUMNS
     words = f"{state} {class_id}, {since} for about {duration(seconds)}"
-    rect = single("rect", x=x, y=0, width=width, height=height, class_=f"f-{hues.get(state, 'dim')}")
+    rect = empty_tag("rect", x=x, y=0, width=width, height=height, class_=f"f-{hues.get(state, 'dim')}")
     out = [tag("title", words), rect]
     if len(state) * _LETTER_WIDTH < width - 12:
         out.append(tag("text", state, x=x + 7, y=height / 2 + 4, class_="in on"))
@@ -264,7 +264,7 @@ def heat_map(axis: TimeAxis, rows: Sequence[tuple[str, Curve, str]], height: flo
     curves = [(name, downsampled(curve, CELLS), words) for name, curve, words in rows]
     for number, (name, curve, _) in enumerate(curves):
         y = number * (height + 3)
-        parts.append(single("rect", x=LEFT, y=y, width=PLOT, height=height, class_="track"))
+        parts.append(empty_tag("rect", x=LEFT, y=y, width=PLOT, height=height, class_="track"))
         parts.append(tag("text", name[:9], x=LEFT - 6, y=y + height / 2 + 4, text_anchor="end"))
         parts += _heat_row(axis, curve, y, height)
     bottom = len(curves) * (height + 3)
@@ -289,7 +289,7 @@ def _heat_row(axis: TimeAxis, curve: Curve, y: float, height: float) -> list[Mar
             levels[level][-1] += f"H{short(x)}z"
         i = end
     return [
-        single("path", d="".join(paths), class_="heat", opacity=f"{level / _LEVELS:.3g}")
+        empty_tag("path", d="".join(paths), class_="heat", opacity=f"{level / _LEVELS:.3g}")
         for level, paths in sorted(levels.items())
     ]
 
@@ -306,7 +306,7 @@ def time_marks(axis: TimeAxis, marks: Sequence[tuple[int, str, bool]], height: f
     out = []
     for wall_ns, words, is_fault in marks:
         x = axis.x(wall_ns)
-        line = single("line", x1=x, x2=x, y1=0, y2=height, class_="trouble" if is_fault else "mark")
+        line = empty_tag("line", x1=x, x2=x, y1=0, y2=height, class_="trouble" if is_fault else "mark")
         out.append(tag("g", tag("title", words), line))
     return out
 
@@ -314,6 +314,8 @@ def time_marks(axis: TimeAxis, marks: Sequence[tuple[int, str, bool]], height: f
 def gap_boxes(axis: TimeAxis, gaps: Sequence[tuple[int, int]], height: float) -> list[Markup]:
     """Shaded boxes at times without data. gaps: (begin, end) of each, in ns of wall time."""
     return [
-        single("rect", x=axis.x(begin), y=0, width=max(1.0, axis.x(end) - axis.x(begin)), height=height, class_="gap")
+        empty_tag(
+            "rect", x=axis.x(begin), y=0, width=max(1.0, axis.x(end) - axis.x(begin)), height=height, class_="gap"
+        )
         for begin, end in gaps
     ]

@@ -7,7 +7,7 @@ from iotop_ai.export.compare.sentence import change_text, interval_text, outcome
 from iotop_ai.export.compare.text import NOTE, aligned_text, clear_text, sides, verdict_lines
 from iotop_ai.export.html.axes import TimeAxis
 from iotop_ai.export.html.charts import Line, line_chart, share_bar, share_chart
-from iotop_ai.export.html.markup import Markup, single, tag
+from iotop_ai.export.html.markup import Markup, empty_tag, tag
 from iotop_ai.export.html.page import page
 from iotop_ai.export.html.parts import BigFigure, figures, key, section, verdict_head
 from iotop_ai.export.report import words
@@ -58,7 +58,7 @@ def _head(comparison: Comparison) -> Markup:
 def _hue(change: Change) -> str:
     """The colour: "ok" for a better figure, "bad" for a worse one.
 
-    "" if the change is not clear, or if it may be either: a disk with fewer reads may be faster or idle.
+    "" if the change is not clear, or if it may be good or bad: a disk with fewer reads may be faster or idle.
     """
     worse_when_more = change.name in _WORSE_WHEN_MORE or change.unit == "ms"
     if not change.clear or not (worse_when_more or change.name in _FIRST):
@@ -123,9 +123,9 @@ def _forest(change: Change) -> Markup:
     hue = "hot" if _hue(change) == "bad" else "ok" if _hue(change) else "graph"
     low, high = x(change.interval.low), x(change.interval.high)
     parts = [
-        single("line", x1=_PLOT / 2, x2=_PLOT / 2, y1=0, y2=14, class_="grid"),
-        single("rect", x=low, y=5, width=max(1.5, high - low), height=4, rx=2, class_=f"a-{hue}"),
-        single("circle", cx=x(change.difference), cy=7, r=3.5, class_=f"a-{hue}"),
+        empty_tag("line", x1=_PLOT / 2, x2=_PLOT / 2, y1=0, y2=14, class_="grid"),
+        empty_tag("rect", x=low, y=5, width=max(1.5, high - low), height=4, rx=2, class_=f"a-{hue}"),
+        empty_tag("circle", cx=x(change.difference), cy=7, r=3.5, class_=f"a-{hue}"),
     ]
     return tag("svg", *parts, viewBox=f"0 0 {_PLOT} 14", class_="forest", role="img", aria_label=interval_text(change))
 

@@ -26,7 +26,7 @@ def tag(name: str, *children: str, **attributes: str | float | None) -> Markup:
     return Markup(f"<{name}{_attributes(attributes)}>{inner}</{name}>")
 
 
-def single(name: str, **attributes: str | float | None) -> Markup:
+def empty_tag(name: str, **attributes: str | float | None) -> Markup:
     """An SVG element without children."""
     return Markup(f"<{name}{_attributes(attributes)}/>")
 

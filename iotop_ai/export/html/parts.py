@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from iotop_ai.export.html.markup import Markup, single, tag
+from iotop_ai.export.html.markup import Markup, empty_tag, tag
 from iotop_ai.export.report.tables import ReportTable
 from iotop_ai.model.finding import Finding
 from iotop_ai.present.verdict.banner import HUE
@@ -83,7 +83,7 @@ def finding_article(finding: Finding, sentence: str, lines: Iterable[tuple[str, 
 
 def swatch(name: str) -> Markup:
     """A small square in a colour. name: the CSS class of the colour."""
-    return tag("svg", single("rect", width=10, height=10, rx=2, class_=name), viewBox="0 0 10 10")
+    return tag("svg", empty_tag("rect", width=10, height=10, rx=2, class_=name), viewBox="0 0 10 10")
 
 
 def key(entries: Sequence[tuple[str, str]]) -> Markup:

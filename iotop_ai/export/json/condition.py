@@ -11,23 +11,23 @@ Object = dict[str, Any]
 
 
 def outcome_object(outcome: ConditionResult) -> Object:
-    """The condition's text, whether it is met (null if unknown), and each clause with what was found.
+    """The condition's text, whether it is met (null if unknown), and each clause with its result.
 
-    value: the figure's value in its unit; null for a finding, or if unknown. held_s: for how many seconds the clause
-    has been true; given for a finding and for a clause with "for".
+    value: the figure's value in its unit; null for a finding, or if unknown. held_s: how many seconds the clause has
+    been true; null for a clause about a figure without "for".
     """
     return {
         "condition": outcome.condition.text,
         "met": outcome.met,
         "clauses": [
             {
-                "text": seen.clause.text,
-                "met": seen.met,
-                "name": seen.name,
-                "value": rounded(seen.value),
-                "unit": "" if seen.clause.figure is None else seen.clause.figure.unit,
-                "held_s": round(seen.held_s, 3) if seen.clause.hold_s or seen.clause.figure is None else None,
+                "text": result.clause.text,
+                "met": result.met,
+                "name": result.name,
+                "value": rounded(result.value),
+                "unit": "" if result.clause.figure is None else result.clause.figure.unit,
+                "held_s": round(result.held_s, 3) if result.clause.hold_s or result.clause.figure is None else None,
             }
-            for seen in outcome.clauses
+            for result in outcome.clauses
         ],
     }

@@ -29,7 +29,7 @@ _LOSSES = (*LOSING, State.WASTED)
 
 
 class Diagnosis(VerdictTotalsBuilder):
-    """The totals of a run as sorted findings and as an object.
+    """The totals of a run as sorted findings and as a JSON object.
 
     missing: (wall time, text) for each part that a recording lacks. conditions: evaluated on the same Frames, or on
     their totals if ``needs_frames`` is False.
@@ -61,7 +61,7 @@ class Diagnosis(VerdictTotalsBuilder):
     def findings(self) -> tuple[Finding, ...]:
         """The findings, sorted by the time lost while they were the verdict, then by all time lost, then by duration.
 
-        () if nothing was judged. A finding whose state loses no time and that was shorter than a window is only a
+        () if nothing was judged. A finding in a state that loses no time, and shorter than a rule's window, is only a
         transition; it is left out unless all findings are transitions.
         """
 
@@ -74,7 +74,7 @@ class Diagnosis(VerdictTotalsBuilder):
         return tuple(totals[key].finding for key in sorted(lasting or totals, key=order))
 
     def lasts(self, state: State, duration_ns: int) -> bool:
-        """Whether a state is more than a transition: it loses time, or it lasted for a window."""
+        """Whether a state is more than a transition: it loses time, or it lasts at least as long as a rule's window."""
         return state in _LOSSES or duration_ns >= (self.needed_s or SHORTEST_S) * 1e9
 
     @property

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from iotop_ai.export.json.health import moment
+from iotop_ai.export.json.health import utc_text
 from iotop_ai.model.preflight.environment.host import INFINITE, HostFacts
 from iotop_ai.model.preflight.environment.python import PythonFacts, canonical
 from iotop_ai.model.preflight.environment.report import FORMAT, Diagnosis, Difference
@@ -23,7 +23,7 @@ def doctor_object(diagnosis: Diagnosis) -> Object:
     machine["governors"] = list(host.governors)
     return {
         "format": FORMAT,
-        "time": moment(diagnosis.wall_s),
+        "time": utc_text(diagnosis.wall_s),
         "exit_code": diagnosis.exit_code,
         "checks": [{**check._asdict(), "state": check.state.value} for check in diagnosis.checks],
         "machine": machine,

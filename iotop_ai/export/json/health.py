@@ -27,7 +27,7 @@ def state_object(state: SmartState | None) -> Object:
     for name in ("earlier", "recent"):
         out[name] = None if out[name] is None else point_object(out[name])
     out["past"] = [point_object(point) for point in state.past]
-    out["read"] = moment(out.pop("read_wall_s"))
+    out["read"] = utc_text(out.pop("read_wall_s"))
     out["wear_left_days"] = wear_left_days(state)
     return out
 
@@ -35,10 +35,10 @@ def state_object(state: SmartState | None) -> Object:
 def point_object(point: Any) -> Object:
     """A point of the history, with its time as the first key."""
     figures: Object = point._asdict()
-    return {"time": moment(figures.pop("wall_s")), **figures}
+    return {"time": utc_text(figures.pop("wall_s")), **figures}
 
 
-def moment(wall_s: int | None) -> str | None:
+def utc_text(wall_s: int | None) -> str | None:
     """A Unix time as text in UTC, such as "2026-11-21T08:46:02Z"; None for None."""
     return None if wall_s is None else f"{datetime.fromtimestamp(wall_s, UTC):%Y-%m-%dT%H:%M:%SZ}"
 
@@ -49,23 +49,25 @@ def render_health_json(wall_ns: int, disks: Mapping[str, Reading[SmartState]], e
     Each disk has ``name``, ``status``, ``reason``, ``remedy`` and ``severity``. A severity of null means that there is
     nothing to judge; status "ok" only means that the disk answered.
     """
-    listed = []
+    entries = []
     for name, reading in disks.items():
         state = state_object(reading.value)
         severity = (
             None if reading.value is None or reading.status not in (Status.OK, Status.ASLEEP) else state["severity"]
         )
         head = {"name": name, "status": reading.status.value, "reason": reading.reason, "remedy": reading.remedy}
-        listed.append({**head, **state, "severity": None if severity == "unknown" else severity})
+        entries.append({**head, **state, "severity": None if severity == "unknown" else severity})
     return json.dumps(
-        {"time": moment(wall_ns // 1_000_000_000), "exit_code": exit_code, "disks": listed}, indent=2, allow_nan=False
+        {"time": utc_text(wall_ns // 1_000_000_000), "exit_code": exit_code, "disks": entries},
+        indent=2,
+        allow_nan=False,
     )
 
 
 def render_history_json(histories: Sequence[tuple[str, str, str, Sequence[HealthPoint]]]) -> str:
     """The history as JSON. histories: (name, serial, model, points) of each disk, with the oldest point first."""
-    listed = [
+    entries = [
         {"name": name, "serial": serial, "model": model, "points": [point_object(point) for point in points]}
         for name, serial, model, points in histories
     ]
-    return json.dumps({"disks": listed}, indent=2, allow_nan=False)
+    return json.dumps({"disks": entries}, indent=2, allow_nan=False)

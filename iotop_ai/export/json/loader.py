@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from iotop_ai.export.json.health import moment
+from iotop_ai.export.json.health import utc_text
 from iotop_ai.model.preflight.loader.report import Report
 from iotop_ai.model.preflight.loader.run import Run
 from iotop_ai.present.preflight.loader import findings_text, patch_text
@@ -17,7 +17,7 @@ def loader_object(report: Report) -> Object:
     """The sweep as a JSON object: bytes, seconds, ratios from 0 to 1; null when unknown."""
     choice = report.choice
     return {
-        "time": moment(report.wall_s),
+        "time": utc_text(report.wall_s),
         "exit_code": report.exit_code,
         "target": report.target,
         "python": report.python,

@@ -18,7 +18,7 @@ from iotop_ai.model.job.time_shares import shares_of
 
 Object = dict[str, Any]
 MOST_JOBS = 16
-"""The most jobs of one answer."""
+"""The most jobs in one answer."""
 
 
 class Peer(NamedTuple):
@@ -34,13 +34,13 @@ def may_see(peer: Peer, job_uid: int, job_cgroup: str) -> bool:
     Root counts as the user of every job. Many users share the cgroup of a service (cron, a notebook hub), so there the
     user id decides. Containers of different people share user ids (root, or 1000), so there the cgroup decides.
     """
-    below = peer.cgroup not in ("", "/") and f"{job_cgroup}/".startswith(f"{peer.cgroup}/")
-    own = job_ids(peer.cgroup)
-    if below and (own.slurm or own.pod or own.container):
+    is_below = peer.cgroup not in ("", "/") and f"{job_cgroup}/".startswith(f"{peer.cgroup}/")
+    peer_ids = job_ids(peer.cgroup)
+    if is_below and (peer_ids.slurm or peer_ids.pod or peer_ids.container):
         return True
-    contained = any((ids := job_ids(cgroup)).pod or ids.container for cgroup in (peer.cgroup, job_cgroup))
+    in_container = any((ids := job_ids(cgroup)).pod or ids.container for cgroup in (peer.cgroup, job_cgroup))
     cgroups_known = bool(peer.cgroup and job_cgroup)
-    return peer.uid in (0, job_uid) and (below or (cgroups_known and not contained))
+    return peer.uid in (0, job_uid) and (is_below or (cgroups_known and not in_container))
 
 
 def render_own_verdict_json(frame: Frame, peer: Peer) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from iotop_ai.export.json.health import moment
+from iotop_ai.export.json.health import utc_text
 from iotop_ai.model.preflight.report import Report
 from iotop_ai.model.preflight.storage import Measured, Threshold
 from iotop_ai.present.preflight.storage import findings_text
@@ -20,7 +20,7 @@ def storage_check_object(report: Report) -> Object:
     place["limits"] = [limit._asdict() for limit in report.place.limits]
     place["disks"] = list(report.place.disks)
     return {
-        "time": moment(report.wall_s),
+        "time": utc_text(report.wall_s),
         "exit_code": report.exit_code,
         "place": place,
         "target": None if report.target is None else report.target._asdict(),
@@ -31,7 +31,7 @@ def storage_check_object(report: Report) -> Object:
         "of_nominal_ratio": report.of_nominal,
         "thresholds": [_threshold_object(threshold) for threshold in report.thresholds],
         "earlier_checks": report.earlier,
-        "slower": [{**change._asdict(), "then_s": moment(change.then_s)} for change in report.changes],
+        "slower": [{**change._asdict(), "then_s": utc_text(change.then_s)} for change in report.changes],
         "dataset": _dataset_object(report),
         "demand": None if report.demand is None else report.demand._asdict(),
         "forecast": None if report.forecast is None else report.forecast._asdict(),

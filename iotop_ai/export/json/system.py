@@ -104,7 +104,7 @@ def _rates_or_none(rates: Any) -> Object | None:
 
 
 def filesystem_objects(frame: Frame) -> list[Object] | None:
-    """One object per relevant mount. A mount that does not answer has its status and reason instead of sizes."""
+    """One object per queried mount. A mount that does not answer has its status and reason instead of sizes."""
     table = frame.snapshot.filesystems.value
     if table is None:
         return None
@@ -170,12 +170,12 @@ def _nfs(frame: Frame) -> list[Object] | None:
         return None
     rates = frame.sample.netfs.value or {}
     out = []
-    for mount, now in table.nfs.items():
+    for mount, state in table.nfs.items():
         rate = rates.get(mount)
         figures: Object = {}
         if rate is not None:
             figures = merged(rates_object(rate), {"ops": {op: rates_object(r) for op, r in rate.ops.items()}})
-        out.append(merged({"mount": mount, "source": now.source, "fstype": now.fstype}, figures))
+        out.append(merged({"mount": mount, "source": state.source, "fstype": state.fstype}, figures))
     return out
 
 

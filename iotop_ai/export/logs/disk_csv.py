@@ -27,13 +27,13 @@ def disk_log_lines(frame: Frame, devices: Sequence[str] = ()) -> list[str]:
     if rates is None or frame.sample.block.seconds is None or not frame.sample.block.renewed:
         return []
     infos = frame.snapshot.disks.value or {}
-    logged = devices or [name for name, info in infos.items() if is_leaf(info)]
+    names = devices or [name for name, info in infos.items() if is_leaf(info)]
     terms = device_terms()
     when = rfc3339(frame.snapshot.wall_ns)
     return [
         ",".join((when, _text(key.name), *(_number(terms[term].of(row)) for term in TERMS)))
         for key, row in rates.items()
-        if key.name in logged
+        if key.name in names
     ]
 
 

@@ -85,17 +85,17 @@ def _mib(name: str) -> Callable[[GpuLine], Value]:
     return value
 
 
-def _watts(of: Callable[[GpuLine], Value]) -> Callable[[GpuLine], Value]:
+def _watts(value_of: Callable[[GpuLine], Value]) -> Callable[[GpuLine], Value]:
     def value(line: GpuLine) -> Value:
-        milliwatts = of(line)
+        milliwatts = value_of(line)
         return milliwatts / 1000 if isinstance(milliwatts, int) else None
 
     return value
 
 
-def _word(of: Callable[[GpuLine], Value], yes: str, no: str) -> Callable[[GpuLine], Value]:
+def _word(value_of: Callable[[GpuLine], Value], yes: str, no: str) -> Callable[[GpuLine], Value]:
     def value(line: GpuLine) -> Value:
-        flag = of(line)
+        flag = value_of(line)
         return None if flag is None else yes if flag else no
 
     return value

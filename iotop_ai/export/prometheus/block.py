@@ -26,29 +26,29 @@ def disk_families(frame: Frame, devices: Collection[str] = ()) -> list[Family]:
     """
     table, infos = frame.snapshot.block.value or {}, frame.snapshot.disks.value or {}
     heads = uncounted_heads(table)
-    listed = []
+    entries = []
     for key, counters in table.items():
         info = infos.get(key.name)
         idle = counters.rd_ios + counters.wr_ios == 0 and key not in heads
         if (devices and key.name not in devices) or (info is not None and _left_out(info, idle)):
             continue
-        listed.append((key, counters, info, label_text((("device", key.name),))))
-    listed = listed[:MOST_DISKS]
+        entries.append((key, counters, info, label_text((("device", key.name),))))
+    entries = entries[:MOST_DISKS]
     rates = frame.sample.block.value or {}
-    counted = [
+    counter_rows = [
         (labels, counters)
-        for key, counters, info, labels in listed
+        for key, counters, info, labels in entries
         if key not in heads and not (info and info.stats_off)
     ]
     return [
-        *families_of(columns_of(DISK, BlockCounters), counted),
+        *families_of(columns_of(DISK, BlockCounters), counter_rows),
         *families_of(
             columns_of(DISK, BlockRates, LEFT_OUT),
-            [(labels, rates[key]) for key, _, _, labels in listed if key in rates],
+            [(labels, rates[key]) for key, _, _, labels in entries if key in rates],
         ),
         family(
             *(DISK, INFO, "Identity of a disk, to join with."),
-            [(_identity(info), 1) for _, _, info, _ in listed if info is not None],
+            [(_identity(info), 1) for _, _, info, _ in entries if info is not None],
         ),
     ]
 

@@ -9,7 +9,7 @@ from iotop_ai.model.gpu.state import GpuRates, GpuState
 
 MOST_GPUS = 64
 GPU = "iotop_gpu"
-COUNTED = {
+COUNTER_BY_RATE = {
     "pcie_tx_bytes_per_s": "pcie_tx_bytes", "pcie_rx_bytes_per_s": "pcie_rx_bytes",
     "nvlink_tx_bytes_per_s": "nvlink_tx_kib", "nvlink_rx_bytes_per_s": "nvlink_rx_kib",
     "pcie_replays_per_s": "pcie_replays", "power_cap_ratio": "power_cap_ns", "sync_boost_ratio": "sync_boost_ns",
@@ -25,16 +25,16 @@ def gpu_families(frame: Frame) -> list[Family]:
     rates, details = frame.sample.gpu.value or {}, frame.snapshot.gpu_slow.value or {}
     labels = {uuid: label_text((("gpu", str(state.number)), ("UUID", uuid))) for uuid, state in states}
     slow = {uuid: reading.value for uuid, reading in details.items() if reading.value is not None and uuid in labels}
-    rated = [
+    rate_rows = [
         (
             labels[uuid],
-            rates[uuid]._replace(**{rate: None for rate, counter in COUNTED.items() if _has(state, counter)}),
+            rates[uuid]._replace(**{rate: None for rate, counter in COUNTER_BY_RATE.items() if _has(state, counter)}),
         )
         for uuid, state in states
         if uuid in rates
     ]
     return [
-        *families_of(columns_of(GPU, GpuRates), rated),
+        *families_of(columns_of(GPU, GpuRates), rate_rows),
         *families_of(columns_of(GPU, GpuState), [(labels[uuid], state) for uuid, state in states]),
         *families_of(columns_of(GPU, GpuDetail), [(labels[uuid], detail) for uuid, detail in slow.items()]),
         family(

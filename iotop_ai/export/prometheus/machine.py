@@ -28,7 +28,7 @@ def machine_families(frame: Frame) -> list[Family]:
     links = [
         (label_text((("device", name),)), link)
         for name, link in (now.network.value or {}).items()
-        if link.kind != "nic" or link.place  # no bonds, bridges or VLANs: their bytes also pass another link
+        if link.kind != "nic" or link.place  # no bonds, bridges or VLANs: their bytes also pass through another link
     ][:MOST_LINKS]
     # The kernel does not define "full" for the CPU of the whole system, and prints 0.
     pressure = [

@@ -1,7 +1,8 @@
 """The HTTP server for Prometheus. It answers GET /metrics from the newest Frame, and reads no device.
 
-A web page can make a browser send requests to any address, under a host name of the page's owner (DNS rebinding). So a
-request is refused if its Host header does not name this machine, and no answer allows another origin to read it.
+A web page can make a browser send requests to any address, under a host name that the page's owner controls (DNS
+rebinding). So a request is refused if its Host header does not name this machine, and no answer allows another origin
+to read it.
 """
 
 from __future__ import annotations

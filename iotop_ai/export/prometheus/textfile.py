@@ -31,7 +31,7 @@ class Textfile:
         self.path = path
         self._devices = devices
         self._tried_ns: int | None = None
-        self._written: tuple[int, int] | None = None
+        self._file_identity: tuple[int, int] | None = None
         """The device and inode of the last file that was written."""
 
     def put(self, frame: Frame) -> bool:
@@ -46,16 +46,16 @@ class Textfile:
                 os.fchmod(stream.fileno(), _MODE)
                 identity = _identity(os.fstat(stream.fileno()))
             out.commit()
-        self._written = identity
+        self._file_identity = identity
         return True
 
     def close(self) -> None:
         """Remove the file, unless another program has replaced it or no write has succeeded."""
-        if self._written is not None:
+        if self._file_identity is not None:
             with contextlib.suppress(OSError, InputError):
                 folder, name = parent_of(self.path)
                 try:
-                    if _identity(os.stat(name, dir_fd=folder, follow_symlinks=False)) == self._written:
+                    if _identity(os.stat(name, dir_fd=folder, follow_symlinks=False)) == self._file_identity:
                         os.unlink(name, dir_fd=folder)
                 finally:
                     os.close(folder)

@@ -27,6 +27,7 @@ MOST_EVENTS = 1000
 a later fault."""
 MOST_GAPS = 1000
 _QUIET_EVENTS = frozenset(("ack", "ack_undone"))
+"""The kinds of events that a report leaves out."""
 
 
 class StoryBuilder:
@@ -70,9 +71,9 @@ class StoryBuilder:
         for event in events:
             if event.kind in _QUIET_EVENTS:
                 continue
-            trouble = is_trouble(event)
-            if self._events_kept[trouble] < MOST_EVENTS:
-                self._events_kept[trouble] += 1
+            is_fault = is_trouble(event)
+            if self._events_kept[is_fault] < MOST_EVENTS:
+                self._events_kept[is_fault] += 1
                 self._events.append(event._replace(text=note_redacted(event.text)))
             else:
                 self._more_events += 1

@@ -188,9 +188,10 @@ class GpuFold:
         A GPU with a failed Reading keeps its row, which then shows why the Reading failed. A GPU that is missing from
         the Snapshot keeps its last status; if the driver does not answer at all, every GPU shows why.
         """
-        all_gpus = snapshot.gpu
-        for known_gpu in self._gpus.values() if all_gpus.value is None else ():
-            known_gpu.status = all_gpus.reason or all_gpus.status.value
+        table_reading = snapshot.gpu
+        if table_reading.value is None:
+            for unreadable_gpu in self._gpus.values():
+                unreadable_gpu.status = table_reading.reason or table_reading.status.value
         rates = (sample.gpu.value or {}) if sample.gpu.renewed else {}
         if sample.gpu.seconds:  # GPUs may be read less often than the rest
             interval = self._grid.interval(interval.wall_ns, sample.gpu.seconds) or interval
@@ -259,7 +260,7 @@ class HealthFold:
     """
 
     def __init__(self) -> None:
-        self._known: dict[str, Reading[SmartState]] = {}
+        self._last_readings: dict[str, Reading[SmartState]] = {}
         self._newest: Mapping[str, Reading[SmartState]] | None = None
 
     def add(self, snapshot: Snapshot) -> None:
@@ -268,16 +269,16 @@ class HealthFold:
         if self._newest is None or self._newest is before:
             return
         for name, reading in self._newest.items():
-            known = self._known.get(name)
-            if known is None and len(self._known) >= MOST_DEVICES:
+            last = self._last_readings.get(name)
+            if last is None and len(self._last_readings) >= MOST_DEVICES:
                 continue
-            if known is None or known.value is None or reading.value is not None:
-                self._known[name] = reading
+            if last is None or last.value is None or reading.value is not None:
+                self._last_readings[name] = reading
 
     def stories(self) -> tuple[DiskHealth, ...]:
         """The disks: each with its newest reading, or with its last known answer if it is gone."""
         newest = self._newest
-        readings = {**self._known, **(newest or {})}
+        readings = {**self._last_readings, **(newest or {})}
         return tuple(
             DiskHealth(name, reading, newest is not None and name not in newest) for name, reading in readings.items()
         )

@@ -36,7 +36,7 @@ class _Job:
         self.ranks = self.workers = self.gpus = 0
         self.is_recorded_command = False
         self._mount_s: dict[JobMount, float] = {}
-        """For each mount, the seconds in which it was the one that the job was seen reading most often."""
+        """For each mount, the seconds in which the job had data files open on it more often than on other mounts."""
         self._disks: dict[JobMount, str] = {}
         """The whole disk below each mount; mounts whose disk is unknown are left out."""
         self.series: dict[str, Series] | None = None
@@ -45,14 +45,14 @@ class _Job:
         self._reported_ns: dict[ProcessKey, int] = {}
         """The time of the newest message of each rank."""
 
-    def see(self, job: Job, interval: Interval) -> None:
+    def update(self, job: Job, interval: Interval) -> None:
         """Update the job's record, its end and its largest numbers of ranks, workers and GPUs."""
         self.job, self.end_ns = job, interval.wall_ns
         self.ranks, self.workers = max(self.ranks, len(job.ranks)), max(self.workers, len(job.workers))
         self.gpus = max(self.gpus, len(job.gpus))
 
-    def see_place(self, place: JobPlace | None, infos: Mapping[str, BlockInfo], seconds: float) -> None:
-        """Note where the job's data is: the mount that it is seen reading most often, and the whole disk below it."""
+    def note_place(self, place: JobPlace | None, infos: Mapping[str, BlockInfo], seconds: float) -> None:
+        """Note the mount on which the job most often has data files open, and the whole disk below it."""
         mount = place.mounts[0] if place is not None and place.mounts else None
         if mount is None or (mount not in self._mount_s and len(self._mount_s) >= MOST_MOUNTS):
             return
@@ -82,15 +82,20 @@ class _Job:
         """
         before, counts = len(self.steps), snapshot.steps.value or {}
         for i, rank in enumerate(self.job.ranks):
-            now, rates = counts.get(rank.key), table.get(rank.key)
-            if now is None or rates is None or rates.span_ns is None or self._reported_ns.get(rank.key) == now.at_ns:
+            message, rates = counts.get(rank.key), table.get(rank.key)
+            if (
+                message is None
+                or rates is None
+                or rates.span_ns is None
+                or self._reported_ns.get(rank.key) == message.at_ns
+            ):
                 continue
-            self._reported_ns[rank.key] = now.at_ns
+            self._reported_ns[rank.key] = message.at_ns
             # A message that is newer than the Snapshot counts as if it ended with the Snapshot. A later end could
             # double the grid's step, while the caller still uses an interval with the earlier step.
-            end_ns = snapshot.wall_ns - max(0, snapshot.at_ns - now.at_ns)
+            end_ns = snapshot.wall_ns - max(0, snapshot.at_ns - message.at_ns)
             interval = grid.interval(end_ns, rates.span_ns / 1e9)
-            number = i if now.rank is None else now.rank
+            number = i if message.rank is None else message.rank
             if number not in self.steps and len(self.steps) - before < most_new:
                 self.steps[number] = Track(grid.series())
             if interval is not None and number in self.steps:
@@ -107,7 +112,7 @@ class JobFold:
         self._ends_ns: dict[ProcessKey, int] = {}
         """For each job that no Snapshot shows, because it began and ended between two Snapshots: the wall time at which
         it was last counted."""
-        self._with_curves = self._ranks_with_steps = 0
+        self._jobs_with_curves = self._ranks_with_steps = 0
 
     def add(self, interval: Interval, snapshot: Snapshot, sample: Sample) -> None:
         """Add an interval."""
@@ -115,21 +120,21 @@ class JobFold:
         if table is None:
             return
         for key, job in table.jobs.items():
-            collected = self._jobs.get(key)
-            if collected is None:
+            figures = self._jobs.get(key)
+            if figures is None:
                 if len(self._jobs) >= MOST_JOBS:
                     continue
-                collected = self._jobs[key] = _Job(job, interval, _process_began_ns(key, snapshot))
-            collected.see(job, interval)
-            collected.see_place(table.places.get(key), snapshot.disks.value or {}, interval.seconds)
-            collected.is_recorded_command = collected.is_recorded_command or _descends_from_recorder(key, snapshot)
+                figures = self._jobs[key] = _Job(job, interval, _process_began_ns(key, snapshot))
+            figures.update(job, interval)
+            figures.note_place(table.places.get(key), snapshot.disks.value or {}, interval.seconds)
+            figures.is_recorded_command = figures.is_recorded_command or _descends_from_recorder(key, snapshot)
             if sample.steps.value and sample.steps.renewed:
                 most_new = MOST_RANKS - self._ranks_with_steps
-                self._ranks_with_steps += collected.add_steps(snapshot, sample.steps.value, self._grid, most_new)
+                self._ranks_with_steps += figures.add_steps(snapshot, sample.steps.value, self._grid, most_new)
             shares = rated.value.times.get(key) if rated.value is not None and rated.renewed else None
-            if shares is not None and (collected.series is not None or self._with_curves < MOST_CURVES):
-                self._with_curves += collected.series is None
-                collected.add(interval, shares, self._grid)
+            if shares is not None and (figures.series is not None or self._jobs_with_curves < MOST_CURVES):
+                self._jobs_with_curves += figures.series is None
+                figures.add(interval, shares, self._grid)
 
     def add_span(self, jobs: Iterable[JobTime], events: Iterable[Event], end_ns: int) -> None:
         """Note which jobs were counted in a span of time that ends at the wall time ``end_ns``."""
@@ -144,8 +149,8 @@ class JobFold:
         times: the time of each job in the verdict's totals.
         """
         stories = [
-            self._story(key, collected, times[key].counts if key in times else None)
-            for key, collected in self._jobs.items()
+            self._story(key, figures, times[key].counts if key in times else None)
+            for key, figures in self._jobs.items()
         ]
         stories += [
             _short_story(times[key], end_ns)
@@ -154,25 +159,25 @@ class JobFold:
         ]
         return tuple(sorted(stories, key=lambda job: (-(job.gpus or 0), -job.counts.whole_ms, job.begin_ns, job.pid)))
 
-    def _story(self, key: ProcessKey, collected: _Job, counts: TimeCounts | None) -> JobStory:
-        job = collected.job
+    def _story(self, key: ProcessKey, figures: _Job, counts: TimeCounts | None) -> JobStory:
+        job = figures.job
         return JobStory(
             key.pid,
             job.name,
             job.user,
             job.label,
             job.framework,
-            collected.ranks,
-            collected.workers,
-            collected.gpus,
-            collected.is_recorded_command,
-            collected.begin_ns,
-            collected.end_ns,
+            figures.ranks,
+            figures.workers,
+            figures.gpus,
+            figures.is_recorded_command,
+            figures.begin_ns,
+            figures.end_ns,
             counts or TimeCounts(),
-            self._curves(collected.series or {}),
-            self._steps(collected.steps.values()),
-            *collected.place(),
-            collected.process_began_ns,
+            self._curves(figures.series or {}),
+            self._steps(figures.steps.values()),
+            *figures.place(),
+            figures.process_began_ns,
         )
 
     def _steps(self, tracks: Iterable[Track]) -> Steps | None:

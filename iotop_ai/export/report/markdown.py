@@ -15,7 +15,7 @@ _ENTITY = {"<": "&lt;", ">": "&gt;", "&": "&amp;", "\n": " "}
 
 def escaped(text: str) -> str:
     """The text with the special characters of Markdown and HTML escaped."""
-    return "".join(f"\\{sign}" if sign in _SPECIAL else _ENTITY.get(sign, sign) for sign in text)
+    return "".join(f"\\{char}" if char in _SPECIAL else _ENTITY.get(char, char) for char in text)
 
 
 def render_report_markdown(story: Story, price: Price | None = None) -> str:

@@ -49,7 +49,7 @@ class GpuTime(NamedTuple):
 
 def gpu_time(jobs: tuple[JobStory, ...]) -> GpuTime | None:
     """The GPU-hours of the jobs; None if no job has a GPU and a known time."""
-    known = [job for job in jobs if job.gpus and job.recorded]
+    known = [job for job in jobs if job.gpus and job.has_time]
     if not known:
         return None
 

@@ -56,7 +56,10 @@ def _paired(values: list[float]) -> list[float]:
 
 
 class Grid:
-    """The points in time that all series of a run share. end_ns: the end of the run; None if unknown (a stream)."""
+    """The points in time that all series of a run share.
+
+    end_ns: the end of the run; None if unknown (a stream). most: the most points of a series.
+    """
 
     def __init__(self, begin_ns: int, end_ns: int | None, interval_s: float, most: int = MOST_POINTS) -> None:
         self.begin_ns = begin_ns

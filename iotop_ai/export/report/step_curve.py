@@ -22,31 +22,31 @@ def with_steps(story: Story, log: StepLog) -> Story:
     """The Story with the log's steps. Raises InputError if the log's times do not overlap the run."""
     bar = _main_bar(log.points)
     points = bar or _main_series([point for point in log.points if point.wall_ns is not None] or log.points)
-    timed = _timed(story, points)
-    counted = _count([point.step for point in points])
+    timed_steps = _steps_with_times(story, points)
+    step_count = _total_steps([point.step for point in points])
     elapsed = [point.elapsed_s or 0.0 for point in bar]
     earlier_bars_s = [a for a, b in pairwise(elapsed) if b < a]
     if earlier_bars_s:  # the log has a progress bar for each epoch
         note = "the log has several progress bars, but not when each began; the mean is over the time of the bars"
         seconds = sum(earlier_bars_s) + elapsed[-1]
-        return story._replace(log=Steps(log.kind, counted, counted / seconds if seconds else None, None, note))
-    if not timed:
+        return story._replace(log=Steps(log.kind, step_count, step_count / seconds if seconds else None, None, note))
+    if not timed_steps:
         note = "the log has no times" + ("" if log.per_s is None else "; its own mean is shown")
-        return story._replace(log=Steps(log.kind, counted, log.per_s, None, note))
-    begin_ns, end_ns = timed[0][1], timed[-1][1]
+        return story._replace(log=Steps(log.kind, step_count, log.per_s, None, note))
+    begin_ns, end_ns = timed_steps[0][1], timed_steps[-1][1]
     if end_ns < story.begin_ns or begin_ns > story.end_ns:
         times = f"{clock(begin_ns, pattern='%F %T')} to {clock(end_ns, pattern='%F %T')}"
         raise InputError(f"the log's steps are from {times}, outside of the recording; is the log of another run?")
     grid = Grid(story.begin_ns, story.end_ns, story.interval_s)
     track = Track(grid.series())
-    steps, spans = _spans(timed)
+    steps, spans = _spans(timed_steps)
     usual_ns = sorted(b - a for a, b, _ in spans)[len(spans) // 2] if spans else 0
     steps_within = 0.0
-    for first_ns, last_ns, grown in spans:
+    for first_ns, last_ns, new_steps in spans:
         if last_ns <= story.begin_ns or first_ns >= story.end_ns or last_ns - first_ns > _PAUSE_FACTOR * usual_ns:
             continue
         seconds = (last_ns - first_ns) / _SECOND
-        per_s = grown / seconds
+        per_s = new_steps / seconds
         cut_ns = min(last_ns, story.end_ns)
         interval = grid.interval(cut_ns, (cut_ns - max(first_ns, story.begin_ns)) / _SECOND)
         if interval is not None:
@@ -76,11 +76,11 @@ def _main_series(points: Sequence[StepPoint]) -> list[StepPoint]:
     return [point for point in points if point.series == main]
 
 
-def _timed(story: Story, points: Sequence[StepPoint]) -> list[tuple[int, int]]:
+def _steps_with_times(story: Story, points: Sequence[StepPoint]) -> list[tuple[int, int]]:
     """(step, wall time in ns) of the points with a time. The times of a progress bar start when the job starts."""
-    timed = [(point.step, point.wall_ns) for point in points if point.wall_ns is not None]
-    if timed:
-        return sorted(timed, key=lambda step_and_ns: step_and_ns[1])
+    timed_steps = [(point.step, point.wall_ns) for point in points if point.wall_ns is not None]
+    if timed_steps:
+        return sorted(timed_steps, key=lambda step_and_ns: step_and_ns[1])
     bars = [(point.step, point.elapsed_s) for point in points if point.elapsed_s is not None]
     if not bars:
         return []
@@ -91,25 +91,25 @@ def _timed(story: Story, points: Sequence[StepPoint]) -> list[tuple[int, int]]:
     return [(step, begin_ns + round(elapsed_s * _SECOND)) for step, elapsed_s in bars]
 
 
-def _spans(timed: Sequence[tuple[int, int]]) -> tuple[int, list[tuple[int, int, int]]]:
+def _spans(timed_steps: Sequence[tuple[int, int]]) -> tuple[int, list[tuple[int, int, int]]]:
     """The number of steps after the first logged time, and the spans between logged times as (begin, end, steps).
 
     Steps that are logged at the same time are added to the next span.
     """
-    growths = _growths([step for step, _ in timed])
-    spans, at_ns, joined = [], timed[0][1], 0
-    for (step, _), (next_step, next_ns), grown in zip(timed, timed[1:], growths, strict=False):
+    new_step_counts = _new_steps([step for step, _ in timed_steps])
+    spans, at_ns, pending_steps = [], timed_steps[0][1], 0
+    for (step, _), (next_step, next_ns), new_steps in zip(timed_steps, timed_steps[1:], new_step_counts, strict=False):
         if next_step == step:
             continue
-        joined += grown
+        pending_steps += new_steps
         if next_ns > at_ns:
-            if grown:
-                spans.append((at_ns, next_ns, joined))
-            at_ns, joined = next_ns, 0
-    return sum(growths), spans
+            if new_steps:
+                spans.append((at_ns, next_ns, pending_steps))
+            at_ns, pending_steps = next_ns, 0
+    return sum(new_step_counts), spans
 
 
-def _growths(steps: Sequence[int]) -> list[int]:
+def _new_steps(steps: Sequence[int]) -> list[int]:
     """The number of steps between each logged count and the next.
 
     If a count falls to about 0, the counter began again, as at each epoch, and all its steps are new. If it falls to a
@@ -120,6 +120,6 @@ def _growths(steps: Sequence[int]) -> list[int]:
     return [b - a if b >= a else b if b <= 2 * usual else 0 for a, b in pairwise(steps)]
 
 
-def _count(steps: Sequence[int]) -> int:
+def _total_steps(steps: Sequence[int]) -> int:
     """The number of steps that the logged counts show."""
-    return steps[0] + sum(_growths(steps))
+    return steps[0] + sum(_new_steps(steps))

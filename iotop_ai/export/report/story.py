@@ -77,7 +77,7 @@ class JobStory(NamedTuple):
     process_began_ns: int | None = None
 
     @property
-    def recorded(self) -> bool:
+    def has_time(self) -> bool:
         """Whether the job's time was counted."""
         return self.counts.whole_ms > 0
 
@@ -140,7 +140,7 @@ class ProcessStory(NamedTuple):
     """The processes of one program and user.
 
     cpu_s, blocked_s: seconds, summed over the processes; None if unknown. more: whether there were more processes than
-    ``number``, at which the count ends.
+    ``number``, because the count has a limit.
     """
 
     name: str
@@ -159,7 +159,7 @@ class ProcessStory(NamedTuple):
 
 
 class LinkStory(NamedTuple):
-    """A network interface or InfiniBand port."""
+    """A network interface or InfiniBand port. received, sent: in bytes per second."""
 
     name: str
     kind: str
@@ -179,7 +179,8 @@ class DiskHealth(NamedTuple):
 class FindingStory(NamedTuple):
     """A finding and how long it was active.
 
-    primary_s: the seconds in which it was the verdict. lost_s: the time lost while it was active.
+    primary_s: the seconds in which it was the verdict. lost_s: the time lost while it was active. sentence, because,
+    not_this, advice: texts about it; not_this names the causes that are ruled out.
     """
 
     finding: Finding
@@ -253,5 +254,7 @@ class Story(NamedTuple):
 
         Among equals, it is the job watched longest. None if no such job's time was counted.
         """
-        counted = [job for job in self.jobs if job.recorded and self.selected_pid in (0, job.pid)]
-        return max(counted, key=lambda job: (job.is_recorded_command, job.gpus or 0, job.counts.whole_ms), default=None)
+        candidates = [job for job in self.jobs if job.has_time and self.selected_pid in (0, job.pid)]
+        return max(
+            candidates, key=lambda job: (job.is_recorded_command, job.gpus or 0, job.counts.whole_ms), default=None
+        )

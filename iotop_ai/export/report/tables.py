@@ -53,7 +53,7 @@ class ReportTable(NamedTuple):
     wraps: int = -1
 
 
-def moment(story: Story, wall_ns: int) -> str:
+def time_text(story: Story, wall_ns: int) -> str:
     """A time within the run; the day is added if the run has several days."""
     days = {clock(edge_ns, pattern="%F") for edge_ns in (story.begin_ns, story.end_ns)}
     return clock(wall_ns, pattern="%H:%M:%S" if len(days) == 1 else "%d %b %H:%M:%S")
@@ -79,7 +79,7 @@ def every_table(story: Story, price: Price | None) -> tuple[ReportTable, ...]:
 def detailed_jobs(story: Story) -> tuple[JobStory, ...]:
     """The jobs whose shares are shown: the main job and the jobs with a GPU, at most MOST_DETAILED."""
     main = story.main_job
-    others = [job for job in story.jobs if job.recorded and job.gpus and job is not main]
+    others = [job for job in story.jobs if job.has_time and job.gpus and job is not main]
     return tuple(([] if main is None else [main]) + others)[:MOST_DETAILED]
 
 
@@ -90,9 +90,9 @@ def key_device(story: Story) -> DeviceStory | None:
     if main is not None and main.disk in by_name:
         return by_name[main.disk]
     for finding in story.findings:
-        named = dict(finding.finding.args).get("device")
-        if isinstance(named, str) and named in by_name:
-            return by_name[named]
+        device_name = dict(finding.finding.args).get("device")
+        if isinstance(device_name, str) and device_name in by_name:
+            return by_name[device_name]
     return max(story.devices, key=lambda device: 0.0 if device.busy is None else device.busy.mean, default=None)
 
 
@@ -136,7 +136,7 @@ def gpu_time_text(job: JobStory, milliseconds: float, price: Price | None) -> st
     if job.gpus is None:
         return UNKNOWN
     hours = job.gpu_hours(milliseconds)
-    if hours is None or not job.recorded:
+    if hours is None or not job.has_time:
         return UNDEFINED
     text = duration(hours * 3600) if hours < 0.1 else f"{figure(hours)} h"
     return text + (f", {price.text(hours)}" if price is not None else "")
@@ -183,9 +183,9 @@ def device_table(story: Story) -> ReportTable:
         *("disk", "what", "read", "written", "rMB/s", "CV", "peak", "wMB/s", "CV", "peak"),
         *("r_await", "CV", "peak", "w_await", "%util", "full for"),
     )
-    listed = listed_devices(story)
+    devices = listed_devices(story)
     rows, bad = [], set()
-    for i, device in enumerate(listed):
+    for i, device in enumerate(devices):
         if device.full_s is not None and device.full_s >= 0.5 * story.watched_s > 0:
             bad.add(i)
         awaits = (*_stat(device.read_await_ms, figure), _mean(device.write_await_ms, figure))
@@ -195,7 +195,7 @@ def device_table(story: Story) -> ReportTable:
         rows.append((device.name, device_words(device), *moved, *rates, *awaits, _mean(device.busy, percent), full))
     note = "Means over the run; an await is the mean over its requests. CV: standard deviation "
     note += "divided by mean, over the intervals. Full: at least 90 % busy. MB is 1,048,576 B, as in iostat -m."
-    others = [device for device in story.devices if device not in listed]
+    others = [device for device in story.devices if device not in devices]
     unknown = sum(device.read_bytes is None or device.written_bytes is None for device in others)
     note += f" {plural(len(others) - unknown, 'more disk')} moved less." if len(others) > unknown else ""
     note += f" How much {plural(unknown, 'more disk')} moved is unknown." if unknown else ""
@@ -244,7 +244,7 @@ def process_table(story: Story) -> ReportTable:
     """One row per program and user, for those that moved the most bytes."""
     columns = ("program", "user", "processes", "read", "written", "CPU", "blocked")
     least_s = 0.5  # rounds to 1 s
-    listed = [
+    programs = [
         program
         for program in story.processes
         if program.moved_bytes > 0 or max(program.cpu_s or 0.0, program.blocked_s or 0.0) >= least_s
@@ -259,7 +259,7 @@ def process_table(story: Story) -> ReportTable:
             duration(program.cpu_s),
             duration(program.blocked_s),
         )
-        for program in listed[:MOST_PROGRAMS]
+        for program in programs[:MOST_PROGRAMS]
     )
     note = "Programs by bytes read from and written to disks. Blocked: waiting for disks (needs delay accounting)."
     if story.spacing_s is not None:
@@ -298,7 +298,7 @@ def health_table(story: Story) -> ReportTable:
 
 def event_table(story: Story) -> ReportTable:
     """One row per mark or event."""
-    rows = tuple((moment(story, event.wall_ns), event.kind.replace("_", " "), event.text) for event in story.events)
+    rows = tuple((time_text(story, event.wall_ns), event.kind.replace("_", " "), event.text) for event in story.events)
     note = f"{plural(story.more_events, 'more event')}." if story.more_events else ""
     return ReportTable("Marks and events", ("time", "kind", "text"), rows, 3, note)
 
@@ -306,7 +306,7 @@ def event_table(story: Story) -> ReportTable:
 def gap_table(story: Story) -> ReportTable:
     """One row per gap in the data."""
     rows = tuple(
-        (moment(story, gap.begin_ns), duration((gap.end_ns - gap.begin_ns) / 1e9), gap.text) for gap in story.gaps
+        (time_text(story, gap.begin_ns), duration((gap.end_ns - gap.begin_ns) / 1e9), gap.text) for gap in story.gaps
     )
     return ReportTable("Not recorded", ("from", "for", "why"), rows, 3)
 
@@ -342,8 +342,8 @@ def _disks(story: Story) -> str:
     more = f" and {len(others) - _MOST_OTHERS} more" if len(others) > _MOST_OTHERS else ""
     # A disk behind a RAID controller answers SMART although the kernel does not list it.
     hidden = sum(not disk.removed for disk in story.health) - number
-    counted = f"{number}, and SMART of {hidden} more" if hidden > 0 else str(number)
-    return f"{counted}; also {', '.join(others[:_MOST_OTHERS])}{more}" if others else counted
+    text = f"{number}, and SMART of {hidden} more" if hidden > 0 else str(number)
+    return f"{text}; also {', '.join(others[:_MOST_OTHERS])}{more}" if others else text
 
 
 def _spacing(seconds: float | None) -> str:

@@ -24,10 +24,11 @@ CHART_ROWS = 10
 _GAP = 2
 """The spaces between two columns of a table."""
 _OTHER_FINDINGS = 4
-_HOLE_NS = 2_000_000_000
+"""The most findings that are shown below the verdict."""
+_SHORTEST_GAP_NS = 2_000_000_000
 """A period without a verdict is shown in the bar if it is longer than this."""
 _LEAST_CELL, _LEAST_SENTENCE = 16, 40
-"""The smallest width to which a column of text is wrapped, and a column of sentences."""
+"""The smallest widths to which a column of text and a column of sentences are wrapped."""
 _DISK_CHARTS = (("read_bytes_per_s", "read, MB/s", 1 / MIB), ("read_await_ms", "r_await, ms", 1.0))
 
 _TIME_UNITS = (("hours", 3600.0, 4 * 3600.0), ("minutes", 60.0, 300.0), ("seconds", 1.0, 0.0))
@@ -40,8 +41,8 @@ def render_report_text(story: Story, width: int, *, ascii_only: bool = False, pr
     Charts and bars have at most ``width`` columns; a table with many figures may be wider.
     """
     lines = [*_head(story, width, price), ""]
-    for drawn in _charts(story, width, ascii_only):
-        lines += [drawn, ""]
+    for chart_text in _charts(story, width, ascii_only):
+        lines += [chart_text, ""]
     for table in every_table(story, price):
         lines += [*table_lines(table, width), ""]
     text = "\n".join(lines).rstrip()
@@ -77,7 +78,7 @@ def _runs(story: Story) -> list[Run]:
     out: list[Run] = []
     end_ns = story.begin_ns
     for span in story.timeline:
-        if span.wall_ns - end_ns > _HOLE_NS:
+        if span.wall_ns - end_ns > _SHORTEST_GAP_NS:
             out.append(Run(GAP if out else MEASURING, (span.wall_ns - end_ns) / 1e9))
         out.append(Run(span.state.value, span.seconds))
         end_ns = span.wall_ns + span.duration_ns
@@ -92,18 +93,18 @@ def bar(job: JobStory, story: Story, width: int) -> str:
 
 def _charts(story: Story, width: int, ascii_only: bool) -> Iterator[str]:
     """The charts of the GPUs or CPUs, of the most important disk, and of the steps."""
-    drawn: list[tuple[str, Curve, float]] = []
+    charts: list[tuple[str, Curve, float]] = []
     if "gpu_busy_ratio" in story.totals:
-        drawn.append(("GPU busy, %, mean", story.totals["gpu_busy_ratio"], 100))
+        charts.append(("GPU busy, %, mean", story.totals["gpu_busy_ratio"], 100))
     elif "cpu_busy_ratio" in story.totals:
-        drawn.append(("CPU busy, %, all cores", story.totals["cpu_busy_ratio"], 100))
+        charts.append(("CPU busy, %, all cores", story.totals["cpu_busy_ratio"], 100))
     device = key_device(story)
     for name, title, factor in _DISK_CHARTS:
         if device is not None and name in device.curves:
-            drawn.append((f"{device.name} {title}", device.curves[name], factor))
+            charts.append((f"{device.name} {title}", device.curves[name], factor))
     if story.steps is not None and story.steps.curve is not None:
-        drawn.append(("steps/s", story.steps.curve, 1))
-    for title, curve, factor in drawn:
+        charts.append(("steps/s", story.steps.curve, 1))
+    for title, curve, factor in charts:
         shorter = downsampled(curve, 2 * width)  # a braille character has two columns of dots
         unit, unit_s = next(
             (name, size) for name, size, least in _TIME_UNITS if shorter.step_s * len(shorter.values) >= least
@@ -132,12 +133,12 @@ def table_lines(table: ReportTable, width: int) -> list[str]:
     widest = max((c for c in columns if c < table.text_columns), key=lambda c: widths[columns.index(c)])
     at, whole = columns.index(widest), sum(widths) + _GAP * (len(columns) - 1)
     widths[at] = min(widths[at], max(_LEAST_CELL, widths[at] + width - whole))
-    rows = [part for row in (table.columns, *table.rows) for part in _wrapped(row, widest, widths[at])]
+    rows = [part for row in (table.columns, *table.rows) for part in _wrapped_rows(row, widest, widths[at])]
     lines = [table.title, *(_row(row, columns, widths, table.text_columns) for row in rows)]
     return [*lines, *wrap(table.note, width)]
 
 
-def _wrapped(row: Sequence[str], column: int, width: int) -> Iterator[Sequence[str]]:
+def _wrapped_rows(row: Sequence[str], column: int, width: int) -> Iterator[Sequence[str]]:
     """The row with one column wrapped at ``width`` characters; the further rows have only the rest of that column."""
     first, *more = (row[column],) if len(row[column]) <= width else wrap(row[column], width)
     yield [first if c == column else cell for c, cell in enumerate(row)]

@@ -51,7 +51,7 @@ def named_state(class_id: str, state: State) -> str:
 
 
 def verdicts_over_time(story: Story) -> str:
-    """The verdicts and how long each stood: "OK (data is ready) 40 s -> STARVED (slow disk) 29 s".
+    """The verdicts and how long each lasted: "OK (data is ready) 40 s -> STARVED (slow disk) 29 s".
 
     If there are more than _MOST_VERDICTS periods, each verdict is listed once with its whole time: the longest first,
     separated by commas, at most _MOST_VERDICTS. "" if nothing was judged.
@@ -62,7 +62,7 @@ def verdicts_over_time(story: Story) -> str:
         sums: dict[str, float] = {}
         for name, seconds in spans:
             sums[name] = sums.get(name, 0.0) + seconds
-        spans, separator = sorted(sums.items(), key=lambda one: -one[1])[:_MOST_VERDICTS], ", "
+        spans, separator = sorted(sums.items(), key=lambda item: -item[1])[:_MOST_VERDICTS], ", "
     return separator.join(f"{name} {duration(seconds)}" for name, seconds in spans)
 
 
@@ -75,7 +75,7 @@ def finding_lines(story: FindingStory) -> list[tuple[str, str]]:
 
 def job_sentence(job: JobStory) -> str:
     """Where a job's time went, such as "train.py: data disk 67 %, compute 29 %, unexplained 4 %"."""
-    if not job.recorded:
+    if not job.has_time:
         return f"{job.name}: {NOT_COUNTED}"
     parts = [f"{part.short_name} {part.figure} %" for part in parts_of(job.counts) if part.figure != "<1"]
     return f"{job.name}: {', '.join(parts)}"

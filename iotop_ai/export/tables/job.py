@@ -34,15 +34,15 @@ _COLUMNS = (
 
 def _rows(frame: Frame) -> Iterator[Row]:
     """A row per job, for each interval in which the jobs were read."""
-    table, rated = frame.snapshot.jobs.value, frame.sample.jobs
-    if table is None or rated.value is None or rated.seconds is None or not rated.renewed:
+    table, sample = frame.snapshot.jobs.value, frame.sample.jobs
+    if table is None or sample.value is None or sample.seconds is None or not sample.renewed:
         return
     for key, job in table.jobs.items():
-        shares, rates = rated.value.times.get(key), rated.value.jobs.get(key)
+        shares, rates = sample.value.times.get(key), sample.value.jobs.get(key)
         counts = table.times.get(key)
         so_far: Row = (None,) * len(SHARES) if counts is None else tuple(count / 1000 for count in counts)
         yield (
-            *(frame.snapshot.wall_ns, rated.seconds, key.pid, key.start_ticks),
+            *(frame.snapshot.wall_ns, sample.seconds, key.pid, key.start_ticks),
             *(job.name, job.user, job.label or None, job.framework or None),
             *(len(job.ranks), len(job.workers), len(job.gpus)),
             data_stall_ratio(job, shares, rates),

@@ -101,7 +101,7 @@ class Recording:
         """The table with this name. Raises UsageError for an unknown name, InputError for a broken file."""
         if name == MARKS:
             events = self.table("events")
-            marks = [row for row in events.rows if _MARK in row[1:2]]  # row[1] is the kind of the event
+            marks = [row for row in events.rows if row[1] == _MARK]  # row[1] is the kind of the event
             return LoadedTable(MARKS, events.columns, marks)
         if name not in NAMES:
             raise UsageError(f"a recording has no table {name!r}; tables: {', '.join((*NAMES, MARKS))}")

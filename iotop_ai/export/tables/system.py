@@ -81,7 +81,7 @@ def _processes(frame: Frame) -> Row:
 
 
 def rows(frame: Frame) -> Iterator[Row]:
-    """The row of a Frame; no row for the first Snapshot, which ends no interval, or if nothing was read again."""
+    """The row of a Frame; no row for the first Snapshot, which does not end an interval, or without a new Reading."""
     snapshot, sample = frame.snapshot, frame.sample
     if sample.seconds is None or not any(part.renewed for part in sample if isinstance(part, Rated)):
         return

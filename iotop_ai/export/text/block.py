@@ -131,8 +131,8 @@ def gpu_lines(frame: Frame) -> list[str]:
     for uuid, reading in readings.items():
         state, rate = reading.value, rates.get(uuid)
         if state is None or rate is None:
-            why = reading.reason or reading.status.value
-            out.append([field(uuid), *[UNKNOWN] * 8, why])
+            reason = reading.reason or reading.status.value
+            out.append([field(uuid), *[UNKNOWN] * 8, reason])
             continue
         cells = (
             (rate.busy_ratio, 100.0),
@@ -162,11 +162,11 @@ def process_lines(frame: Frame, block: Block) -> list[str]:
     seconds = frame.sample.processes.seconds if block.base is not None else None
     terms = terms_of(ProcessRates)
     titles = ["PID", "USER", *(_title(name, seconds) for name in _PROCESS_TERMS), "%IO", "%CPU", "S", "THR", "COMMAND"]
-    listed = rows if block.rows is None else rows[: block.rows]
-    out = [_process_row(frame, key, rates, terms, seconds, block.cmdline) for key, rates in listed]
+    shown_rows = rows if block.rows is None else rows[: block.rows]
+    out = [_process_row(frame, key, rates, terms, seconds, block.cmdline) for key, rates in shown_rows]
     lines = table(titles, out, [7, 8, 9, 9, 9, 6, 6])
-    if len(listed) < len(rows):
-        lines.append(f"{len(rows) - len(listed)} more")
+    if len(shown_rows) < len(rows):
+        lines.append(f"{len(rows) - len(shown_rows)} more")
     return lines
 
 

@@ -14,8 +14,8 @@ _STATE_WIDTH, _NAME_WIDTH = 11, 16
 
 def doctor_text(diagnosis: Diagnosis, quiet: bool = False) -> str:
     """The checks and their totals, without a final newline. quiet: without totals, only the checks that are not ok."""
-    listed = [check for check in diagnosis.checks if not (quiet and check.state is State.OK)]
-    lines = [line for check in listed for line in _lines(check)]
+    checks = [check for check in diagnosis.checks if not (quiet and check.state is State.OK)]
+    lines = [line for check in checks for line in _lines(check)]
     return "\n".join(lines if quiet else [*lines, "", totals_text(diagnosis)])
 
 

@@ -120,11 +120,11 @@ def history_text(name: str, model: str, points: Sequence[HealthPoint], width: in
         if values and (figure in _ALWAYS or any(values)):
             if ascii_only:
                 title = title.replace("°", "")
-            out += ["", _plotted(title, line, width, ascii_only)]
+            out += ["", _chart_or_value(title, line, width, ascii_only)]
     return "\n".join(out)
 
 
-def _plotted(title: str, line: list[tuple[float, float | None]], width: int, ascii_only: bool) -> str:
+def _chart_or_value(title: str, line: list[tuple[float, float | None]], width: int, ascii_only: bool) -> str:
     if len({x for x, _ in line}) > 1:
         return chart(title, line, width, CHART_HEIGHT, ascii_only)
     value = line[-1][1]

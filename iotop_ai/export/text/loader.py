@@ -24,7 +24,7 @@ def loader_text(report: Report, width: int, ascii_only: bool = False) -> str:
     failure = next((run.failure for run in report.runs if run.failure), None)
     if failure and report.exit_code == NO_ANSWER:
         return "\n".join([*lines, failure.text])
-    settings = _varied(report.runs)
+    settings = _setting_columns(report.runs)
     titles = (*settings, "samples/s", "first s", "CPU/worker", "disk-wait", "read", "memory", "shm", "")
     lines += ["", *table(titles, [_row(run, settings) for run in report.runs])]
     if curve_text := workers_curve(report, width, ascii_only):
@@ -33,11 +33,11 @@ def loader_text(report: Report, width: int, ascii_only: bool = False) -> str:
     return "\n".join([*lines, "", *failed, *findings_text(report)])
 
 
-def _varied(runs: tuple[Run, ...]) -> tuple[str, ...]:
+def _setting_columns(runs: tuple[Run, ...]) -> tuple[str, ...]:
     """The settings that get a column: workers, and the settings that differ between the configurations."""
     names = ("batch_size", "prefetch", "interleave", "start")
-    differ = [name for name in names if len({getattr(run.configuration, name) for run in runs}) > 1]
-    return ("workers", *(name.replace("_size", "") for name in differ))
+    differing = [name for name in names if len({getattr(run.configuration, name) for run in runs}) > 1]
+    return ("workers", *(name.replace("_size", "") for name in differing))
 
 
 def _cell(configuration: Configuration, name: str) -> str:

@@ -9,9 +9,10 @@ from iotop_ai.store.format.secrets import without_secrets
 
 LEFT_OUT = ("pip", "setuptools", "wheel", "distribute")
 """Packages that ``pip freeze`` also leaves out; in Python 3.12 and later, it leaves out only pip."""
-_PLAIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+!-]*")
+_VALID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+!-]*")
+"""The names and versions that are written; others come from invalid metadata."""
 _TORCH_BUILD = re.compile(r"\+((?:cu|rocm|cpu|xpu)[0-9.]*)$")
-_FILE = re.compile(r"(\w+\+)?file:")
+_FILE_URL = re.compile(r"(\w+\+)?file:")
 _SSH = "ssh://git@"
 """The beginning of a URL with the login name of git servers, which is not a secret."""
 _COMMIT = re.compile(r"(?<=@)[0-9a-f]{40,64}(#subdirectory=.*)?$")
@@ -37,12 +38,12 @@ def environment_text(facts: PythonFacts, name: str) -> str:
     for package in facts.conda_packages:
         channel = package.channel.rsplit("/", 1)[-1] if "conda.anaconda.org" in package.channel else package.channel
         channel = "defaults" if channel.endswith(("pkgs/main", "pkgs/r")) else channel
-        if _PLAIN.fullmatch(channel) and channel not in channels:
+        if _VALID.fullmatch(channel) and channel not in channels:
             channels.append(channel)
     conda = [
         package
         for package in facts.conda_packages
-        if _PLAIN.fullmatch(package.name) and _PLAIN.fullmatch(package.version)
+        if _VALID.fullmatch(package.name) and _VALID.fullmatch(package.version)
     ]
     names = {canonical(package.name) for package in conda}
     # A package that conda lists is not listed again if it is unknown how its imported copy was installed.
@@ -72,10 +73,10 @@ def _requirement(package: Package) -> str:
 
     A package that no index has becomes a comment, so that the rest can be installed on another machine.
     """
-    if not (_PLAIN.fullmatch(package.name) and _PLAIN.fullmatch(package.version)):
+    if not (_VALID.fullmatch(package.name) and _VALID.fullmatch(package.version)):
         return f"# {canonical(package.name)}: its metadata is not valid"
     url = _url(package.url)
-    if package.editable or _FILE.match(url):
+    if package.editable or _FILE_URL.match(url):
         return f"# {package.name}=={package.version} is installed from {url}"
     return f"{package.name} @ {url}" if url else f"{package.name}=={package.version}"
 

@@ -17,7 +17,7 @@ class RunSummary:
         self._seconds = 0.0
         self._verdict_s: dict[tuple[str, str], float] = {}
         self._lost_s = self._judged_s = 0.0
-        self._read = self._written = 0.0
+        self._read_bytes = self._written_bytes = 0.0
         self._known_s = 0.0
         """The seconds in which the rates of the disks were known."""
         self._peaks: dict[str, tuple[float, str]] = {}
@@ -39,8 +39,8 @@ class RunSummary:
         if (rates := block.value) is not None and infos is not None and block.renewed and block.seconds:
             totals = block_totals(rates, infos.values())
             if totals.read_bytes_per_s is not None and totals.write_bytes_per_s is not None:
-                self._read += totals.read_bytes_per_s * block.seconds
-                self._written += totals.write_bytes_per_s * block.seconds
+                self._read_bytes += totals.read_bytes_per_s * block.seconds
+                self._written_bytes += totals.write_bytes_per_s * block.seconds
                 self._known_s += block.seconds
             for key, row in rates.items():
                 if key.name in infos and is_leaf(infos[key.name]):
@@ -77,7 +77,7 @@ class RunSummary:
                 if self._known_s > 0.99 * self._seconds
                 else f" (known for {_percent(self._known_s / self._seconds)})"
             )
-            out.append(f"disks     read {size(self._read)}, written {size(self._written)}{share}")
+            out.append(f"disks     read {size(self._read_bytes)}, written {size(self._written_bytes)}{share}")
         peaks = [
             f"{figure} {value_text(self._peaks[figure][0])} ({self._peaks[figure][1]})"
             for figure, value_text in _PEAKS

@@ -30,27 +30,28 @@ def _cpu(frame: Frame) -> list[str]:
     cpu, rates = frame.snapshot.cpu.value, frame.sample.cpu.value
     if cpu is None or rates is None:
         return []
-    whole = rates.all
+    all_cores = rates.all
     busiest = UNKNOWN
     if rates.busiest is not None:
         busiest = f"{_percent(rates.cores[rates.busiest].busy_ratio)} core={rates.busiest}"
     return [
-        f"cpu busy={_percent(whole.busy_ratio)} iowait={_percent(whole.iowait_ratio)}"
-        f" steal={_percent(whole.steal_ratio)} busiest={busiest} cores={len(cpu.cores)} allowed={cpu.allowed}"
+        f"cpu busy={_percent(all_cores.busy_ratio)} iowait={_percent(all_cores.iowait_ratio)}"
+        f" steal={_percent(all_cores.steal_ratio)} busiest={busiest} cores={len(cpu.cores)} allowed={cpu.allowed}"
         f" load1={number(cpu.load1)}"
     ]
 
 
 def _memory(frame: Frame) -> list[str]:
-    now, rates = frame.snapshot.memory.value, frame.sample.memory.value
-    if now is None:
+    memory, rates = frame.snapshot.memory.value, frame.sample.memory.value
+    if memory is None:
         return []
     swapped = None
-    if now.swap_total_bytes is not None and now.swap_free_bytes is not None:
-        swapped = now.swap_total_bytes - now.swap_free_bytes
+    if memory.swap_total_bytes is not None and memory.swap_free_bytes is not None:
+        swapped = memory.swap_total_bytes - memory.swap_free_bytes
     line = (
-        f"memory MiB-available={_mib(now.available_bytes)} MiB-total={_mib(now.total_bytes)}"
-        f" MiB-dirty={_mib(now.dirty_bytes)} MiB-writeback={_mib(now.writeback_bytes)} MiB-swapped={_mib(swapped)}"
+        f"memory MiB-available={_mib(memory.available_bytes)} MiB-total={_mib(memory.total_bytes)}"
+        f" MiB-dirty={_mib(memory.dirty_bytes)} MiB-writeback={_mib(memory.writeback_bytes)}"
+        f" MiB-swapped={_mib(swapped)}"
     )
     if rates is not None:
         line += f" MiB-refault/s={_mib(rates.refault_file_bytes_per_s)} majflt/s={number(rates.major_faults_per_s, 1)}"
@@ -86,7 +87,7 @@ def _own(frame: Frame) -> str:
 
 
 def filesystem_lines(frame: Frame) -> list[str]:
-    """A row per relevant mount; [] if none is known."""
+    """A row per queried mount; [] if none is known."""
     mounts = frame.snapshot.filesystems.value
     if not mounts:
         return []

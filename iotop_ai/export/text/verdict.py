@@ -9,8 +9,8 @@ from iotop_ai.present.verdict import headline
 def verdict_lines(frame: Frame) -> list[str]:
     """``verdict STATE headline``, then ``because``, ``and`` (a second finding) and ``do``, if there are such lines."""
     verdict = frame.verdict
-    ends = [headline.text_of(part(verdict)) for part in (headline.loss, headline.confidence)]
-    sentence = "; ".join(text for text in (headline.text_of(headline.headline(verdict)), *ends) if text)
+    clauses = [headline.text_of(part(verdict)) for part in (headline.loss, headline.confidence)]
+    sentence = "; ".join(text for text in (headline.text_of(headline.headline(verdict)), *clauses) if text)
     lines = [f"verdict {verdict.state.value} {sentence}"]
     for word, part in (("because", headline.because), ("and", headline.second), ("do", headline.advice)):
         if text := headline.text_of(part(verdict)):

@@ -7,7 +7,7 @@ from html.parser import HTMLParser
 from hypothesis import given
 from hypothesis import strategies as st
 
-from iotop_ai.export.html.markup import Markup, short, single, tag, text
+from iotop_ai.export.html.markup import Markup, empty_tag, short, tag, text
 
 
 class ParsedHtml(HTMLParser):
@@ -40,7 +40,7 @@ def test_children_that_are_markup_stay_markup() -> None:
 
 def test_attributes_are_written() -> None:
     assert (
-        single("rect", x=1.04, class_="a", text_anchor=None, stroke_width=2)
+        empty_tag("rect", x=1.04, class_="a", text_anchor=None, stroke_width=2)
         == '<rect x="1" class="a" stroke-width="2"/>'
     )
     assert [short(value) for value in (0.0, -0.04, 12.34, 100.0)] == ["0", "0", "12.3", "100"]
