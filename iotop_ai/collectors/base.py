@@ -99,4 +99,5 @@ def take_reading(collector: Collector[T], clock: Clock, at_step_ns: int = 1, too
     end = clock.monotonic_ns()
     own_at = getattr(collector, "at_ns", None)
     at = getattr(value, "io_at_ns", None) or (own_at() if own_at is not None else None) or end
-    return Reading(value, Status.OK, "", "", at - at % at_step_ns, -((start - end) // took_step_ns) * took_step_ns)
+    rounded_up_took = -((start - end) // took_step_ns) * took_step_ns
+    return Reading(value, Status.OK, "", "", at - at % at_step_ns, rounded_up_took)

@@ -11,7 +11,7 @@ from iotop_ai.model.reading import Reading
 EARLY_NS = 20_000_000
 """How long before its due time a collector may run, in nanoseconds.
 
-Without this tolerance, a tick that comes slightly early would leave the collector out until the next tick.
+Without this tolerance, a tick that comes slightly early would skip the collector.
 """
 
 

@@ -13,8 +13,8 @@ MOST_KEPT = 256
 """The maximum number of diskseq files that are kept open, for active devices. Others are opened at each read."""
 _DIGITS = "0123456789"
 _IN_FLIGHT = BlockCounters._fields.index("in_flight")
-_UNDERFLOWN = 1 << 31
-"""An unsigned 32-bit count of at least this value has fallen below 0."""
+_UNDERFLOW_START = 1 << 31
+"""An unsigned 32-bit count from this value on is a count that has fallen below 0."""
 
 
 def disk_of(name: str, names: Container[str]) -> str:
@@ -49,7 +49,7 @@ def parse_line(line: bytes) -> tuple[int, int, str, BlockCounters] | None:
         numbers = [*map(int, fields[3 : 3 + columns])]
     except ValueError:
         return None
-    in_flight = numbers[_IN_FLIGHT] if 0 <= numbers[_IN_FLIGHT] < _UNDERFLOWN else None
+    in_flight = numbers[_IN_FLIGHT] if 0 <= numbers[_IN_FLIGHT] < _UNDERFLOW_START else None
     numbers[_IN_FLIGHT] = 0
     if min(numbers) < 0:
         return None
@@ -77,7 +77,7 @@ class BlockCollector:
         self._table: dict[BlockKey, BlockCounters] = {}
         self._disks: dict[str, str] = {}
         self._kept: dict[str, KeptFile] = {}
-        self._unnumbered: set[str] = set()
+        self._without_diskseq: set[str] = set()
         self.generation = 0
         self.numbers: dict[str, tuple[int, int]] = {}
         self.changed: frozenset[str] = frozenset()
@@ -134,12 +134,13 @@ class BlockCollector:
         return True
 
     def _rebuild(self, lines: list[bytes]) -> None:
+        """Parse all lines and give each device its key. A device whose line and key are the same keeps its record."""
         old_keys = {line: key for line, key in zip(self._lines, self._keys, strict=True) if key is not None}
         parsed = [parse_line(line) for line in lines]
         self.numbers = {entry[2]: entry[:2] for entry in parsed if entry is not None}
         names = frozenset(self.numbers)
         self._disks = {name: disk_of(name, names) or name for name in names}
-        self._unnumbered &= names
+        self._without_diskseq &= names
         diskseqs: dict[str, int] = {}
         table: dict[BlockKey, BlockCounters] = {}
         keys: list[BlockKey | None] = []
@@ -174,17 +175,17 @@ class BlockCollector:
             except (OSError, ValueError):
                 # ENODEV means that the device was removed. Another device may have the same name by now.
                 self._kept.pop(disk).close()
-        if disk in self._unnumbered:
+        if disk in self._without_diskseq:
             return 0
         path = f"sys/block/{disk.replace('/', '!')}"
         try:
             file = self._root.keep(path + "/diskseq", 64)
         except (FileNotFoundError, PermissionError):
             if self._root.exists(path):
-                self._unnumbered.add(disk)
+                self._without_diskseq.add(disk)
             return 0
         except OSError:
-            # Too many open files do not show that the disk was replaced; a failed read of a kept file does.
+            # An error such as too many open files does not mean a replaced disk; a failed read of a kept file does.
             return 0 if kept is not None else next((key.diskseq for key in self._table if key.name == disk), 0)
         try:
             number = int(file.read_record())

@@ -68,15 +68,15 @@ def read_device(root: Root, name: str, numbers: tuple[int, int] | None, partitio
         wbt_us=root.number_or_none(queue + "wbt_lat_usec"),
     )
     add_details = {
-        "dm": _dm,
-        "md": _md,
-        "loop": _loop,
-        "zram": _kind_only,
-        "ram": _kind_only,
-        "zvol": _kind_only,
-        "ublk": _unknown_backing,
-        "zloop": _unknown_backing,
-    }.get(kind, _disk)
+        "dm": _add_dm,
+        "md": _add_md,
+        "loop": _add_loop,
+        "zram": _add_kind,
+        "ram": _add_kind,
+        "zvol": _add_kind,
+        "ublk": _add_unknown_backing,
+        "zloop": _add_unknown_backing,
+    }.get(kind, _add_disk)
     return add_details(root, base, info)
 
 
@@ -138,11 +138,11 @@ def _transport(root: Root, name: str, kind: str, base: str) -> str:
     return "virtual" if "/virtual/" in path else "unknown"
 
 
-def _kind_only(root: Root, base: str, info: BlockInfo) -> BlockInfo:
+def _add_kind(root: Root, base: str, info: BlockInfo) -> BlockInfo:
     return info._replace(detail=info.kind)
 
 
-def _dm(root: Root, base: str, info: BlockInfo) -> BlockInfo:
+def _add_dm(root: Root, base: str, info: BlockInfo) -> BlockInfo:
     name, uuid = root.text_or(base + "/dm/name"), root.text_or(base + "/dm/uuid")
     detail = next((text for prefix, text in _DM_KINDS if uuid.startswith(prefix)), "")
     if not detail and "-mpath-" in uuid:
@@ -155,19 +155,19 @@ def _dm(root: Root, base: str, info: BlockInfo) -> BlockInfo:
     return info._replace(label=label, detail=detail or "device mapper")
 
 
-def _md(root: Root, base: str, info: BlockInfo) -> BlockInfo:
+def _add_md(root: Root, base: str, info: BlockInfo) -> BlockInfo:
     level, missing = root.text_or(base + "/md/level"), root.number_or_none(base + "/md/degraded")
     action = root.text_or(base + "/md/sync_action")
     words = (level or "md", "degraded" if missing else "")
     return info._replace(detail=" ".join(filter(None, words)), md_sync="" if action in ("idle", "frozen") else action)
 
 
-def _loop(root: Root, base: str, info: BlockInfo) -> BlockInfo:
+def _add_loop(root: Root, base: str, info: BlockInfo) -> BlockInfo:
     file = root.text_or(base + "/loop/backing_file")
     return info._replace(detail=f"loop {file}" if file else "loop")
 
 
-def _disk(root: Root, base: str, info: BlockInfo) -> BlockInfo:
+def _add_disk(root: Root, base: str, info: BlockInfo) -> BlockInfo:
     device = base + "/device/"
     info = info._replace(
         model=root.text_or(device + "model") or root.text_or(device + "name"),
@@ -183,7 +183,7 @@ def _disk(root: Root, base: str, info: BlockInfo) -> BlockInfo:
     return info._replace(detail=_disk_detail(root, base, info))
 
 
-def _unknown_backing(root: Root, base: str, info: BlockInfo) -> BlockInfo:
+def _add_unknown_backing(root: Root, base: str, info: BlockInfo) -> BlockInfo:
     """Return the record of a device whose backing program or files the kernel does not show.
 
     Source: drivers/block/ublk_drv.c.
@@ -254,9 +254,9 @@ def nvme_controllers(root: Root, base: str) -> tuple[str, ...]:
     name = os.path.basename(base)
     for folder in (device, "sys/class/nvme"):
         names = sorted((n for n in root.names(folder) if _CONTROLLER.fullmatch(n)), key=lambda n: int(n[4:]))
-        leading = [n for n in names if any(e == name or nvme_head(e) == name for e in root.names(f"{folder}/{n}"))]
-        if leading:
-            return tuple(leading)
+        with_path = [n for n in names if any(e == name or nvme_head(e) == name for e in root.names(f"{folder}/{n}"))]
+        if with_path:
+            return tuple(with_path)
     return ()
 
 

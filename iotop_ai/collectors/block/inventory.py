@@ -1,4 +1,4 @@
-"""Lists the block devices with their identity and stacking.
+"""Lists the block devices with their identity, mounts and the devices that they are stacked on.
 
 The first read covers all devices; later reads cover new devices and a few old ones.
 """
@@ -76,7 +76,7 @@ class BlockInfoCollector:
     def read(self) -> dict[str, BlockInfo]:
         """Return the table: the same object as before if it did not change."""
         now = self._clock.monotonic_ns()
-        changed = self._list(now)
+        changed = self._update_list(now)
         changed |= self._refresh(now)
         self._ask_temperatures(now)
         mounts = self._mounts.mounts if self._mounts else ()
@@ -94,7 +94,7 @@ class BlockInfoCollector:
         """Return the time at which the table was last checked; None before the first read."""
         return self._at_ns
 
-    def _list(self, now: int) -> bool:
+    def _update_list(self, now: int) -> bool:
         """Read new and replaced devices, and forget removed ones; return whether the list changed."""
         if self._block is not None:
             self._active |= self._block.changed
@@ -120,7 +120,7 @@ class BlockInfoCollector:
     def _refresh(self, now: int) -> bool:
         """Read again a few devices whose facts are at least 30 s old; return whether their facts changed."""
         old = sorted((at, name) for name, at in self._read_ns.items() if now - at >= REFRESH_NS)
-        # With a tick per second, a 25th per tick reads all devices again within the 30 s.
+        # With a tick per second, a 25th of the devices per tick reads all of them again within the 30 s.
         most = max(8, len(self._unjoined) // 25)
         changed = False
         for _, name in old[:most] if old and self._can_open() else ():
@@ -177,7 +177,7 @@ class BlockInfoCollector:
         return joined
 
     def close(self) -> None:
-        """End the thread that reads the disks of pools."""
+        """End the thread that reads which disks belong to ZFS pools."""
         self._members.close()
 
 
@@ -237,6 +237,10 @@ def _btrfs_members(root: Root) -> list[list[str]]:
 
 
 def _main_mounts(mounts: list[Mount]) -> list[Mount]:
+    """Return the mounts of the whole filesystem, or else those of its parts, but at most 8, the shortest paths first.
+
+    The single files that a container runtime mounts are left out.
+    """
     whole = [m for m in mounts if m.root == "/" or m.fstype == "btrfs"]
     selected = whole or [m for m in mounts if m.path not in _CONTAINER_FILES]
     return sorted(selected, key=lambda m: (len(m.path), m.path))[:_MOST_MOUNTS]

@@ -29,7 +29,7 @@ def read_temperature(root: Root, name: str) -> float | None:
 
 
 class Temperatures:
-    """Keeps the newest temperatures by device. ``ask`` starts to read them on a thread and returns at once.
+    """Keeps the newest temperatures by device. ``ask`` starts reading them on a thread and returns at once.
 
     A disk that does not answer blocks only this thread; the disks are read again only after the thread has ended.
     """
@@ -41,7 +41,7 @@ class Temperatures:
         self.celsius: Mapping[BlockKey, float] = {}
 
     def ask(self, infos: Mapping[BlockKey, BlockInfo], active: Container[str]) -> None:
-        """Start to read the disks that may have a sensor. active: the names of the disks with recent I/O.
+        """Start reading the disks that may have a sensor. active: the names of the disks with recent I/O.
 
         An idle HDD is not read, because the read would keep it from sleeping (docs.kernel.org/hwmon/drivetemp.html,
         "Known Issues").

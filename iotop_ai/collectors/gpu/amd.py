@@ -156,7 +156,7 @@ class AmdCards:
         return self._root.number_or_none(f"{hwmon}/{name}_{kind}") if hwmon and name else None
 
     def _core_sensor(self, hwmon: str) -> tuple[str, str | None]:
-        """Return (the sensor of the core, its label); the label is None for the usual sensor, the edge.
+        """Return (the sensor of the core, its label); the label is None for the usual sensor, which is the edge sensor.
 
         MI300 and similar boards have no edge sensor.
         """
@@ -211,8 +211,8 @@ def smi_handles(smi: Any) -> dict[str, Any]:
 def with_smi(smi: Any, handle: Any, state: GpuState) -> GpuState:
     """Return the state with amdsmi's values for the utilisation, the memory activity and the power.
 
-    A value from sysfs is kept. Source: amdsmi_interface.py of version 7.0.2, in which a figure that the board does not
-    have is "N/A".
+    A value that sysfs has given is kept. Source: amdsmi_interface.py of version 7.0.2, in which a figure that the board
+    does not have is "N/A".
     """
 
     def ask(function: str, key: str) -> int | None:

@@ -51,15 +51,15 @@ class ThrottleDecoder:
             return _unpack(raw, offset, "<Q")
         if (offset := _MODEL_SPECIFIC_OFFSETS.get(version)) is not None:
             status = _unpack(raw, offset, "<I")
-            return status and OTHER
+            return status and OTHER  # None and 0 stay as they are
         offset = _COUNTER_OFFSETS.get(version)
         if offset is None or len(raw) < offset + 24:
             return None
         before, self._before = self._before, struct.unpack_from("<6I", raw, offset)
         if before is None or self._before[0] <= before[0] or NOT_REPORTED & 0xFFFFFFFF in self._before:
             return None
-        grown = (new != old for new, old in zip(self._before[1:], before[1:], strict=True))
-        return sum(1 << bit for bit, grew in zip(_COUNTER_BITS, grown, strict=True) if grew)
+        has_grown = (new != old for new, old in zip(self._before[1:], before[1:], strict=True))
+        return sum(1 << bit for bit, applies in zip(_COUNTER_BITS, has_grown, strict=True) if applies)
 
 
 def _unpack(raw: bytes, offset: int, layout: str) -> int | None:

@@ -35,7 +35,7 @@ Without a persistence daemon, nvmlInit wakes every GPU, which takes many seconds
 """
 SLOW_EVERY = 5
 """The details are read once in this number of sweeps."""
-WATCH_ENDS_S = 2.0
+WATCH_END_TIMEOUT_S = 2.0
 """How long the GPU thread waits for the end of the thread that receives Xids, in seconds."""
 _LEAD_S = 0.02
 """How long before the next tick a sweep should end, in seconds."""
@@ -46,11 +46,11 @@ _NVIDIA = "NVIDIA"
 class GpuCollector:
     """Collects the field ``gpu``, which has a Reading for each GPU by UUID. ``read`` returns the newest sweep at once.
 
-    The thread reads all GPUs every ``every_s``. It starts each sweep early enough to end a few milliseconds before the
-    reader's next tick. A lost GPU keeps its key, with a failed Reading. Until all GPUs answer, the library
+    A sweep reads all GPUs once. The thread makes a sweep every ``every_s``, early enough to end a few milliseconds
+    before the reader's next tick. A lost GPU keeps its entry, with a failed Reading. Until all GPUs answer, the library
     is opened again after 5 s, then 10 s, and so on up to 60 s; a missing driver is looked for at the same intervals.
-    The cards of AMD and Intel, which are found under ``root``, are listed together with NVML's GPUs. root: None to
-    leave /proc and /sys unread.
+    The cards of AMD and Intel are listed together with NVML's GPUs. root: where these cards are found; None to leave
+    /proc and /sys unread.
     """
 
     field = "gpu"
@@ -224,14 +224,14 @@ class GpuCollector:
 
         Returns whether there is a card.
         """
-        unread = self._unread()
+        unread = self._unread_gpus()
         cards = None if self._drm is None else self._drm.read(len(self._table))
         if self._drm is not None and cards:
             self._details, self._details_at_ns = self._drm.details, self._drm.details_at_ns
             self._newest = unread | cards, self._clock.monotonic_ns()
         return bool(cards)
 
-    def _unread(self) -> dict[str, Reading[GpuState]]:
+    def _unread_gpus(self) -> dict[str, Reading[GpuState]]:
         """Return a Reading with the reason for each GPU that NVML listed before; {} while the library is open.
 
         If NVML has not listed any GPUs, there is one entry with the reason; without a driver, there is none.
@@ -360,7 +360,7 @@ class GpuCollector:
     def _stop_watch(self) -> None:
         self._take_events()
         if self._watch is not None:
-            self._watch.stop(WATCH_ENDS_S)
+            self._watch.stop(WATCH_END_TIMEOUT_S)
             self._watch = None
 
     def _pause(self, began_ns: int) -> None:
@@ -382,15 +382,15 @@ class GpuCollector:
 
 
 def _merged(known: Iterable[str], listed: Collection[str]) -> list[str]:
-    """Return the known GPUs in their order, with each new GPU at the place at which it is listed.
+    """Return the known GPUs in their order, with each new GPU at its position in ``listed``.
 
-    The place matters, because a lost GPU is named by it. A GPU with an unknown UUID is listed under its number until
-    the UUID is known.
+    The position matters, because a lost GPU is named by it. A GPU with an unknown UUID is listed as "gpu N" until its
+    UUID is known.
     """
     merged = [key for key in known if key in listed or not key.startswith("gpu ")]
-    for place, key in enumerate(listed):
+    for position, key in enumerate(listed):
         if key not in merged:
-            merged.insert(place, key)
+            merged.insert(position, key)
     return merged
 
 

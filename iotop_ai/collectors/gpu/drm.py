@@ -1,4 +1,4 @@
-"""Reads the cards of AMD and Intel in one sweep, with the processes that use them."""
+"""Reads all cards of AMD and Intel, one after the other (a sweep), with the processes that use them."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from iotop_ai.model.gpu.state import ENGINE_TIMES, GpuProcess, GpuState
 from iotop_ai.model.reading import Reading, Status
 
 SEARCH_EVERY_SWEEPS = 5
+"""The cards are searched for once in this number of sweeps."""
 OTHERS_HIDDEN = "other users' processes on it cannot be seen"
 
 
@@ -35,7 +36,7 @@ class DrmSweep:
         self._driver_of: dict[str, AmdCards | IntelCards] = {}
         self._smi_loaded = False
         self._sweeps = 0
-        self._names: tuple[str, ...] = ()
+        self._cards: tuple[str, ...] = ()
         self._amd_count = 0
         self._clients = DrmClients(root, clock)
         self._sees_all_users = not root.live or os.geteuid() == 0
@@ -52,9 +53,9 @@ class DrmSweep:
             self._find_cards()
         self._sweeps += 1
         out = {}
-        used = self._clients.read() if self._names else {}
-        rocm = kfd_processes(self._root) if self._names else {}
-        for card in self._names:
+        used = self._clients.read() if self._cards else {}
+        rocm = kfd_processes(self._root) if self._cards else {}
+        for card in self._cards:
             start_ns = self._clock.monotonic_ns()
             state = self._driver_of[card].state(card)
             # Each driver counts from 0, so two GPUs of a machine would otherwise have the same number.
@@ -85,7 +86,7 @@ class DrmSweep:
             self._amd = AmdCards(self._root, self._clock, load_smi())
             names = self._amd.cards()
         self._driver_of = {**dict.fromkeys(names, self._amd), **dict.fromkeys(self._intel.cards(), self._intel)}
-        self._names = tuple(self._driver_of)
+        self._cards = tuple(self._driver_of)
         self._amd_count = len(names)
         self.details = {}
         for card, cards in self._driver_of.items():
@@ -115,11 +116,11 @@ def with_use(
     by_pid = {process.pid: process for process in (use.processes if use is not None else ())}
     unmapped = []
     for pid, held_bytes in (rocm or {}).items():
-        client = by_pid.get(pid, GpuProcess(pid, 0, "compute"))
+        process = by_pid.get(pid, GpuProcess(pid, 0, "compute"))
         # The compute time of ROCm is unknown; a share of 0 % would be wrong.
         if host_pids:
-            memory_bytes = max(held_bytes, client.memory_bytes or 0)
-            by_pid[pid] = client._replace(kind="compute", memory_bytes=memory_bytes, sm_percent=None)
+            memory_bytes = max(held_bytes, process.memory_bytes or 0)
+            by_pid[pid] = process._replace(kind="compute", memory_bytes=memory_bytes, sm_percent=None)
         else:
             unmapped.append(GpuProcess(pid, held_bytes, "compute", found=False))
     processes = (*(by_pid[pid] for pid in sorted(by_pid)), *sorted(unmapped))

@@ -27,7 +27,7 @@ ENGINES = {
     "jpeg": "jpeg_ns",
 }  # fmt: skip
 """The field of GpuState that counts the busy time of each engine of amdgpu, i915 and xe."""
-_MAIN = ("graphics_ns", "compute_ns")
+_MAIN_FIELDS = ("graphics_ns", "compute_ns")
 """The fields of the engines whose busy time counts as a process's share of the GPU."""
 _KFD = "sys/class/kfd/kfd"
 
@@ -76,8 +76,8 @@ def parse_client(lines: list[str]) -> Client | None:
 
 
 def _computes(client: Client) -> bool:
-    """Whether the client has used compute engines more than graphics engines, which desktop programs use."""
-    used = dict.fromkeys(_MAIN, 0)
+    """Whether the client has used the compute engines more than the graphics engines, unlike a desktop program."""
+    used = dict.fromkeys(_MAIN_FIELDS, 0)
     for name, (busy, _) in client.engines.items():
         if ENGINES[name] in used:
             used[ENGINES[name]] += busy
@@ -155,10 +155,10 @@ class DrmClients:
     def _add_work(
         self, client: Client, at_ns: int, span_ns: int, last_busy: dict[tuple[str, str, str], tuple[int, int]]
     ) -> int | None:
-        """Add the work of a client's engines since the previous sweep; return the main engines' busy ns.
+        """Add the busy time of a client's engines since the previous sweep; return that of its main engines, in ns.
 
         None at the first sweep of a main engine that counts cycles, because the count at the previous sweep is unknown.
-        last_busy: receives the new counts.
+        last_busy: the new counts are stored in it.
         """
         totals, main_ns, is_known = self._busy.setdefault(client.device, {}), 0, True
         for name, (busy, total_cycles) in client.engines.items():
@@ -166,15 +166,15 @@ class DrmClients:
             # A driver may report less than before for a while, so keep the larger value (drm-usage-stats).
             old, _ = self._last_busy.get(key, (0, 0))
             last_busy[key] = max(busy, old), self._sweep
-            grown = max(0, busy - old)
+            growth = max(0, busy - old)
             if total_cycles is not None:
                 before = self._cycles.get((client.device, name))
-                is_known = is_known and (before is not None or field not in _MAIN)
+                is_known = is_known and (before is not None or field not in _MAIN_FIELDS)
                 cycles, ns = (0, 0) if before is None else (total_cycles - before[0], at_ns - before[1])
-                grown = grown * ns // cycles if cycles > 0 else 0
-            grown = min(grown // client.capacities.get(name, 1), span_ns)
-            totals[field] = totals.get(field, 0) + grown
-            main_ns += grown if field in _MAIN else 0
+                growth = growth * ns // cycles if cycles > 0 else 0
+            growth = min(growth // client.capacities.get(name, 1), span_ns)
+            totals[field] = totals.get(field, 0) + growth
+            main_ns += growth if field in _MAIN_FIELDS else 0
         return main_ns if is_known else None
 
     def _find_open_devices(self) -> None:

@@ -13,6 +13,7 @@ from iotop_ai.model.gpu.state import GpuProcess
 FIRST_NAMESPACE = "pid:[4026531836]"
 """The initial PID namespace (PROC_PID_INIT_INO), where NVML's PIDs are those of /proc."""
 SEARCH_EVERY_SWEEPS = 5
+"""A process is searched for again after this number of sweeps."""
 _DEVICE = "/dev/nvidia"
 _CUDA = "/dev/nvidia-uvm"
 
@@ -56,7 +57,7 @@ class PidMapping:
         self._local |= {(uuid, process.pid): known[process.pid] for process in processes if process.pid in known}
         missing = [process.pid for process in processes if (uuid, process.pid) not in self._local]
         if missing:
-            matched = {pid: local for pid in missing if (local := self._direct(pid, minor)) is not None}
+            matched = {pid: local for pid in missing if (local := self._by_same_pid(pid, minor)) is not None}
             unmatched = [pid for pid in missing if pid not in matched]
             if unmatched and not self._in_first_namespace:
                 mapped = {local.pid for local in matched.values()} | {local.pid for _, local in self._local.values()}
@@ -72,7 +73,7 @@ class PidMapping:
                 out.append(process._replace(pid=local.pid, cpus=local.cpus))
         return tuple(out)
 
-    def _direct(self, pid: int, minor: int | None) -> LocalProcess | None:
+    def _by_same_pid(self, pid: int, minor: int | None) -> LocalProcess | None:
         """Return the local process with the same PID, if it is certainly the same process; otherwise None."""
         status = self._status(pid)
         if status is None:
@@ -84,26 +85,26 @@ class PidMapping:
     def _by_device(self, unmatched: list[int], minor: int | None, mapped: set[int | None]) -> dict[int, LocalProcess]:
         """Return the local processes that are found, by NVML's PID.
 
-        Each is the process that has the PID in NSpid, or, if one PID is left, the only other process that has the GPU
-        open.
+        The local process is the one whose NSpid contains the PID. If one PID is left, it is the only other process that
+        has the GPU open.
         """
-        holding = {}
+        holders = {}
         for name in self._root.names("proc"):
             if (
                 name.isdigit()
                 and int(name) not in mapped
                 and (status := self._status_if_open(int(name), minor)) is not None
             ):
-                holding[int(name)] = status
+                holders[int(name)] = status
         out: dict[int, LocalProcess] = {}
         for pid in unmatched:
-            for local_pid, status in holding.items():
+            for local_pid, status in holders.items():
                 if str(pid) in status.get("NSpid", "").split():
                     out[pid] = LocalProcess(local_pid, status.get("Cpus_allowed_list", ""))
         remaining = [pid for pid in unmatched if pid not in out]
-        unused = [local_pid for local_pid in holding if local_pid not in {local.pid for local in out.values()}]
+        unused = [local_pid for local_pid in holders if local_pid not in {local.pid for local in out.values()}]
         if len(remaining) == len(unused) == 1:
-            out[remaining[0]] = LocalProcess(unused[0], holding[unused[0]].get("Cpus_allowed_list", ""))
+            out[remaining[0]] = LocalProcess(unused[0], holders[unused[0]].get("Cpus_allowed_list", ""))
         return out
 
     def _status_if_open(self, pid: int, minor: int | None) -> dict[str, str] | None:

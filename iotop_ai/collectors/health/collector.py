@@ -17,7 +17,7 @@ from iotop_ai.collectors.health.history import HealthHistory
 from iotop_ai.collectors.health.parse import VOLUME, parse_json, parse_scan, parse_state, refusal
 from iotop_ai.collectors.health.smartctl_path import find_smartctl
 from iotop_ai.collectors.health.targets import (
-    VOLUME_ASKED,
+    VOLUME_DISKS_QUERIED,
     Disk,
     behind_controllers,
     kernel_counts,
@@ -86,7 +86,7 @@ class SmartCollector:
         self._root = root
         self._generation = generation
         self._seen_generation = generation()
-        self._unchecked = False
+        self._list_is_outdated = False
         """Whether disks were added, removed or replaced since the thread last listed them."""
         self._can_query = root.owns_devices
         self._clock = clock
@@ -96,9 +96,10 @@ class SmartCollector:
         self._only = frozenset(only)
         self._helper = SmartProcess(clock)
         self._scanned: tuple[tuple[str, str], ...] = ()
-        self._behind: tuple[Disk, ...] = ()
+        self._disks_behind: tuple[Disk, ...] = ()
         """The disks behind RAID controllers that the last scan found."""
         self._diskseqs: dict[str, int] = {}
+        """The number that the kernel gave each disk, by name. A disk that replaces another has a new number."""
         self._tests_due: dict[str, int] = {}
         """When a disk in a self-test is queried again, by name."""
         self._tests_since: dict[str, int] = {}
@@ -136,16 +137,18 @@ class SmartCollector:
             raise Unavailable(Status.PENDING, "the disks are not listed yet")
         table, self._read_at_ns = self._table, self._changed_at_ns
         if (generation := self._generation()) != self._seen_generation:
-            self._seen_generation, self._unchecked = generation, True
+            self._seen_generation, self._list_is_outdated = generation, True
             self._wake.set()
-        return self._without_replaced(table) if self._unchecked else table
+        return self._without_replaced(table) if self._list_is_outdated else table
 
     def _without_replaced(self, table: SmartTable) -> SmartTable:
         """Leave out disks whose names belong to other disks now; the thread may notice this minutes later."""
-        known = self._diskseqs
         current = {name: self._diskseq(name) for name in table}
+        # Keep a disk also if its number cannot be read now, or was unknown when the thread listed the disks.
         kept = {
-            name: reading for name, reading in table.items() if current[name] in (None, known.get(name, current[name]))
+            name: reading
+            for name, reading in table.items()
+            if current[name] in (None, self._diskseqs.get(name, current[name]))
         }
         if len(kept) == len(table):
             return table
@@ -163,7 +166,7 @@ class SmartCollector:
         return self._thread.started and self._first_round.wait(seconds)
 
     def suspend_queries(self, suspend: bool) -> None:
-        """Suspend or resume the queries. suspend: True while a disk is saturated; a round that is due waits."""
+        """Suspend or resume the queries. suspend: True while a disk is saturated; a due round of queries waits."""
         self._suspended = suspend
         if not suspend:
             self._wake.set()
@@ -216,12 +219,12 @@ class SmartCollector:
         names = frozenset(disk.name for disk in disks)
         self._urgent, self._refresh_asked = self._refresh_asked, False
         now_ns = self._clock.monotonic_ns()
-        due = self._urgent or now_ns >= self._due_ns or self._installed_since()
+        due = self._urgent or now_ns >= self._due_ns or self._is_newly_installed()
         tests = {name for name, at_ns in self._tests_due.items() if now_ns >= at_ns}
         if due or names != known or tests:
             self._query(disks, frozenset() if due else known - tests, scan=due or names != known)
             # The scan in this round has also found and queried the disks behind controllers.
-            known = names | {disk.name for disk in self._behind}
+            known = names | {disk.name for disk in self._disks_behind}
         if due:
             self._due_ns = self._clock.monotonic_ns() + int(self._interval_s * 1e9)
         return known
@@ -229,14 +232,14 @@ class SmartCollector:
     def _disks(self) -> tuple[Disk, ...]:
         self._root.entries("sys/block")  # raises OSError when too many files are open to list any
         disks = with_given_types(smart_disks(self._root), self._settings.smart_types)
-        return self._wanted((*disks, *self._behind))
+        return self._select((*disks, *self._disks_behind))
 
     def _replaced(self, disks: tuple[Disk, ...]) -> frozenset[str]:
         """Return the names that now belong to another disk, and forget the states of the replaced disks.
 
         Kernels before 5.15 do not number the disks, so a replaced disk is not noticed there.
         """
-        self._unchecked = False
+        self._list_is_outdated = False
         now = {disk.name: number for disk in disks if (number := self._diskseq(disk.name)) is not None}
         replaced = frozenset(name for name, number in now.items() if self._diskseqs.get(name, number) != number)
         # If a disk's number cannot be read this time, its old number is kept for the next comparison.
@@ -248,7 +251,7 @@ class SmartCollector:
     def _diskseq(self, name: str) -> int | None:
         return self._root.number_or_none(f"sys/block/{name.partition('/')[0]}/diskseq")
 
-    def _wanted(self, disks: tuple[Disk, ...]) -> tuple[Disk, ...]:
+    def _select(self, disks: tuple[Disk, ...]) -> tuple[Disk, ...]:
         return tuple(disk for disk in disks if not self._only or disk.name in self._only)
 
     def _query(self, disks: tuple[Disk, ...], known: frozenset[str], scan: bool) -> None:
@@ -278,15 +281,15 @@ class SmartCollector:
             return
         if scan:
             self._scanned = self._scan(smartctl)
-            direct = [disk for disk in disks if disk not in self._behind]
-            self._behind = self._wanted(behind_controllers(self._scanned, direct))
-            present = {disk.name for disk in (*direct, *self._behind)}
+            direct = [disk for disk in disks if disk not in self._disks_behind]
+            self._disks_behind = self._select(behind_controllers(self._scanned, direct))
+            present = {disk.name for disk in (*direct, *self._disks_behind)}
             table = {name: table.get(name, pending) for name in present}
-            to_query = [disk for disk in (*direct, *self._behind) if disk.device and disk.name not in known]
+            to_query = [disk for disk in (*direct, *self._disks_behind) if disk.device and disk.name not in known]
         for disk in with_scanned_types(to_query, self._scanned):
             if not self._wait_until_free():
                 return
-            table[disk.name] = self._ask(smartctl, disk, old.get(disk.name))
+            table[disk.name] = self._query_disk(smartctl, disk, old.get(disk.name))
             self._plan_test(disk.name, table[disk.name].value)
             self._publish(table)
         if self._interval_s >= KEEP_HELPER_BELOW_S and not self._tests_due:
@@ -323,7 +326,7 @@ class SmartCollector:
     def _poll_s(self) -> float:
         return min(_POLL_S, self._interval_s)
 
-    def _installed_since(self) -> bool:
+    def _is_newly_installed(self) -> bool:
         """Whether smartctl was missing before and is installed now."""
         if self._unavailable is None:
             return False
@@ -352,7 +355,7 @@ class SmartCollector:
         sudo = self._can_query and self._sudo.get(key, True)
         return {"do": do, "smartctl": smartctl, "timeout_s": self._timeout_s, "sudo": sudo}
 
-    def _ask(self, smartctl: str, disk: Disk, old: Reading[SmartState] | None) -> Reading[SmartState]:
+    def _query_disk(self, smartctl: str, disk: Disk, old: Reading[SmartState] | None) -> Reading[SmartState]:
         start_ns = self._clock.monotonic_ns()
         response: dict[str, Any] = {}
         try:
@@ -369,12 +372,12 @@ class SmartCollector:
             if why.status is Status.ASLEEP and old is not None and old.value is not None:
                 return old._replace(status=Status.ASLEEP, reason=why.reason)
             if why.status is Status.DENIED:
-                facts, remedy = without_smart(self._root, disk), self._permission_remedy(smartctl, disk)
-                return Reading(facts, why.status, why.reason, remedy, end_ns, end_ns - start_ns)
-            if why.reason == VOLUME and self._behind:
-                return Reading(None, why.status, VOLUME_ASKED, "", end_ns, end_ns - start_ns)
-            unjudged = _unjudged(response, disk) if why.status is Status.UNSUPPORTED else None
-            return Reading(unjudged, why.status, why.reason, why.remedy, end_ns, end_ns - start_ns)
+                sysfs_state, remedy = without_smart(self._root, disk), self._permission_remedy(smartctl, disk)
+                return Reading(sysfs_state, why.status, why.reason, remedy, end_ns, end_ns - start_ns)
+            if why.reason == VOLUME and self._disks_behind:
+                return Reading(None, why.status, VOLUME_DISKS_QUERIED, "", end_ns, end_ns - start_ns)
+            partial_state = _state_without_smart(response, disk) if why.status is Status.UNSUPPORTED else None
+            return Reading(partial_state, why.status, why.reason, why.remedy, end_ns, end_ns - start_ns)
         state = self._with_past(state, disk)
         end_ns = self._clock.monotonic_ns()
         return Reading(state, Status.OK, "", "", end_ns, end_ns - start_ns)
@@ -408,7 +411,7 @@ class SmartCollector:
         return sudoers_line(user, uid, smartctl, [(disk.kind, disk.device)])
 
 
-def _unjudged(response: Mapping[str, Any], disk: Disk) -> SmartState | None:
+def _state_without_smart(response: Mapping[str, Any], disk: Disk) -> SmartState | None:
     """Return the identity and temperature of a disk without SMART; None when smartctl does not report them."""
     answer = parse_json(str(response.get("out", "")))
     if answer is None or not ({"model_name", "scsi_model_name"} & answer.keys()):

@@ -200,11 +200,11 @@ def serve(request: dict[str, Any]) -> dict[str, Any]:
     refused = None
     sudo = sudo_prefix() if request.get("sudo") else None
     if sudo is not None and not answer.timed_out and (scan or _denied(answer)):
-        by_sudo = run([*sudo, *command], timeout_s)
+        sudo_answer = run([*sudo, *command], timeout_s)
         # A refusal by sudo begins with sudo's name; messages of smartctl do not.
-        refused = by_sudo.stderr.startswith(b"sudo:") and not by_sudo.out
+        refused = sudo_answer.stderr.startswith(b"sudo:") and not sudo_answer.out
         if not refused:
-            answer, prefix = by_sudo, sudo
+            answer, prefix = sudo_answer, sudo
     response: dict[str, Any] = {
         "out": answer.out.decode("utf-8", "replace"),
         "stderr": answer.stderr.decode("utf-8", "replace")[:2000],

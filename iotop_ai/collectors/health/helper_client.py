@@ -29,7 +29,8 @@ class SmartProcess:
         self._clock = clock
         self._child: subprocess.Popen[bytes] | None = None
         self._id = 0
-        self._rest = b""
+        self._unread = b""
+        """The bytes that were received after the last response."""
 
     @property
     def pid(self) -> int | None:
@@ -39,7 +40,7 @@ class SmartProcess:
     def ask(self, request: dict[str, Any], timeout_s: float) -> dict[str, Any]:
         """Send a request and return the response. Kills a helper that does not answer in time. Raises Unavailable."""
         try:
-            child = self._started()
+            child = self._running_child()
         except OSError as error:
             raise Unavailable(Status.FAILED, f"the SMART helper cannot start: {error.strerror or error}") from error
         self._id += 1
@@ -56,12 +57,13 @@ class SmartProcess:
             raise Unavailable(Status.FAILED, clean(str(response["error"])))
         return response
 
-    def _started(self) -> subprocess.Popen[bytes]:
+    def _running_child(self) -> subprocess.Popen[bytes]:
+        """Return the helper; start one if none runs. Raises OSError."""
         if self._child is not None and self._child.poll() is not None:
             self.stop()
         if self._child is None:
             self._child = start_own_child(HELPER)
-            self._rest = b""
+            self._unread = b""
         return self._child
 
     def _response(self, child: subprocess.Popen[bytes], timeout_s: float) -> dict[str, Any]:
@@ -69,17 +71,17 @@ class SmartProcess:
         until_ns = self._clock.monotonic_ns() + int(timeout_s * 1e9)
         poll = select.poll()
         poll.register(source, select.POLLIN)
-        while b"\n" not in self._rest:
+        while b"\n" not in self._unread:
             left_ms = (until_ns - self._clock.monotonic_ns()) // 1_000_000
             if left_ms <= 0 or not poll.poll(left_ms):
                 self.stop()
                 raise Unavailable(Status.FAILED, f"the SMART helper did not answer within {timeout_s:g} s")
             more = os.read(source, 1 << 16)
-            if not more or len(self._rest) > _LONGEST_RESPONSE:
+            if not more or len(self._unread) > _LONGEST_RESPONSE:
                 self.stop()
                 raise Unavailable(Status.FAILED, f"the SMART helper ended with status {child.returncode}")
-            self._rest += more
-        line, _, self._rest = self._rest.partition(b"\n")
+            self._unread += more
+        line, _, self._unread = self._unread.partition(b"\n")
         import json
 
         try:

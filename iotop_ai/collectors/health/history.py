@@ -34,12 +34,12 @@ FOLDER = "health"
 LOCK_WAIT_S = 2.0
 _LOCK_STEP_S = 0.02
 FOLDER_WAIT_S = 5.0
-"""How long a reading waits for the state folder, in seconds; longer than it waits for the folder's lock."""
+"""How long storing a reading may take, in seconds, before it is given up. Longer than LOCK_WAIT_S."""
 _LARGEST = 4 << 20
 """The largest file that is read, in bytes."""
 _LONGEST_NAME = 120
 """The longest file name without its suffix; a longer one is cut and gets a hash."""
-APART_S = 600
+LEAST_INTERVAL_S = 600
 """The minimum number of seconds between stored readings while only fields in _UNIMPORTANT change."""
 THINNING: tuple[tuple[int, int], ...] = (
     (2 * DAY_S, 0),
@@ -66,7 +66,7 @@ class DiskHistory(NamedTuple):
 
 
 class HealthHistory:
-    """The histories in one state folder. Only one thread at a time may use them."""
+    """Reads and writes the histories in one state folder. Only one thread at a time may use it."""
 
     def __init__(self, folder: Path | str, clock: Clock) -> None:
         self._path = os.path.join(folder, FOLDER)
@@ -88,17 +88,17 @@ class HealthHistory:
             return state._replace(read_wall_s=wall_s, history_note="no history: the disk reports no serial number")
         now = point_of(state, wall_s)
         try:
-            known = call_with_timeout(FOLDER_WAIT_S, self._state_folder, lambda: self._remember(state, now))
+            history = call_with_timeout(FOLDER_WAIT_S, self._state_folder, lambda: self._remember(state, now))
         except OSError as error:
             note = f"no history: {self._path}: {error.strerror}"
             return state._replace(read_wall_s=wall_s, history_note=clean(note))
-        past = past_of((*(p for p in known.points if p.wall_s < wall_s), now), wall_s)
+        past = past_of((*(p for p in history.points if p.wall_s < wall_s), now), wall_s)
         return state._replace(
             read_wall_s=wall_s,
-            earlier=nearest(known.points, wall_s),
-            recent=recent_of(known.points, wall_s),
+            earlier=nearest(history.points, wall_s),
+            recent=recent_of(history.points, wall_s),
             past=past,
-            history_note=clean(known.note),
+            history_note=clean(history.note),
         )
 
     def history_of(self, state: SmartState) -> DiskHistory | None:
@@ -127,9 +127,9 @@ class HealthHistory:
         for name in names:
             if name.endswith(_SUFFIX) and not name.startswith("."):
                 with contextlib.suppress(OSError):
-                    known = self._read_or_none(name)
-                    histories += [known] if known is not None else []
-        return tuple(sorted(histories, key=lambda known: (known.serial, known.model, known.wwn)))
+                    history = self._read_or_none(name)
+                    histories += [history] if history is not None else []
+        return tuple(sorted(histories, key=lambda history: (history.serial, history.model, history.wwn)))
 
     def _read_or_none(self, name: str) -> DiskHistory | None:
         handle = os.open(self._path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
@@ -149,43 +149,43 @@ class HealthHistory:
             with self._locked(handle) as locked:
                 note = "" if locked else "another monitor has locked the history: this reading is not stored"
                 if locked:
-                    self._adopt(handle, state)
+                    self._rename_old_file(handle, state)
                 try:
-                    known = self._read(handle, name)
+                    history = self._read(handle, name)
                 except ValueError as error:
                     note = f"the history could not be read ({error})"
                     if locked:
                         note += f" and was set aside as {os.path.join(self._path, self._set_aside(handle, name))}"
-                    known = None
-                points = () if known is None else known.points
+                    history = None
+                points = () if history is None else history.points
                 if locked and worth_keeping(points, now):
-                    kept = DiskHistory(state.serial, state.model, thinned((*points, now), now.wall_s), wwn=state.wwn)
+                    kept = DiskHistory(state.serial, state.model, thin_out((*points, now), now.wall_s), wwn=state.wwn)
                     put_file(handle, name, history_text(kept), lasting=True)
                 return DiskHistory(state.serial, state.model, points, note, state.wwn)
         finally:
             os.close(handle)
 
-    def _adopt(self, folder: int, state: SmartState) -> None:
+    def _rename_old_file(self, folder: int, state: SmartState) -> None:
         """Rename the disk's file to the name used now if it still has one of the older, less detailed names.
 
         The caller has the lock.
         """
-        own, *earlier = _names(state)
-        if own in os.listdir(folder):
+        current_name, *old_names = _names(state)
+        if current_name in os.listdir(folder):
             return
-        for name in earlier:
+        for name in old_names:
             try:
                 history = self._read_own(folder, name, state)
             except ValueError:
                 continue
             if history is not None:
-                os.rename(name, own, src_dir_fd=folder, dst_dir_fd=folder)
+                os.rename(name, current_name, src_dir_fd=folder, dst_dir_fd=folder)
                 return
 
     def _read_own(self, folder: int, name: str, state: SmartState) -> DiskHistory | None:
         """Return the content of a file; None when it is missing or belongs to a disk of another model."""
-        known = self._read(folder, name)
-        return known if known is not None and known.model in ("", state.model) else None
+        history = self._read(folder, name)
+        return history if history is not None and history.model in ("", state.model) else None
 
     @contextlib.contextmanager
     def _locked(self, folder: int) -> Iterator[bool]:
@@ -200,12 +200,12 @@ class HealthHistory:
                 self._pause.wait(_LOCK_STEP_S)
                 locked = own_file.try_lock(lock)
             if locked:
-                self._sweep(folder)
+                self._remove_temporary_files(folder)
             yield locked
         finally:
             os.close(lock)
 
-    def _sweep(self, folder: int) -> None:
+    def _remove_temporary_files(self, folder: int) -> None:
         """Remove the temporary files of killed writers. The caller has the lock."""
         for name in os.listdir(folder):
             if name.startswith(".") and name.endswith(".new"):
@@ -253,29 +253,29 @@ def _names(state: SmartState) -> tuple[str, ...]:
     return (*exact, file_name(*words), file_name(state.serial))
 
 
-def history_text(known: DiskHistory) -> bytes:
+def history_text(history: DiskHistory) -> bytes:
     """Return a history as JSON, with one point per line. The figures of a point are in the order of ``fields``."""
     import json
 
-    head = {"format": FORMAT, "serial": known.serial, "model": known.model, "wwn": known.wwn, "fields": _FIELDS}
-    lines = ",\n".join(json.dumps(list(point), separators=(",", ":")) for point in known.points)
+    head = {"format": FORMAT, "serial": history.serial, "model": history.model, "wwn": history.wwn, "fields": _FIELDS}
+    lines = ",\n".join(json.dumps(list(point), separators=(",", ":")) for point in history.points)
     return f'{json.dumps(head)[:-1]}, "points": [\n{lines}\n]}}\n'.encode()
 
 
 def parse_history(raw: bytes) -> DiskHistory:
-    """Return the history in this JSON, without the figures that this version does not know. Raises ValueError.
+    """Return the history in this JSON, without figures that this version does not know. Raises ValueError.
 
     Sample: {"format": 1, "serial": "S6", "model": "M", "fields": ["wall_s", "media_errors"], "points": [[1700, 0]]}
     """
     import json
 
     try:
-        whole = json.loads(raw)
+        document = json.loads(raw)
     except (ValueError, RecursionError):
         raise ValueError("not JSON") from None
-    if not isinstance(whole, dict) or whole.get("format") != FORMAT:
+    if not isinstance(document, dict) or document.get("format") != FORMAT:
         raise ValueError("another format")
-    fields, rows = whole.get("fields"), whole.get("points")
+    fields, rows = document.get("fields"), document.get("points")
     if not isinstance(fields, list) or "wall_s" not in fields or not isinstance(rows, list):
         raise ValueError("no points")
     points = []
@@ -287,15 +287,15 @@ def parse_history(raw: bytes) -> DiskHistory:
             raise ValueError("a figure that is not a whole number")
         points.append(HealthPoint(**figures))
     points.sort(key=lambda point: point.wall_s)
-    return DiskHistory(_word(whole, "serial"), _word(whole, "model"), tuple(points), wwn=_word(whole, "wwn"))
+    return DiskHistory(_text(document, "serial"), _text(document, "model"), tuple(points), wwn=_text(document, "wwn"))
 
 
 def _is_invalid_figure(value: Any) -> bool:
     return value is not None and type(value) is not int
 
 
-def _word(whole: dict[str, Any], key: str) -> str:
-    value = whole.get(key)
+def _text(document: dict[str, Any], key: str) -> str:
+    value = document.get(key)
     return clean(value) if isinstance(value, str) else ""
 
 
@@ -309,10 +309,10 @@ def worth_keeping(points: tuple[HealthPoint, ...], now: HealthPoint) -> bool:
     last = points[-1]
     if any(getattr(last, name) != getattr(now, name) for name in _FIELDS if name not in _UNIMPORTANT):
         return True
-    return not 0 <= now.wall_s - last.wall_s < APART_S
+    return not 0 <= now.wall_s - last.wall_s < LEAST_INTERVAL_S
 
 
-def thinned(points: tuple[HealthPoint, ...], wall_s: int) -> tuple[HealthPoint, ...]:
+def thin_out(points: tuple[HealthPoint, ...], wall_s: int) -> tuple[HealthPoint, ...]:
     """Return the points to keep, oldest first: all of the last two days, and one older point per THINNING interval.
 
     If these are more than MOST_POINTS, the oldest are dropped.
@@ -321,15 +321,15 @@ def thinned(points: tuple[HealthPoint, ...], wall_s: int) -> tuple[HealthPoint, 
     last: tuple[int, int] | None = None
     for point in sorted(points, key=attrgetter("wall_s")):
         interval_s = _interval_s(wall_s - point.wall_s)
-        stretch = (interval_s, point.wall_s // interval_s) if interval_s else None
-        if stretch is None or stretch != last:
+        slot = (interval_s, point.wall_s // interval_s) if interval_s else None
+        if slot is None or slot != last:
             kept.append(point)
-        last = stretch
+        last = slot
     return tuple(kept[-MOST_POINTS:])
 
 
 def _interval_s(age_s: int) -> int:
-    """Return the seconds between two points that are kept at this age."""
+    """Return the seconds between two points that are kept at this age; 0 if all are kept."""
     for limit, step in THINNING:
         if age_s < limit:
             return step

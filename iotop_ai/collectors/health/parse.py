@@ -273,8 +273,10 @@ def _pysmart_attributes(pysmart_values: Mapping[str, Any]) -> tuple[SmartAttribu
     attributes = []
     for row in _rows(pysmart_values.get("attributes")):
         number, raw_text = _int(row, "id"), _text(row, "raw")
-        leading = re.match(r"\d+", raw_text)
+        leading_digits = re.match(r"\d+", raw_text)
         if number is not None:
             prefail = _text(row, "type").lower() == "pre-fail"
-            attributes.append(_attribute(number, row, int(leading.group()) if leading else None, raw_text, prefail))
+            attributes.append(
+                _attribute(number, row, int(leading_digits.group()) if leading_digits else None, raw_text, prefail)
+            )
     return tuple(attributes)

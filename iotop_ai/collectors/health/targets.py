@@ -16,7 +16,7 @@ from iotop_ai.lazy.regex import pattern
 from iotop_ai.model.health.identity import DiskIdentity
 from iotop_ai.model.health.smart import SmartState
 
-VOLUME_ASKED = "a RAID volume: the disks behind it are queried"
+VOLUME_DISKS_QUERIED = "a RAID volume: the disks behind it are queried"
 _CONTROLLERS = frozenset(("megaraid", "3ware", "areca", "aacraid", "cciss", "hpt", "sssraid", "jmb39x", "jms56x"))
 """The types of smartctl that name one of the disks behind a controller. Other types may have a comma too: sat,12."""
 _NVME_HEAD = pattern(r"nvme\d+n\d+")
@@ -101,17 +101,20 @@ def behind_controllers(scanned: Iterable[tuple[str, str]], known: Iterable[Disk]
     The scan names such a disk by the controller's bus: /dev/bus/0 with the type megaraid,3 or sat+megaraid,3. The user
     names it by a volume of the controller, so if two controllers have a disk 3, both are kept.
     """
-    found = [(node, kind) for node, kind in scanned if is_behind(kind) and is_device(node) and is_type(kind)]
-    counts = Counter(kind.rpartition("+")[2] for _, kind in found)
-    named = {kind for disk in known if disk.fixed and counts[kind := disk.kind.rpartition("+")[2]] == 1}
+    entries = [
+        (node, kind) for node, kind in scanned if is_behind_controller(kind) and is_device(node) and is_type(kind)
+    ]
+    counts = Counter(kind.rpartition("+")[2] for _, kind in entries)
+    # "sat+megaraid,3" and "megaraid,3" name the same disk.
+    named_kinds = {kind for disk in known if disk.fixed and counts[kind := disk.kind.rpartition("+")[2]] == 1}
     return tuple(
         Disk(f"{node.removeprefix('/dev/')}/{kind}", node, kind, fixed=True)
-        for node, kind in found
-        if kind.rpartition("+")[2] not in named
+        for node, kind in entries
+        if kind.rpartition("+")[2] not in named_kinds
     )
 
 
-def is_behind(kind: str) -> bool:
+def is_behind_controller(kind: str) -> bool:
     """Whether a type names one of several disks behind a node, such as "sat+megaraid,3"; "sat,12" does not."""
     return any("," in part and part.partition(",")[0].removesuffix("-q") in _CONTROLLERS for part in kind.split("+"))
 
@@ -119,20 +122,20 @@ def is_behind(kind: str) -> bool:
 def with_given_types(disks: Iterable[Disk], given: Iterable[tuple[str, str]]) -> tuple[Disk, ...]:
     """Return the disks with the types that the user gave, and the disks behind controllers that the user named.
 
-    given: pairs of (kernel name or /dev path, type). If the type names a disk behind the node (``is_behind``), the node
-    itself is a volume without SMART.
+    given: pairs of (kernel name or /dev path, type). If the type names a disk behind a controller, the node itself is a
+    volume without SMART.
     """
     by_name = {disk.name: disk for disk in disks}
     volumes = set()
     for node, kind in given:
         name = node.removeprefix("/dev/")
-        if is_behind(kind):
+        if is_behind_controller(kind):
             volumes.add(name)
             by_name[f"{name}/{kind}"] = Disk(f"{name}/{kind}", f"/dev/{name}", kind, fixed=True)
         elif name in by_name:
             by_name[name] = by_name[name]._replace(device=f"/dev/{name}", kind=kind, reason="", fixed=True)
     for name in volumes & by_name.keys():
-        by_name[name] = Disk(name, "", "", VOLUME_ASKED)
+        by_name[name] = Disk(name, "", "", VOLUME_DISKS_QUERIED)
     return tuple(by_name.values())
 
 

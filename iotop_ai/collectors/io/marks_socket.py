@@ -1,9 +1,9 @@
-"""Receives marks and steps from other programs on a Unix datagram socket. Each monitor has its own socket.
+"""Receives marks and step counts from other programs on a Unix datagram socket. Each monitor has its own socket.
 
 The socket is the file PID.sock in ``marks.d``, in a folder that only its owner can enter; IOTOP_AI_SOCKET may name
 another path. The socket has mode 0600, the kernel reports which user sent a message (SO_PASSCRED, unix(7)), and the
-monitor accepts messages only from root and from its own user. A message is one JSON object of at most 4 KiB: a mark,
-or the totals of a training process (``model.job.steps.StepCounts``).
+monitor accepts messages only from root and from its own user. A message is one JSON object of at most 4 KiB: a mark
+(a text for the monitor's timeline), or the totals of a training process (``model.job.steps.StepCounts``).
 
     {"kind": "mark", "text": "epoch 3"}
     {"kind": "steps", "at_ns": 81234567890, "steps": 40, "batches": 40, "data_ns": 1200000000, "rank": 0}
@@ -131,8 +131,8 @@ class MarksSocket:
             return
         self._closing = True
         with contextlib.suppress(OSError):
-            # The place is the path, and not "marks" as in ``listen``: the late call of ``listen`` may close the socket,
-            # and a second call for the place "marks" would fail at once.
+            # The place is the path, not "marks" as in ``listen``: ``listen`` may call this method after its timeout.
+            # A second call for the place "marks" would then fail at once.
             call_with_timeout(_UNLINK_S, self.path, self._file.unlink)
         with contextlib.suppress(OSError):
             self._socket.shutdown(socket.SHUT_RDWR)

@@ -191,7 +191,7 @@ def create_part(name: str, folder: int, label: str = "") -> int:
 def try_lock(fd: int, *, wait: bool = False) -> bool:
     """Lock a file; return whether this succeeded: True also if the filesystem has no locks.
 
-    wait: wait until another process releases the lock, instead of returning False.
+    wait: whether to wait until another process releases the lock, instead of returning False.
     """
     try:
         fcntl.flock(fd, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))

@@ -22,7 +22,7 @@ _LIMITS = (
     ("file size", resource.RLIMIT_FSIZE, "B"),
     ("core file", resource.RLIMIT_CORE, "B"),
 )
-"""(the shown name, the number of the limit, its unit)."""
+"""(the name on the screen, the number of the limit, its unit)."""
 _IO_CLASSES = ("none", "realtime", "best", "idle")
 _PROTOCOLS = {("AF_INET", "SOCK_STREAM"): "tcp", ("AF_INET6", "SOCK_STREAM"): "tcp6", ("AF_INET", "SOCK_DGRAM"): "udp"}
 
@@ -68,17 +68,17 @@ class PsutilProcess:
         cpus: list[int] = []
         limits: tuple[Limit, ...] = ()
         if self._root.live:
-            nice = self._part(self._process.nice)
-            priority = self._part(self._process.ionice)
+            nice = self._call_or_none(self._process.nice)
+            priority = self._call_or_none(self._process.ionice)
             if priority is not None:
                 io_class = _IO_CLASSES[int(priority.ioclass)] if int(priority.ioclass) < len(_IO_CLASSES) else ""
                 io_level = int(priority.value) if io_class in ("realtime", "best") else None
-            cpus = self._part(self._process.cpu_affinity) or []
+            cpus = self._call_or_none(self._process.cpu_affinity) or []
             limits = self._limits()
         return ProcessIdentity(
-            clean(self._part(self._process.exe) or "", 4096),
-            clean(self._part(self._process.cwd) or "", 4096),
-            self._part(self._process.create_time),
+            clean(self._call_or_none(self._process.exe) or "", 4096),
+            clean(self._call_or_none(self._process.cwd) or "", 4096),
+            self._call_or_none(self._process.create_time),
             nice,
             io_class,
             io_level,
@@ -96,7 +96,7 @@ class PsutilProcess:
         counts = Counter(_socket(entry) for entry in connections)
         return tuple(entry._replace(alike=alike) for entry, alike in sorted(counts.items()))
 
-    def _part(self, call: Any) -> Any:
+    def _call_or_none(self, call: Any) -> Any:
         """Return the result of a call; None when we are not permitted to make it."""
         try:
             with self._os_errors():
@@ -107,11 +107,11 @@ class PsutilProcess:
     def _limits(self) -> tuple[Limit, ...]:
         out = []
         for name, number, unit in _LIMITS:
-            pair = self._part(lambda number=number: self._process.rlimit(number))
+            pair = self._call_or_none(lambda number=number: self._process.rlimit(number))
             if pair is None:
                 return ()
             soft = None if pair[0] == resource.RLIM_INFINITY else pair[0]
-            used = self._part(self._process.num_fds) if number == resource.RLIMIT_NOFILE else None
+            used = self._call_or_none(self._process.num_fds) if number == resource.RLIMIT_NOFILE else None
             out.append(Limit(name, soft, unit, used))
         return tuple(out)
 

@@ -28,7 +28,8 @@ def is_transient(error: OSError) -> bool:
 class KeptFile:
     """Keeps a kernel file open; each ``read`` reads the file again from its start.
 
-    Raises OSError: ENODEV when the device was removed, ESRCH when the process has exited.
+    size: the number of bytes that one system call asks for; it grows with the file. Raises OSError: ENODEV when the
+    device was removed, ESRCH when the process has exited.
     """
 
     __slots__ = ("_size", "fd")

@@ -111,16 +111,16 @@ def invoking_user(environ: Mapping[str, str]) -> int | None:
 
 def drop_untrusted_variables(environ: MutableMapping[str, str]) -> str:
     """Remove the variables that another user may have set for root; return a warning line, "" if none was removed."""
-    named = [
+    present = [
         name
         for name in UNTRUSTED_VARIABLES
         if environ.get(name) and (name, environ[name]) != ("TEXTUAL_DRIVER", _IN_BROWSER)
     ]
-    if not named or (uid := invoking_user(environ)) is None:
+    if not present or (uid := invoking_user(environ)) is None:
         return ""
-    for name in named:
+    for name in present:
         del environ[name]
-    flags = [f"{UNTRUSTED_VARIABLES[name]} in place of {name}" for name in named if UNTRUSTED_VARIABLES[name]]
+    flags = [f"{UNTRUSTED_VARIABLES[name]} in place of {name}" for name in present if UNTRUSTED_VARIABLES[name]]
     use = f"; use {', '.join(flags)}" if flags else ""
     reason = f"because user {uid} may have set them"
-    return f"warning: running as root, so these are ignored, {reason}: {', '.join(named)}{use}"
+    return f"warning: running as root, so these are ignored, {reason}: {', '.join(present)}{use}"

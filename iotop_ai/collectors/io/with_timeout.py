@@ -32,11 +32,12 @@ thread that hangs in a dead mount keeps hanging after the mount is replaced.
 
 
 def call_with_timeout(seconds: float, place: str | os.PathLike[str], call: Callable[[], T]) -> T:
-    """Return the result of ``call``, which accesses ``place``.
+    """Return the result of ``call``.
 
-    Raises the exceptions of ``call``, and TimeoutError after ``seconds``, or at once when no thread can start. While
-    Python exits, the call has no timeout. The thread of a late call goes on; until it ends or another filesystem is
-    mounted at the place, further calls for the same place fail at once.
+    place: the path that ``call`` accesses, or another name for what it accesses. Raises the exceptions of ``call``, and
+    TimeoutError after ``seconds``, or at once when no thread can start. While Python exits, the call has no timeout.
+    The thread of a late call goes on; until it ends or another filesystem is mounted at the place, further calls for
+    the same place fail at once.
     """
     if sys.is_finalizing():  # no thread can start any more, and we would wait for the result forever
         return call()
@@ -106,7 +107,8 @@ class BackgroundWorker:
     def __init__(self, name: str) -> None:
         self._name = name
         self._job: Callable[[], None] | None = None
-        # These are plain locks, because a semaphore and an event would add 0.1 ms to each tick.
+        # ``_submitted`` is held while no job waits, and ``_running`` while a job waits or runs. These are plain locks,
+        # because a semaphore and an event would add 0.1 ms to each tick.
         self._submitted, self._running = threading.Lock(), threading.Lock()
         self._submitted.acquire()
         self._thread: threading.Thread | None = None

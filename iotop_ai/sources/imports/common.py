@@ -20,8 +20,9 @@ MOST_DEVICES, MOST_COLUMNS, MOST_RUNS = 4096, 256, 10_000
 """The most devices and columns in a report, and the most runs of the logging program in a log."""
 _LONGEST_LOGGED_TIME = 64
 _SET_BACK_NS = 60 * 1_000_000_000
-"""A step back in a log's times by more than this many ns may be the end of summer time; smaller steps are corrections
-of the clock.
+"""A step back in a log's times by more than this, in ns, may be the end of summer time.
+
+A smaller step is a correction of the clock.
 """
 _READINGS = tuple(name for name, default in Snapshot._field_defaults.items() if isinstance(default, Reading))
 
@@ -179,16 +180,16 @@ _TRANSPORTS = ((re.compile(r"nvme\d"), "nvme"), (re.compile(r"x?vd[a-z]"), "virt
 
 
 def device_info(name: str) -> BlockInfo:
-    """Return the record of a device by its kernel name. A name that no pattern matches counts as a device-mapper name
-    (``iostat -N``).
+    """Return the record of a device by its kernel name.
 
-    Major and minor are 0, which no block device has.
+    A name that no pattern matches counts as a device-mapper name (``iostat -N``). Major and minor are 0, which no block
+    device has.
     """
     kind, parent = "dm", ""
-    for pattern, known in _KINDS:
+    for pattern, kind_of_pattern in _KINDS:
         match = pattern.fullmatch(name)
         if match is not None:
-            kind = known
+            kind = kind_of_pattern
             groups = match.groupdict()
             parent = groups.get("disk") or groups.get("other") or ""
             break

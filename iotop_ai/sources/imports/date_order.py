@@ -24,16 +24,18 @@ class DateOrder(NamedTuple):
 
 
 class DateOrderFinder:
-    """Finds the order of day and month from the dates of a log, which are passed to ``see`` one by one."""
+    """Finds the order of day and month from the dates of a log, which are passed to ``add`` one by one."""
 
     def __init__(self) -> None:
         self._last: LoggedTime | None = None
         self._known: bool | None = None
+        """Whether the day is first; None while no date proves the order."""
         self._differs = False
+        """Whether any date means another day when its day and month are swapped."""
         self._days = {True: 0, False: 0}
         """The sum of the days between successive dates, if they are read with the day first (True) or not (False)."""
 
-    def see(self, logged_time: LoggedTime | None) -> None:
+    def add(self, logged_time: LoggedTime | None) -> None:
         """Take the next date of the log into account."""
         if logged_time is None or logged_time.year_first or logged_time.surely_day_first:
             return

@@ -74,8 +74,8 @@ def summarize(reports: Iterable[Report], options: ImportOptions) -> LogSummary:
     for report in reports:
         if last is None:
             day = report.day
-        dates.see(report.day)
-        dates.see(report.logged_time)
+        dates.add(report.day)
+        dates.add(report.logged_time)
         count += 1
         timed = timed and report.logged_time is not None
         columns[report.run] = columns.get(report.run, frozenset()) | report.columns
@@ -104,7 +104,7 @@ def summarize(reports: Iterable[Report], options: ImportOptions) -> LogSummary:
 
 
 class CounterBuilder:
-    """The counters of one device, summed up from the logged rates.
+    """Sums up the counters of one device from the logged rates.
 
     Fractions are carried over to the next interval, so that nothing is lost in a long log. The times of requests are
     computed from the requests counted in whole numbers, so that the mean times are those of the log.
@@ -121,29 +121,29 @@ class CounterBuilder:
         # Amounts are counted in millionths, so that floats printed with two decimals add up exactly. They are rounded,
         # because iostat sometimes prints 1 as 0.99, so the rest may be negative. A counter never falls.
         due = self._rest.get(name, 0) + round(amount * _MICRO)
-        grown = (due + _MICRO // 2) // _MICRO
-        self._rest[name] = due - grown * _MICRO
-        self._whole[name] = self._whole.get(name, 0) + grown
-        return grown
+        growth = (due + _MICRO // 2) // _MICRO
+        self._rest[name] = due - growth * _MICRO
+        self._whole[name] = self._whole.get(name, 0) + growth
+        return growth
 
     def add_kind(self, letter: str, rates: dict[str, float], seconds: float) -> None:
         """Add to the four counters of reads (r), writes (w) or discards (d)."""
-        completed = self.add(letter + "ios", _product(rates.get(f"{letter}/s"), seconds))
+        request_count = self.add(letter + "ios", _product(rates.get(f"{letter}/s"), seconds))
         self.add(letter + "merges", _product(rates.get(f"{letter}rqm/s"), seconds))
         bytes_per_s = next(
             (rates[letter + unit] * scale for unit, scale in _BYTES.items() if letter + unit in rates), None
         )
         self.add(letter + "sectors", None if bytes_per_s is None else bytes_per_s * seconds / SECTOR_BYTES)
-        self.add(letter + "ms", _product(rates.get(f"{letter}_await"), completed))
+        self.add(letter + "ms", _product(rates.get(f"{letter}_await"), request_count))
 
     def add_interval(self, rates: dict[str, float], seconds: float) -> None:
         """Add one interval of logged rates. seconds: the length of the interval."""
         for letter in "rwd":
             self.add_kind(letter, rates, seconds)
-        flushed = self.add("fios", _product(rates.get("f/s"), seconds))
-        self.add("fms", _product(rates.get("f_await"), flushed))
+        flush_count = self.add("fios", _product(rates.get("f/s"), seconds))
+        self.add("fms", _product(rates.get("f_await"), flush_count))
         self.add("queue", _product(rates.get("aqu-sz"), seconds * 1000))
-        # The column is in percent, and the counter in ms.
+        # The column is in percent of the time, and the counter in ms: 1 % of a second is 10 ms.
         self.add("busy", _product(rates.get("util"), seconds * 10))
 
     def counters(self, columns: frozenset[str]) -> BlockCounters:
@@ -152,20 +152,20 @@ class CounterBuilder:
         None for requests in flight, and for discards and flushes if the log does not have them.
         """
 
-        def four(letter: str) -> tuple[int, int, int, int]:
+        def four_counters(letter: str) -> tuple[int, int, int, int]:
             ios, merges, sectors, ms = (self._whole.get(letter + n, 0) for n in ("ios", "merges", "sectors", "ms"))
             return ios, merges, sectors, ms % _MS_WRAP
 
-        discards = four("d") if "d/s" in columns else (None,) * 4
+        discards = four_counters("d") if "d/s" in columns else (None,) * 4
         flushes = (
             (self._whole.get("fios", 0), self._whole.get("fms", 0) % _MS_WRAP) if "f/s" in columns else (None, None)
         )
         times_ms = (self._whole.get("busy", 0) % _MS_WRAP, self._whole.get("queue", 0) % _MS_WRAP)
-        return BlockCounters(*four("r"), *four("w"), None, *times_ms, *discards, *flushes)
+        return BlockCounters(*four_counters("r"), *four_counters("w"), None, *times_ms, *discards, *flushes)
 
 
-def _product(rate: float | None, by: float | None) -> float | None:
-    return None if rate is None or by is None else rate * by
+def _product(rate: float | None, factor: float | None) -> float | None:
+    return None if rate is None or factor is None else rate * factor
 
 
 def assumed_start(

@@ -31,14 +31,14 @@ from iotop_ai.sources.imports.common import (
 LARGEST_JSON = 128 << 20
 _MOST_RATE = 1e15
 """Larger values show that the log is damaged: even a petabyte a second is only 1e12 kB/s."""
-_TORN = 4096
+_TORN_TAIL_BYTES = 4096
 """The number of bytes at the end of a log that a killed writer may have left incomplete: the size of its buffer."""
 _BANNER = re.compile(r"Linux (\S+) \((.+?)\)\s+(\S+)\s+\S+\s+\(\d+ \S+\)")
 _CLOCK = re.compile(r"\d{1,2}:\d{2}:\d{2}")
 _NUMBER = re.compile(r"\d+(?:[.,]\d+)?")
 _TERMS = {"%util": "util", "avgqu-sz": "aqu-sz"}
 """The keys of iostat's JSON for the column titles that differ from them."""
-_NEEDED = ("r/s", "w/s", "r_await", "w_await", "util")
+_REQUIRED_COLUMNS = ("r/s", "w/s", "r_await", "w_await", "util")
 
 
 class Report(NamedTuple):
@@ -82,7 +82,7 @@ def checked_columns(names: list[str]) -> list[str]:
         raise InputError("not the extended statistics; log with iostat -x, without -s")
     if len(columns) > MOST_COLUMNS:
         raise InputError(f"more than {MOST_COLUMNS} columns")
-    missing = [name for name in _NEEDED if name not in columns]
+    missing = [name for name in _REQUIRED_COLUMNS if name not in columns]
     if missing:
         raise InputError(f"no column {missing[0]}: not from iostat -x of sysstat 10.1 or newer, or not plain (-h)")
     return columns
@@ -203,7 +203,10 @@ def _json_reports(path: str) -> Iterator[Report]:
             except InputError as error:
                 raise InputError(f"{path}: report {report_count + 1}: {error}") from None
             except json.JSONDecodeError as error:
-                if run_text[position:].lstrip(", \t\r\n").startswith("]") or error.pos > len(run_text) - _TORN:
+                if (
+                    run_text[position:].lstrip(", \t\r\n").startswith("]")
+                    or error.pos > len(run_text) - _TORN_TAIL_BYTES
+                ):
                     break
                 raise InputError(f"{path}: report {report_count + 1}: damaged JSON") from None
             except (ValueError, OverflowError, RecursionError, KeyError, TypeError, AttributeError):

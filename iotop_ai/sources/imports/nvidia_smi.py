@@ -138,7 +138,7 @@ def nvidia_smi_rows(path: str, options: ImportOptions) -> Iterator[Row]:
             raise InputError(f"{path}: line {line_number}: more than {MOST_COLUMNS} columns")
         heads = [cell.rpartition("[")[0].rstrip() if cell.endswith("]") else cell for cell in cells]
         if not names:
-            names = _checked_header(path, heads)
+            names = _check_header(path, heads)
         elif heads == names:
             follows_header = True
         else:
@@ -151,7 +151,7 @@ def nvidia_smi_rows(path: str, options: ImportOptions) -> Iterator[Row]:
         raise InputError(f"{path}: an empty file")
 
 
-def _checked_header(path: str, names: list[str]) -> list[str]:
+def _check_header(path: str, names: list[str]) -> list[str]:
     if not any(name in _FIELDS for name in names):
         raise InputError(f"{path}: line 1: not a header of nvidia-smi --query-gpu (log without noheader)")
     return names
@@ -242,11 +242,11 @@ def _snapshots(path: str, options: ImportOptions, interval_s: float) -> Iterator
         last_ns = at_ns
         table = {}
         for row in rows:
-            own_ns = at_ns if row.logged_ns is None else shift_ns + row.logged_ns
+            row_ns = at_ns if row.logged_ns is None else shift_ns + row.logged_ns
             table[row.identity] = (
-                Reading(None, Status.FAILED, row.lost.lower(), "", own_ns)
+                Reading(None, Status.FAILED, row.lost.lower(), "", row_ns)
                 if row.lost
-                else Reading(row.state, Status.OK, "", "", own_ns)
+                else Reading(row.state, Status.OK, "", "", row_ns)
             )
         host = host_of(ORIGIN, run, options.host)
         reading: Reading[Any] = Reading(table, Status.OK, "", "", at_ns)

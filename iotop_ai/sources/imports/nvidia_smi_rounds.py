@@ -41,11 +41,11 @@ class Row(NamedTuple):
 class _Spacing(NamedTuple):
     """How to separate the rounds of a log.
 
-    gpus: the number of rows in a round
+    gpu_count: the number of rows in a round
     limit_ns: the longest time between two rows of a round
     """
 
-    gpus: int
+    gpu_count: int
     limit_ns: int
 
 
@@ -54,22 +54,23 @@ def rounds(path: str, rows: Iterator[Row]) -> Iterator[list[Row]]:
     sample = list(islice(rows, _SAMPLED_ROWS))
     rows = chain(sample, rows)
     if not sample or sample[0].identity:
-        yield from _named(rows)
+        yield from _rounds_by_identity(rows)
         return
-    spacing = _spacing(sample)
+    spacing = _find_spacing(sample)
     if spacing is None:
-        raise InputError(_unclear(path))
-    for number, (may_be_incomplete, group) in enumerate(_spaced(rows, spacing), 1):
-        if len(group) > spacing.gpus or (len(group) < spacing.gpus and not may_be_incomplete):
-            raise InputError(f"{_unclear(path)} (round {number})")
-        yield [_numbered(row, place, spacing.gpus) for place, row in enumerate(group)]
+        raise InputError(_unclear_message(path))
+    for number, (may_be_incomplete, group) in enumerate(_rounds_by_time(rows, spacing), 1):
+        if len(group) > spacing.gpu_count or (len(group) < spacing.gpu_count and not may_be_incomplete):
+            raise InputError(f"{_unclear_message(path)} (round {number})")
+        yield [_with_number(row, position, spacing.gpu_count) for position, row in enumerate(group)]
 
 
-def _unclear(path: str) -> str:
+def _unclear_message(path: str) -> str:
     return f"{path}: it does not show which GPU a row belongs to; log with index or uuid"
 
 
-def _named(rows: Iterator[Row]) -> Iterator[list[Row]]:
+def _rounds_by_identity(rows: Iterator[Row]) -> Iterator[list[Row]]:
+    """Split the rows into rounds. A GPU that occurs again begins the next round."""
     rows_by_gpu: dict[str, Row] = {}
     for row in rows:
         if row.identity in rows_by_gpu:
@@ -80,7 +81,7 @@ def _named(rows: Iterator[Row]) -> Iterator[list[Row]]:
         yield list(rows_by_gpu.values())
 
 
-def _spaced(rows: Iterator[Row], spacing: _Spacing) -> Iterator[tuple[bool, list[Row]]]:
+def _rounds_by_time(rows: Iterator[Row], spacing: _Spacing) -> Iterator[tuple[bool, list[Row]]]:
     """Split the rows into rounds, where the time between two rows exceeds the limit.
 
     Yields (whether the round may be incomplete, its rows). A round may be incomplete at the end of a log, or where
@@ -103,18 +104,19 @@ def _gap_ns(before: Row, row: Row) -> int | None:
     return None if row.follows_header else (row.logged_ns or 0) - (before.logged_ns or 0)
 
 
-def _spacing(sample: list[Row]) -> _Spacing | None:
+def _find_spacing(sample: list[Row]) -> _Spacing | None:
     """Find out how to separate the rounds of a log that does not identify the GPUs; None if that is impossible."""
     if any(row.logged_ns is None for row in sample):
         return None
     all_gaps = (_gap_ns(*pair) for pair in pairwise(sample))
+    # A gap of 0 counts as 1 ms, so that the ratio of two gaps is finite.
     gaps_ns = sorted(max(gap, _MS) for gap in all_gaps if gap is not None and gap >= 0)
-    wide = [(high / low, low, high) for low, high in pairwise(gaps_ns) if high >= _FACTOR * low]
+    wide_steps = [(high / low, low, high) for low, high in pairwise(gaps_ns) if high >= _FACTOR * low]
     # The greatest step from one gap to the next longer one probably separates the rounds, so it is tried first.
-    for _, low, high in sorted(wide, reverse=True):
+    for _, low, high in sorted(wide_steps, reverse=True):
         limit_ns = math.isqrt(low * high)
-        # Splitting needs only the limit, and shows the number of GPUs.
-        split = _spaced(iter(sample), _Spacing(0, limit_ns))
+        # To split the rows, only the limit is needed; the split then shows the number of GPUs.
+        split = _rounds_by_time(iter(sample), _Spacing(0, limit_ns))
         counts = {len(group) for may_be_incomplete, group in split if not may_be_incomplete}
         rounds_seen = sum(gap > limit_ns for gap in gaps_ns)
         if len(counts) == 1 and rounds_seen >= (1 if low <= _QUERY_NS else 3):
@@ -127,7 +129,7 @@ def _spacing(sample: list[Row]) -> _Spacing | None:
     return None
 
 
-def _numbered(row: Row, place: int, gpus: int) -> Row:
+def _with_number(row: Row, position: int, gpu_count: int) -> Row:
     """Return the row with its position in the round as the name of its GPU."""
-    identity = "GPU" if gpus == 1 else f"GPU {place}"
-    return row._replace(identity=identity, state=row.state._replace(uuid=identity, number=place))
+    identity = "GPU" if gpu_count == 1 else f"GPU {position}"
+    return row._replace(identity=identity, state=row.state._replace(uuid=identity, number=position))

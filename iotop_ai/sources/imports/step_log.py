@@ -18,9 +18,11 @@ from iotop_ai.sources.imports.event_file import is_event_file, step_events
 
 MOST_POINTS = 2_000_000
 LARGEST_STATE = 256 << 20
+"""The largest trainer_state.json or file of printed lines that is read, in bytes."""
 LONGEST_LINE = 1 << 16
 """The longest line that is searched for a step, in bytes."""
 PRINTED, STATE, EVENTS = "printed lines", "trainer_state.json", "TensorBoard events"
+"""The kinds of logs."""
 _SECOND = 1_000_000_000
 _STEP = re.compile(
     r"\b((?:global[_ ]?)?(?:steps?|iter(?:ation)?s?|batch(?:es)?))\b[\"']?\s{0,4}[=:#\[(]?\s{0,4}"
@@ -33,14 +35,15 @@ _EVALUATION = re.compile(
     r"(?<![a-z])(?:val(?:id(?:at(?:e|ion|ing))?)?|eval(?:uat(?:e|ion|ing))?)(?![a-z])", re.IGNORECASE
 )
 _MOMENT = re.compile(r"\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}:\d{2}(?:[.,]\d{1,9})?(?:Z|[-+]\d{2}:?\d{2})?")
-_EPOCH_KEYS = ("timestamp", "wall_time", "time", "ts", "t", "_timestamp", "created_at")
+_TIME_KEYS = ("timestamp", "wall_time", "time", "ts", "t", "_timestamp", "created_at")
 _STEP_KEYS = ("global_step", "step", "iteration", "iter", "_step", "batch")
 _RANK_KEYS = ("rank", "global_rank", "local_rank")
 _PHASE_KEYS = ("phase", "split", "mode", "stage")
 _BAR = re.compile(r"\b(\d{1,12})/(\d{1,12}|\?) \[(?:(\d{1,5}):)?(\d{1,2}):(\d{2})<")
 """The progress bar of tqdm: "450/1000 [02:30<03:03,  3.02it/s]"."""
 _MOST_PER_S = 1e9
-_FIRST_EPOCH_S, _LAST_EPOCH_S = 1_000_000_000, 8_000_000_000
+"""A recorded rate from this number of steps per second on is not plausible."""
+_FIRST_UNIX_S, _LAST_UNIX_S = 1_000_000_000, 8_000_000_000
 """A number outside this range is not a Unix time in seconds."""
 
 
@@ -100,13 +103,13 @@ def read_step_log(path: str) -> StepLog:
             begin = file.read(256)
             file.seek(0)
             if is_event_file(begin):
-                events = (event for event in step_events(file) if _is_epoch(event.wall_s))
+                events = (event for event in step_events(file) if _is_unix_time(event.wall_s))
                 points = (StepPoint(event.step, round(event.wall_s * _SECOND)) for event in events)
-                log = StepLog(EVENTS, _limited(points))
+                log = StepLog(EVENTS, _check_count(points))
             elif os.path.basename(path) == STATE or b'"log_history"' in begin:
-                log = _state(file.read(LARGEST_STATE + 1))
+                log = _parse_state(file.read(LARGEST_STATE + 1))
             else:
-                log = _state_or_lines(file.read(LARGEST_STATE + 1))
+                log = _parse_state_or_lines(file.read(LARGEST_STATE + 1))
     except InputError as error:
         raise InputError(f"{path}: {error}") from None
     if not log.points:
@@ -116,7 +119,8 @@ def read_step_log(path: str) -> StepLog:
     return log
 
 
-def _limited(points: Iterable[StepPoint]) -> tuple[StepPoint, ...]:
+def _check_count(points: Iterable[StepPoint]) -> tuple[StepPoint, ...]:
+    """Return the points as a tuple. Raises InputError if they are more than MOST_POINTS."""
     out: list[StepPoint] = []
     for point in points:
         if len(out) >= MOST_POINTS:
@@ -125,15 +129,15 @@ def _limited(points: Iterable[StepPoint]) -> tuple[StepPoint, ...]:
     return tuple(out)
 
 
-def _state_or_lines(data: bytes) -> StepLog:
+def _parse_state_or_lines(data: bytes) -> StepLog:
     if len(data) > LARGEST_STATE:
         raise InputError(f"larger than {LARGEST_STATE >> 20} MiB")
     if data[:1] == b"{" and b'"log_history"' in data:
-        return _state(data)
-    return StepLog(PRINTED, _limited(_printed(data)))
+        return _parse_state(data)
+    return StepLog(PRINTED, _check_count(_parse_lines(data)))
 
 
-def _state(data: bytes) -> StepLog:
+def _parse_state(data: bytes) -> StepLog:
     """Read Hugging Face's trainer_state.json, which has the steps without times, and the mean rate."""
     if len(data) > LARGEST_STATE:
         raise InputError(f"larger than {LARGEST_STATE >> 20} MiB")
@@ -147,10 +151,10 @@ def _state(data: bytes) -> StepLog:
     rates: list[Any] = [rate for entry in history if type(rate := entry.get("train_steps_per_second")) in (int, float)]
     per_s = next((float(rate) for rate in reversed(rates) if 0 < rate < _MOST_PER_S), None)
     points = [*steps, *([last] if isinstance(last, int) and last > 0 else [])]
-    return StepLog(STATE, _limited(StepPoint(step, None) for step in points if 0 <= step < 1 << 62), per_s)
+    return StepLog(STATE, _check_count(StepPoint(step, None) for step in points if 0 <= step < 1 << 62), per_s)
 
 
-def _printed(data: bytes) -> Iterator[StepPoint]:
+def _parse_lines(data: bytes) -> Iterator[StepPoint]:
     """Yield the steps in printed lines. A progress bar overwrites its line with carriage returns."""
     for match in re.finditer(rb"[^\r\n]+", data):
         if match.end() - match.start() > LONGEST_LINE:
@@ -175,7 +179,7 @@ def _from_json(line: str) -> StepPoint | None:
     rank = next((str(record[key]) for key in _RANK_KEYS if type(record.get(key)) is int), "")
     phases = [record[key] for key in _PHASE_KEYS if isinstance(record.get(key), str)]
     series = StepSeries(not any(map(_EVALUATION.search, phases)), rank, keyword)
-    wall_ns = next((ns for key in _EPOCH_KEYS if (ns := _time_ns(record.get(key))) is not None), None)
+    wall_ns = next((ns for key in _TIME_KEYS if (ns := _time_ns(record.get(key))) is not None), None)
     return StepPoint(record[keyword], wall_ns, series=series)
 
 
@@ -184,13 +188,13 @@ def _time_ns(value: Any) -> int | None:
     if isinstance(value, str):
         match = _MOMENT.fullmatch(value.strip())
         return None if match is None else _moment_ns(match[0])
-    if isinstance(value, bool) or not isinstance(value, int | float) or not _is_epoch(value):
+    if isinstance(value, bool) or not isinstance(value, int | float) or not _is_unix_time(value):
         return None
     return round(value * _SECOND)
 
 
-def _is_epoch(seconds: float) -> bool:
-    return _FIRST_EPOCH_S <= seconds <= _LAST_EPOCH_S
+def _is_unix_time(seconds: float) -> bool:
+    return _FIRST_UNIX_S <= seconds <= _LAST_UNIX_S
 
 
 def _from_bar(line: str) -> StepPoint | None:

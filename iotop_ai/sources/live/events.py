@@ -24,8 +24,8 @@ def derive_events(
     """Return the events between two Snapshots of the same boot, with the time of the later Snapshot.
 
     The kinds of events are:
-    oom_kill: oom_kill in /proc/vmstat has grown; the text names up to five processes that SIGKILL ended
-    drop_caches: drop_pagecache or drop_slab in /proc/vmstat has grown
+    oom_kill: the counter oom_kill of /proc/vmstat has grown; the text names up to five processes that SIGKILL ended
+    drop_caches: the counter drop_pagecache or drop_slab of /proc/vmstat has grown
     process_ended: a trainer or worker of a job has ended in any way, or a process in ``watched`` has ended with a known
         exit code other than 0
 
@@ -65,18 +65,18 @@ def _memory_events(
     old: MemoryState, new: MemoryState, killed: list[str], unlogged: Callable[[int], int]
 ) -> list[tuple[str, str]]:
     out = []
-    kills = unlogged(_grown(old.oom_kills, new.oom_kills))
+    kills = unlogged(_growth(old.oom_kills, new.oom_kills))
     if kills:
         names = f": {', '.join(killed[:5])}" if killed else ""
         out.append(("oom_kill", f"the kernel killed {kills} process{'' if kills == 1 else 'es'} for memory{names}"))
-    pages, slab = _grown(old.drop_pagecache, new.drop_pagecache), _grown(old.drop_slab, new.drop_slab)
+    pages, slab = _growth(old.drop_pagecache, new.drop_pagecache), _growth(old.drop_slab, new.drop_slab)
     if pages or slab:
-        caches = " and ".join(name for name, grown in (("page cache", pages), ("slab caches", slab)) if grown)
+        caches = " and ".join(name for name, drops in (("page cache", pages), ("slab caches", slab)) if drops)
         out.append(("drop_caches", f"a user dropped the {caches}"))
     return out
 
 
-def _grown(old: int | None, new: int | None) -> int:
+def _growth(old: int | None, new: int | None) -> int:
     return 0 if old is None or new is None else max(0, new - old)
 
 

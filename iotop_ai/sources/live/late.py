@@ -10,6 +10,7 @@ from iotop_ai.model.snapshot import Snapshot
 
 SMART_WAIT_S = 5.0
 GPU_WAIT_S = 2.0
+"""How long such a command waits for the first answers of SMART and of the GPUs, in seconds."""
 LATE_FIELDS = ("smart", "gpu", "filesystems")
 
 

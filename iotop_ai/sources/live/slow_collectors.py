@@ -1,7 +1,7 @@
 """The collectors that the first screen does not need: those of GPUs and SMART, and those that are rarely read.
 
-Importing this module loads all their code. So the sampling thread does not read files of the program later, when the
-folder in which the program is installed may hang.
+Importing this module loads all their code. The sampling thread then does not have to read files of the program later,
+when the folder in which the program is installed may hang.
 """
 
 from __future__ import annotations

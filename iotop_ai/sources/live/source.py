@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from iotop_ai.sources.live.events import DescendantTracker
     from iotop_ai.sources.live.slow_collectors import SlowCollectors
 
-_LATER = {
+_PENDING_REASONS = {
     "gpu": "NVML has not answered yet",
     "gpu_slow": "NVML has not answered yet",
     "smart": "the disks are not listed yet",
@@ -96,7 +96,7 @@ class LiveSource:
         self._suspended_ns: int | None = None
         self._in_flight: tuple[str, int] | None = None
         self._kernel = KernelLogCollector(self._root, self._clock)
-        self._kernel_events = KernelEvents(self._xid_logged)
+        self._kernel_events = KernelEvents(self._take_logged_xid)
         self.smartctl = settings.smartctl
         self._collectors = self._first_collectors(exact=settings.exact)
         self._jobs = JobCollector(self._root, self._clock)
@@ -170,14 +170,14 @@ class LiveSource:
         at_ns = self._clock.monotonic_ns()
         self._steps = StepReports(at_ns)
         try:
-            listen(self._clock, self.add_mark, os.environ, self._steps.take, self._listening)
+            listen(self._clock, self.add_mark, os.environ, self._steps.take, self._keep_socket)
         except (OSError, IotopError) as error:
             why = (error.strerror if isinstance(error, OSError) else str(error)) or "no socket"
             failed: Reading[bool] = Reading(None, Status.FAILED, clean(f"marks cannot be received: {why}"), "", at_ns)
             with self._lock:
                 self._marks_reading = failed if self._marks is None else self._marks_reading
 
-    def _listening(self, marks: MarksSocket) -> None:
+    def _keep_socket(self, marks: MarksSocket) -> None:
         """Keep the socket for marks, or close it if this source is already closed."""
         with self._lock:
             if not self._closed:
@@ -244,7 +244,7 @@ class LiveSource:
         for scheduled in self._collectors:
             readings[scheduled.field] = self._read(scheduled, at_ns, step)
         if slow is None:
-            for name, reason in _LATER.items():
+            for name, reason in _PENDING_REASONS.items():
                 readings[name] = Reading(None, Status.PENDING, reason, "", at_ns)
         if not self._settings.smart:
             readings["smart"] = Reading(None, Status.OFF, "SMART is switched off", "leave out --no-smart", at_ns)
@@ -315,7 +315,7 @@ class LiveSource:
         """
         return self._in_flight
 
-    def _xid_logged(self, xid: XidEvent) -> None:
+    def _take_logged_xid(self, xid: XidEvent) -> None:
         if self._slow is not None:
             self._slow.gpu.note_xid(xid)
 
@@ -377,14 +377,14 @@ class LiveSource:
         self.add_event("mark", text)
 
     def take_steps(self, pid: int, counts: StepCounts) -> None:
-        """Take the totals of a training process that were not received on the socket for marks."""
+        """Accept the totals of a training process that did not come from the socket for marks."""
         if self._steps is not None:
             self._steps.take(pid, counts)
 
     def pending(self, seq: int) -> tuple[Event, ...]:
         """Return the events after the Snapshot with number ``seq``. The events stay in the source.
 
-        At most one Snapshot may have followed it: of later Snapshots, only the newest is considered.
+        If several Snapshots have followed it, the events of all but the newest of them are missing.
         """
         with self._lock:
             number, events = self._newest_events
@@ -397,9 +397,9 @@ class LiveSource:
         self._descendants = DescendantTracker(pid)
 
     def child_ended(self, pid: int, code: int) -> None:
-        """Take the exit code, or minus the signal, of a child of the monitor.
+        """Take the exit code of a child of the monitor, or minus the number of the signal that ended it.
 
-        The monitor needs it, because only root can read the exit codes of processes.
+        Only root could read it from /proc.
         """
         self._child_codes = {pid: code}
 

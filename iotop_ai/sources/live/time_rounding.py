@@ -10,15 +10,18 @@ from iotop_ai.model.reading import Reading
 from iotop_ai.model.snapshot import OwnCost
 
 FINEST_NS, COARSEST_NS = 10_000, 1_000_000
+"""The limits of ``step_ns``."""
 INNER_AT_NS = 1_000_000
 """The precision, in ns, of the times inside a Reading, such as those of single GPUs."""
 TOOK_NS = 1_000_000
+"""The precision, in ns, of the durations of reads."""
 OWN_NS = 100_000
 OWN_BYTES = 1 << 18
+"""The precision of the monitor's own times, in ns, and of its own memory, in bytes."""
 _LIMIT_PAGES = 1024
 """The step, in pages, to which the dirty limits are rounded."""
 LEVELS = frozenset({"disks", "mounts", "smart", "filesystems", "kernel"})
-"""The fields without rates. The time of such a Reading only serves to show its age, so it may be coarse."""
+"""The fields without rates. The time of such a Reading is only used to show its age, so it may be coarse."""
 EXACT = ("processes",)
 """The fields whose value also contains the time of the Reading, so that the time must stay exact."""
 _FIXED_STEPS_NS = {**dict.fromkeys(LEVELS, INNER_AT_NS), **dict.fromkeys(EXACT, 1)}
@@ -66,12 +69,12 @@ class TimeRounder:
         seen = self._seen.get(field)
         if seen is not None and seen[0] is reading:
             return seen[1]
-        before = reading.value
-        value = seen[1].value if seen is not None and before is seen[0].value else _rounded_value(before)
+        exact_value = reading.value
+        value = seen[1].value if seen is not None and exact_value is seen[0].value else _rounded_value(exact_value)
         at_ns, took_ns = reading.at_ns, reading.took_ns
         precision_ns = self.precision_ns(field, step)
         out = reading
-        if value is not before or took_ns % TOOK_NS or (at_ns is not None and at_ns % precision_ns):
+        if value is not exact_value or took_ns % TOOK_NS or (at_ns is not None and at_ns % precision_ns):
             out = _with_rounded_times(reading, precision_ns, value)
         self._seen[field] = (reading, out)
         return out
@@ -100,9 +103,13 @@ def rounded_cost(cost: OwnCost) -> OwnCost:
     """Return the monitor's own cost, rounded down to multiples of 0.1 ms and 256 KiB."""
     pid, cpu_ns, rss_bytes, collect_ns, late_ns = cost
     return OwnCost(
-        pid, _down(cpu_ns, OWN_NS), _down(rss_bytes, OWN_BYTES), _down(collect_ns, OWN_NS), _down(late_ns, OWN_NS)
+        pid,
+        _round_down(cpu_ns, OWN_NS),
+        _round_down(rss_bytes, OWN_BYTES),
+        _round_down(collect_ns, OWN_NS),
+        _round_down(late_ns, OWN_NS),
     )
 
 
-def _down(number: int | None, step: int) -> int | None:
+def _round_down(number: int | None, step: int) -> int | None:
     return None if number is None else number - number % step

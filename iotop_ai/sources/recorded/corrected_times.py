@@ -21,8 +21,8 @@ from iotop_ai.store.read.file import FileRecording
 TOLERANCE_NS = CLOCK_STEP_NS
 """The largest step back of the clock, in ns, that is not corrected."""
 
-Place = tuple[str, int]
-"""What identifies a Snapshot: its boot ID and its monotonic time."""
+SnapshotId = tuple[str, int]
+"""The identity of a Snapshot: its boot ID and its monotonic time in ns."""
 
 
 class Anchor(NamedTuple):
@@ -42,14 +42,14 @@ class Anchor(NamedTuple):
 class CorrectedTimes(NamedTuple):
     """The corrected times of all keyframes outside the pre-roll, and of the last Snapshot. Empty without a step back.
 
-    anchors: the times of each keyframe
+    anchors: the times of each keyframe, by the keyframe's Snapshot
     steps: for the first Snapshot after each step back, an event that reports the step
-    set_backs: the same events by (part, block)
+    set_backs: the same events by (index of the part, index of the block)
     end_ns: the corrected time of the last Snapshot
     """
 
-    anchors: Mapping[Place, Anchor] = {}
-    steps: Mapping[Place, Event] = {}
+    anchors: Mapping[SnapshotId, Anchor] = {}
+    steps: Mapping[SnapshotId, Event] = {}
     set_backs: Mapping[tuple[int, int], list[Event]] = {}
     end_ns: int = 0
 
@@ -69,7 +69,7 @@ AS_RECORDED = CorrectedTimes()
 
 
 class ClockCorrector:
-    """Corrects recorded times one after the other, in their order.
+    """Corrects recorded times, which are passed to it one by one in their order.
 
     times: the corrected times of the recording's files; AS_RECORDED if they are not known yet
     """
@@ -145,8 +145,8 @@ def with_corrected_times(
 ) -> Iterator[Snapshot | Keyframe]:
     """Yield the items with corrected wall times.
 
-    times: the corrected times of the recording's files; None for a stream. Pre-roll before the first known keyframe is
-    not changed.
+    times: the corrected times of the recording's files; None for a stream. The pre-roll before the first keyframe in
+    ``times`` is not changed.
     """
     if times is not None and not times.anchors:
         yield from items
@@ -165,8 +165,8 @@ def with_corrected_times(
 def corrected_times_of(parts: list[FileRecording]) -> CorrectedTimes:
     """Find the corrected wall times for the files of a recording, from the index of their blocks. Raises InputError."""
     clock = ClockCorrector()
-    anchors: dict[Place, Anchor] = {}
-    steps: dict[Place, Event] = {}
+    anchors: dict[SnapshotId, Anchor] = {}
+    steps: dict[SnapshotId, Event] = {}
     set_backs: dict[tuple[int, int], list[Event]] = {}
 
     def add(position: tuple[int, int], boot_id: str, at_ns: int, wall_ns: int, *, key: bool) -> None:

@@ -13,7 +13,7 @@ from iotop_ai.store.format.size_limits import LONGEST_LINE, ReaderBudget
 from iotop_ai.store.read.blocks import GZIP_MAGIC, NoKeyframeError
 from iotop_ai.store.read.file import FileRecording
 
-LOOK_S = 0.25
+POLL_S = 0.25
 """The interval, in seconds, at which a growing file is checked."""
 GRACE_S = 2.0
 """How long a reader waits for the next file of a rotation, or for the first keyframe in it, in seconds."""
@@ -64,7 +64,7 @@ def open_chain(path: str, *, allow_root: bool = False) -> list[FileRecording]:
 
     allow_root: as in ``open_blocks``, for all files
     """
-    chain = [_open_live(path, allow_root)]
+    chain = [_open_newest(path, allow_root)]
     try:
         if chain[0].header.continues:
             _open_older(chain, path, allow_root)
@@ -80,7 +80,7 @@ def open_chain(path: str, *, allow_root: bool = False) -> list[FileRecording]:
 def _open_older(chain: list[FileRecording], path: str, allow_root: bool) -> None:
     """Open the parts that the first file of the chain continues, and put them before it. Raises InputError, OSError."""
     for older in reversed(parts_of(path)):
-        part = _opened(older, allow_root)
+        part = _open_part(older, allow_root)
         if part is None:
             return
         if not _is_later(chain[0].header, part):
@@ -91,18 +91,18 @@ def _open_older(chain: list[FileRecording], path: str, allow_root: bool) -> None
             return
 
 
-def _open_live(path: str, allow_root: bool) -> FileRecording:
+def _open_newest(path: str, allow_root: bool) -> FileRecording:
     """Open the newest file.
 
     If it has older parts but no keyframe, wait briefly, because a rotation may be under way.
     """
-    for _ in range(round(GRACE_S / LOOK_S)):
+    for _ in range(round(GRACE_S / POLL_S)):
         try:
             return FileRecording(path, allow_root=allow_root)
         except NoKeyframeError:
             if not _has_parts(path):
                 raise
-            time.sleep(LOOK_S)
+            time.sleep(POLL_S)
     return FileRecording(path, allow_root=allow_root)
 
 
@@ -114,16 +114,16 @@ def _has_parts(path: str) -> bool:
 
 
 def next_part(path: str, previous: FileRecording, wait: Callable[[float], bool] | None = None) -> FileRecording | None:
-    """Open the part after ``previous``: the oldest part that begins later, or else the live file; None without one.
+    """Open the part after ``previous``: the oldest part that begins later, or else the newest file; None without one.
 
-    wait: sleeps for a number of seconds while the live file has no keyframe yet, and returns True to stop; None if a
-        live file without a keyframe counts as missing
+    wait: sleeps for a number of seconds while the newest file has no keyframe yet, and returns True to stop; None if a
+        newest file without a keyframe counts as missing
     """
     while True:
         names = parts_of(path)
         try:
             for name in (*names, path):
-                part = _opened(name, previous.allow_root)
+                part = _open_part(name, previous.allow_root)
                 if part is None:
                     continue
                 if _is_later(part.header, previous) and (name != path or names == parts_of(path)):
@@ -132,7 +132,7 @@ def next_part(path: str, previous: FileRecording, wait: Callable[[float], bool] 
         except NoKeyframeError:
             if name != path:
                 raise
-            if wait is None or wait(LOOK_S):
+            if wait is None or wait(POLL_S):
                 return None
         else:
             if names == parts_of(path):
@@ -150,7 +150,7 @@ def _is_later(header: Header, part: FileRecording) -> bool:
     return header.wall_ns > newest.wall_ns
 
 
-def _opened(path: str, allow_root: bool) -> FileRecording | None:
+def _open_part(path: str, allow_root: bool) -> FileRecording | None:
     """Open a part, which may have been packed since it was listed; None if retention has removed it."""
     for name in (path, path + ".gz"):
         try:
@@ -169,7 +169,7 @@ def may_grow(part: FileRecording) -> bool:
 class Tail:
     """Reads the lines of an open file from an offset on, and the lines that are appended later.
 
-    The reading ends when nothing has followed the end line for GRACE_S, or the file is replaced or removed.
+    Reading ends when nothing has followed the end line for GRACE_S, or when the file is replaced or removed.
 
     path: the name of the file, by which a replacement is detected
     wait: sleeps for a number of seconds, and returns True to stop
@@ -197,8 +197,8 @@ class Tail:
                     yield item
             if replaced and not has_new_lines:
                 return
-            idle_s = 0.0 if has_new_lines else idle_s + LOOK_S
-            if (self._closed and idle_s > GRACE_S) or self._wait(LOOK_S):
+            idle_s = 0.0 if has_new_lines else idle_s + POLL_S
+            if (self._closed and idle_s > GRACE_S) or self._wait(POLL_S):
                 return
 
     def _lines(self) -> Iterator[bytes]:

@@ -1,4 +1,7 @@
-"""A recording as a Source: a file with its rotated parts, or a stream."""
+"""A recording as a Source: a file with its rotated parts, or a stream.
+
+The pre-roll consists of Snapshots that only give the rules their history; it yields no Frame.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,7 @@ from iotop_ai.model.errors import InputError, UsageError
 from iotop_ai.model.keyframe import Keyframe
 from iotop_ai.model.snapshot import Snapshot
 from iotop_ai.sources.recorded.corrected_times import AS_RECORDED, corrected_times_of, with_corrected_times
-from iotop_ai.sources.recorded.rotated_parts import LOOK_S, Tail, may_grow, next_part, open_chain
+from iotop_ai.sources.recorded.rotated_parts import POLL_S, Tail, may_grow, next_part, open_chain
 from iotop_ai.store.format.codec import Decoder, Header, Item, SnapLine
 from iotop_ai.store.format.size_limits import ReaderBudget
 from iotop_ai.store.read.blocks import GZIP_MAGIC, split_lines
@@ -40,7 +43,7 @@ class Start(NamedTuple):
 class LinePlayer:
     """Turns decoded lines into the items that ``pipeline.frames`` takes.
 
-    header: the header that applies to the next line; None before the first header
+    header: the header that applies to the next line; None before the first header of a stream
     recorded_stamp: the stamp of the rules that made the recorded fold states, which are used only if this program has
         the same stamp
     """
@@ -180,7 +183,7 @@ class ReplaySource:
         ready = select.poll()  # select() does not accept descriptors from 1024 on
         ready.register(self._fd, select.POLLIN)
         while not self._closing.is_set():
-            if ready.poll(LOOK_S * 1000):
+            if ready.poll(POLL_S * 1000):
                 chunk = os.read(self._fd, _CHUNK)
                 if not chunk:
                     return

@@ -1,4 +1,8 @@
-"""Reads a recording fast: the recorded totals of each block or, if these cannot be used, the Snapshots to fold."""
+"""Reads a recording fast: the recorded totals of each block or, if these cannot be used, the Snapshots to fold.
+
+A block is a keyframe with the Snapshots up to the next keyframe. To fold Snapshots is to run the rules on them, one
+after the other. The pre-roll consists of Snapshots that only give the rules their history; it is not shown.
+"""
 
 from __future__ import annotations
 
@@ -142,14 +146,14 @@ def shown_blocks(
     parts: list[FileRecording], begin_ns: int | None, end_ns: int | None, times: CorrectedTimes = AS_RECORDED
 ) -> list[ShownBlock]:
     """Return the blocks outside the pre-roll that overlap the wall times from begin to end, in order."""
-    shown = [
+    begins = [
         (p, b, times.begin_ns(part, b))
         for p, part in enumerate(parts)
         for b, block in enumerate(part.blocks)
         if not block.pre
     ]
-    ends: list[int | None] = [*(wall_ns for _, _, wall_ns in shown[1:]), None]
-    blocks = [ShownBlock(*block, until_ns) for block, until_ns in zip(shown, ends, strict=True)]
+    ends: list[int | None] = [*(wall_ns for _, _, wall_ns in begins[1:]), None]
+    blocks = [ShownBlock(*block, until_ns) for block, until_ns in zip(begins, ends, strict=True)]
     return [block for block in blocks if _within(block, begin_ns, end_ns)]
 
 
@@ -179,7 +183,7 @@ class _Reader:
         )
         events = [clock.event(event, block.until_ns) for event in recorded.events]
         events += self._times.set_backs.get((block.part, block.block), ())
-        return BlockContents(_shown_totals(recorded.totals, anchor), snapshots, tuple(events))
+        return BlockContents(_corrected_totals(recorded.totals, anchor), snapshots, tuple(events))
 
     def with_keyframe(self, block: ShownBlock, summed: SummedBlock) -> SummedBlock:
         """Return a block with its keyframe, after only its events were read."""
@@ -193,7 +197,7 @@ class _Reader:
         return with_corrected_times(part.items(entry.block, folds_ns=block.at_ns, last=run[-1].block + 1), self._times)
 
 
-def _shown_totals(line: TotalsLine | None, anchor: Anchor) -> TotalsLine | None:
+def _corrected_totals(line: TotalsLine | None, anchor: Anchor) -> TotalsLine | None:
     """Return a block's totals with corrected wall times, so that the spans of its verdicts do not overlap."""
     if line is None:
         return None

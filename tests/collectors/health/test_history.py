@@ -19,13 +19,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from iotop_ai.collectors.health.history import (
-    APART_S,
+    LEAST_INTERVAL_S,
     DiskHistory,
     HealthHistory,
     file_name,
     history_text,
     parse_history,
-    thinned,
+    thin_out,
     worth_keeping,
 )
 from iotop_ai.collectors.io.clock import Clock
@@ -256,14 +256,14 @@ def test_only_some_readings_are_worth_keeping() -> None:
     assert worth_keeping((), last)
     assert not worth_keeping((last,), last._replace(wall_s=NOW + 60, temperature_celsius=45, power_on_hours=101))
     assert worth_keeping((last,), last._replace(wall_s=NOW + 60, pending=2))
-    assert worth_keeping((last,), last._replace(wall_s=NOW + APART_S))
+    assert worth_keeping((last,), last._replace(wall_s=NOW + LEAST_INTERVAL_S))
 
 
 def test_a_history_of_years_stays_small() -> None:
     points: tuple[HealthPoint, ...] = ()
     times = range(NOW - 3 * 365 * DAY_S, NOW, 6 * 3600)
     for wall_s in times:
-        points = thinned((*points, HealthPoint(wall_s, 1, 40)), wall_s)
+        points = thin_out((*points, HealthPoint(wall_s, 1, 40)), wall_s)
     assert points[-1].wall_s == times[-1]
     assert points[0].wall_s < NOW - 1000 * DAY_S
     assert len(points) < 900

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from iotop_ai.collectors.health.targets import Disk, behind_controllers, is_behind, with_given_types
+from iotop_ai.collectors.health.targets import Disk, behind_controllers, is_behind_controller, with_given_types
 
 
 @pytest.mark.parametrize(
@@ -15,7 +15,7 @@ from iotop_ai.collectors.health.targets import Disk, behind_controllers, is_behi
     ],
 )  # fmt: skip
 def test_a_type_with_a_comma_may_belong_to_a_single_disk(kind: str, is_one_of_several: bool) -> None:
-    assert is_behind(kind) is is_one_of_several
+    assert is_behind_controller(kind) is is_one_of_several
     (disk, *behind) = with_given_types((Disk("sdb", "/dev/sdb", "sat"),), (("sdb", kind),))
     assert (disk.name, bool(behind), disk.reason != "") == ("sdb", is_one_of_several, is_one_of_several)
 

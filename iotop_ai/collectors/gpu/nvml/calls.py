@@ -20,9 +20,9 @@ UNINITIALIZED, INVALID, NOT_SUPPORTED, NO_PERMISSION, NOT_FOUND = 1, 2, 3, 4, 6
 DRIVER_NOT_LOADED, TIMEOUT, LIBRARY_NOT_FOUND, FUNCTION_NOT_FOUND = 9, 10, 12, 13
 GPU_IS_LOST, RESET_REQUIRED, MISMATCH, WRONG_VERSION, DEPRECATED = 15, 16, 18, 25, 26
 """Values of nvmlReturn_t (these three lines)."""
-NEVER = frozenset((INVALID, NOT_SUPPORTED, FUNCTION_NOT_FOUND, WRONG_VERSION, DEPRECATED))
+PERMANENT_ERRORS = frozenset((INVALID, NOT_SUPPORTED, FUNCTION_NOT_FOUND, WRONG_VERSION, DEPRECATED))
 """The errors after which the same call can never succeed."""
-RESET = "nvidia-smi --gpu-reset, or reboot; dmesg | grep Xid says why"
+RESET_REMEDY = "nvidia-smi --gpu-reset, or reboot; dmesg | grep Xid says why"
 """The remedy for a GPU that does not work until it is reset."""
 SLOW_US = 10_000.0
 """A call whose 95th percentile exceeds this duration, in microseconds, is made only in every fifth sweep."""
@@ -50,8 +50,8 @@ class NvmlCalls:
         self.clock = clock
         self.api: Any = None
         self.handles: dict[str, Any] = {}
-        self._never: set[tuple[str, str]] = set()
-        self._constant: dict[tuple[str, str], Any] = {}
+        self._unsupported: set[tuple[str, str]] = set()
+        self._constants: dict[tuple[str, str], Any] = {}
         self._costs: dict[str, deque[int]] = {}
         self._uses: dict[str, int] = {}
         self._check_at: dict[str, int] = {}
@@ -59,8 +59,8 @@ class NvmlCalls:
 
     def forget(self, uuid: str = "") -> None:
         """Forget the unsupported calls and the constants of one GPU, or of all GPUs."""
-        self._never = {key for key in self._never if uuid and key[0] != uuid}
-        self._constant = {key: value for key, value in self._constant.items() if uuid and key[0] != uuid}
+        self._unsupported = {key for key in self._unsupported if uuid and key[0] != uuid}
+        self._constants = {key: value for key, value in self._constants.items() if uuid and key[0] != uuid}
 
     def costs(self) -> dict[str, CallCost]:
         """Return the cost of each call so far, by the name of the NVML function."""
@@ -103,26 +103,26 @@ class NvmlCalls:
         *args: Any,
         label: str = "",
         handle: Any = None,
-        bare: bool = False,
+        without_handle: bool = False,
         removable: bool = False,
         **keywords: Any,
     ) -> Any:
         """Make one call for one GPU; return None if it is not supported, not permitted, or failed this time.
 
-        handle: the handle of a MIG instance, if the call is not for the whole GPU. bare: whether to make the call
-        without a handle. removable: whether the call is for a MIG instance, or for samples of one, although it is made
+        handle: the handle of a MIG instance, if the call is not for the whole GPU. without_handle: whether the function
+        takes no handle. removable: whether the call is for a MIG instance, or for samples of one, although it is made
         without the handle of the instance. Raises GpuUnavailable when this GPU cannot be read, and Unavailable
         when the driver does not work at all.
         """
         label = label or function
         key = (uuid, _key(label, handle))
-        if key in self._never:
+        if key in self._unsupported:
             return None
         call = getattr(self.api, function, None)
         if call is None:
-            self._never.add(key)
+            self._unsupported.add(key)
             return None
-        handle_args = () if bare else (self.handles[uuid] if handle is None else handle,)
+        handle_args = () if without_handle else (self.handles[uuid] if handle is None else handle,)
         try:
             return self.timed(label, call, *handle_args, *args, **keywords)
         except self.api.NVMLError as error:
@@ -131,30 +131,30 @@ class NvmlCalls:
             if error.value in (UNINITIALIZED, DRIVER_NOT_LOADED, MISMATCH):
                 raise driver_unavailable(error) from None
             # INVALID may only mean that the instance was just removed; the call may succeed for the next instance.
-            if error.value in NEVER and (error.value != INVALID or (handle is None and not removable)):
-                self._never.add(key)
+            if error.value in PERMANENT_ERRORS and (error.value != INVALID or (handle is None and not removable)):
+                self._unsupported.add(key)
             return None
 
-    def never(self, uuid: str, label: str) -> bool:
+    def is_unsupported(self, uuid: str, label: str) -> bool:
         """Whether the call is known to be unsupported by this GPU or driver."""
-        return (uuid, label) in self._never
+        return (uuid, label) in self._unsupported
 
-    def give_up(self, uuid: str, label: str) -> None:
-        """Do not make this call again."""
-        self._never.add((uuid, label))
+    def mark_unsupported(self, uuid: str, label: str) -> None:
+        """Do not make this call again until ``forget``."""
+        self._unsupported.add((uuid, label))
 
-    def once(self, uuid: str, function: str, *args: Any, label: str = "") -> Any:
-        """Get a value that never changes: make the call like ``get`` until it gives an answer, and keep the answer."""
+    def get_constant(self, uuid: str, function: str, *args: Any, label: str = "") -> Any:
+        """Return a value that never changes: make the call like ``get`` until there is an answer, and keep it."""
         key = (uuid, label or function)
-        if self._constant.get(key) is None:
-            self._constant[key] = self.get(uuid, function, *args, label=label)
-        return self._constant[key]
+        if self._constants.get(key) is None:
+            self._constants[key] = self.get(uuid, function, *args, label=label)
+        return self._constants[key]
 
-    def newer(self, uuid: str, new: str, old: str, *args: Any) -> Any:
+    def get_newer(self, uuid: str, new: str, old: str, *args: Any) -> Any:
         """Call the newer of two functions, or the older one if the driver or GPU supports only that."""
         answer = self.get(uuid, new, *args)
         # After a single failure, do not use the old function: its result may have another meaning.
-        return self.get(uuid, old, *args) if answer is None and (uuid, new) in self._never else answer
+        return self.get(uuid, old, *args) if answer is None and (uuid, new) in self._unsupported else answer
 
     def memory(self, uuid: str, handle: Any = None) -> Any:
         """Return the memory from version 2 of the call, or from version 1 if only that is supported.
@@ -166,7 +166,7 @@ class NvmlCalls:
         answer = None
         if version:
             answer = self.get(uuid, "nvmlDeviceGetMemoryInfo", label=label, handle=handle, version=version)
-        if answer is None and (version is None or (uuid, _key(label, handle)) in self._never):
+        if answer is None and (version is None or (uuid, _key(label, handle)) in self._unsupported):
             return self.get(uuid, "nvmlDeviceGetMemoryInfo", handle=handle)
         return answer
 
@@ -176,8 +176,8 @@ def _key(label: str, handle: Any) -> str:
     return label if handle is None else f"instance.{label}"
 
 
-def _p95(rising: list[int]) -> int:
-    return rising[min(len(rising) - 1, int(len(rising) * 0.95))]
+def _p95(ascending: list[int]) -> int:
+    return ascending[min(len(ascending) - 1, int(len(ascending) * 0.95))]
 
 
 _MEMBERS = ("dVal", "uiVal", "ulVal", "ullVal", "sllVal", "siVal", "usVal")
@@ -203,9 +203,9 @@ def text_of(value: str | bytes | None) -> str:
 def gpu_unavailable(error: Any, number: int | None = None) -> GpuUnavailable:
     """Return the exception that says why one GPU cannot be read, and the remedy."""
     if error.value == GPU_IS_LOST:
-        return GpuUnavailable(Status.FAILED, "the GPU is lost: it has fallen off the bus", RESET)
+        return GpuUnavailable(Status.FAILED, "the GPU is lost: it has fallen off the bus", RESET_REMEDY)
     if error.value == RESET_REQUIRED:
-        return GpuUnavailable(Status.FAILED, "the GPU must be reset before it works again", RESET)
+        return GpuUnavailable(Status.FAILED, "the GPU must be reset before it works again", RESET_REMEDY)
     if error.value == NO_PERMISSION:
         return GpuUnavailable(
             Status.DENIED, "this user is not allowed to read the GPU", "run as root, or get access to /dev/nvidia*"

@@ -32,7 +32,7 @@ The fields of a single link are used if the driver has no total.
 
 def read_detail(calls: NvmlCalls, uuid: str) -> GpuDetail:
     """Read the detail of one GPU, without its topology. Raises GpuUnavailable and Unavailable."""
-    limits = calls.once(uuid, "nvmlDeviceGetPowerManagementLimitConstraints")
+    limits = calls.get_constant(uuid, "nvmlDeviceGetPowerManagementLimitConstraints")
     rows = calls.get(uuid, "nvmlDeviceGetRemappedRows")
     ecc = calls.get(uuid, "nvmlDeviceGetEccMode")
     links, active = _links(calls, uuid)
@@ -42,14 +42,14 @@ def read_detail(calls: NvmlCalls, uuid: str) -> GpuDetail:
     return GpuDetail(
         uuid,
         driver=driver_version(calls, uuid),
-        vbios=text_of(calls.once(uuid, "nvmlDeviceGetVbiosVersion")),
+        vbios=text_of(calls.get_constant(uuid, "nvmlDeviceGetVbiosVersion")),
         slowdown_celsius=_threshold(calls, uuid, _SLOWDOWN),
         shutdown_celsius=_threshold(calls, uuid, _SHUTDOWN),
         memory_max_celsius=_threshold(calls, uuid, _MEMORY_MAX),
-        default_limit_mw=calls.once(uuid, "nvmlDeviceGetPowerManagementDefaultLimit"),
+        default_limit_mw=calls.get_constant(uuid, "nvmlDeviceGetPowerManagementDefaultLimit"),
         least_limit_mw=None if limits is None else limits[0],
         most_limit_mw=None if limits is None else limits[1],
-        device_max_generation=calls.once(uuid, "nvmlDeviceGetGpuMaxPcieLinkGeneration"),
+        device_max_generation=calls.get_constant(uuid, "nvmlDeviceGetGpuMaxPcieLinkGeneration"),
         ecc=None if ecc is None else bool(ecc[0]),
         ecc_corrected=_ecc(calls, uuid, _CORRECTED, _VOLATILE),
         ecc_uncorrected=_ecc(calls, uuid, _UNCORRECTED, _VOLATILE),
@@ -79,7 +79,7 @@ def read_detail(calls: NvmlCalls, uuid: str) -> GpuDetail:
 
 def driver_version(calls: NvmlCalls, uuid: str) -> str:
     """Return the version of the driver; "" when it is unknown."""
-    return text_of(calls.get(uuid, "nvmlSystemGetDriverVersion", bare=True))
+    return text_of(calls.get(uuid, "nvmlSystemGetDriverVersion", without_handle=True))
 
 
 def _flag(value: Any) -> bool | None:
@@ -87,7 +87,7 @@ def _flag(value: Any) -> bool | None:
 
 
 def _threshold(calls: NvmlCalls, uuid: str, kind: int) -> int | None:
-    celsius: int | None = calls.once(
+    celsius: int | None = calls.get_constant(
         uuid, "nvmlDeviceGetTemperatureThreshold", kind, label=f"nvmlDeviceGetTemperatureThreshold.{kind}"
     )
     return celsius or None
@@ -114,7 +114,7 @@ def _sram(calls: NvmlCalls, uuid: str) -> tuple[int | None, int | None, bool | N
     """
     function = "nvmlDeviceGetSramEccErrorStatus"
     struct_type = getattr(calls.api, "c_nvmlEccSramErrorStatus_v1_t", None)
-    if struct_type is not None and not calls.never(uuid, function):
+    if struct_type is not None and not calls.is_unsupported(uuid, function):
         import ctypes  # not needed at start-up
 
         status = struct_type()
@@ -125,7 +125,7 @@ def _sram(calls: NvmlCalls, uuid: str) -> tuple[int | None, int | None, bool | N
                 status.volatileUncParity + status.volatileUncSecDed,
                 bool(status.bThresholdExceeded),
             )
-        if not calls.never(uuid, function):
+        if not calls.is_unsupported(uuid, function):
             return None, None, None
     counts = [
         calls.get(
@@ -179,7 +179,7 @@ def _links(calls: NvmlCalls, uuid: str) -> tuple[int | None, int | None]:
         # The first missing link gives an error, which ends the loop; without NVLink, this is link 0.
         label = f"nvmlDeviceGetNvLinkState.{link}"
         state = calls.get(uuid, "nvmlDeviceGetNvLinkState", link, label=label)
-        if state is None and not calls.never(uuid, label):
+        if state is None and not calls.is_unsupported(uuid, label):
             return None, None  # a sum over only some links would seem to grow when the other links answer again
         if state is None:
             break
@@ -190,7 +190,7 @@ def _links(calls: NvmlCalls, uuid: str) -> tuple[int | None, int | None]:
 def _fabric(calls: NvmlCalls, uuid: str) -> tuple[int | None, int | None]:
     """Return (state, status) of the NVLink fabric; None without a fabric (state 0)."""
     struct_type = getattr(calls.api, "c_nvmlGpuFabricInfo_v2_t", None)
-    if struct_type is None or calls.never(uuid, "nvmlDeviceGetGpuFabricInfoV"):
+    if struct_type is None or calls.is_unsupported(uuid, "nvmlDeviceGetGpuFabricInfoV"):
         return None, None
     import ctypes  # not needed at start-up
 

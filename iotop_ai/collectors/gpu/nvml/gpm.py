@@ -88,7 +88,7 @@ class GpmReader:
         pairs, self._pairs = self._pairs, {}
         for pair in pairs.values():
             for sample in (pair.old, pair.new):
-                self._calls.get("", "nvmlGpmSampleFree", sample, bare=True)
+                self._calls.get("", "nvmlGpmSampleFree", sample, without_handle=True)
 
     def _read(self, uuid: str, instance: int) -> dict[str, float | None]:
         """Return the figures since the previous sample. instance: -1 for the whole GPU."""
@@ -113,19 +113,19 @@ class GpmReader:
 
     def _begin(self, uuid: str, instance: int) -> SamplePair | None:
         calls = self._calls
-        if calls.never(uuid, _QUERY_SUPPORT) or (instance < 0 and calls.never(uuid, _SAMPLE_GET)):
+        if calls.is_unsupported(uuid, _QUERY_SUPPORT) or (instance < 0 and calls.is_unsupported(uuid, _SAMPLE_GET)):
             return None
         support = calls.get(uuid, _QUERY_SUPPORT)
         if support is None:
             return None
         if not support.isSupportedDevice:
-            calls.give_up(uuid, _QUERY_SUPPORT)
+            calls.mark_unsupported(uuid, _QUERY_SUPPORT)
             return None
-        first = calls.get(uuid, "nvmlGpmSampleAlloc", bare=True)
-        second = None if first is None else calls.get(uuid, "nvmlGpmSampleAlloc", bare=True)
+        first = calls.get(uuid, "nvmlGpmSampleAlloc", without_handle=True)
+        second = None if first is None else calls.get(uuid, "nvmlGpmSampleAlloc", without_handle=True)
         if second is None:
             if first is not None:
-                calls.get(uuid, "nvmlGpmSampleFree", first, bare=True)
+                calls.get(uuid, "nvmlGpmSampleFree", first, without_handle=True)
             return None
         pair = self._pairs[uuid, instance] = SamplePair(first, second)
         return pair
@@ -138,8 +138,9 @@ class GpmReader:
         for i, number in enumerate(METRICS.values()):
             request.metrics[i].metricId = number
         out: dict[str, float | None] = dict.fromkeys(METRICS)
-        # The samples are of two instances if the older instance was removed and its number was given to another.
-        if self._calls.get(uuid, _METRICS_GET, request, bare=True, removable=True) is not None:
+        # If an instance was removed and another got its number, the two samples do not match and the call may fail. The
+        # next pair of samples may match again, so the call is ``removable``.
+        if self._calls.get(uuid, _METRICS_GET, request, without_handle=True, removable=True) is not None:
             for i, name in enumerate(METRICS):
                 value = request.metrics[i].value
                 if request.metrics[i].nvmlReturn == 0 and value >= 0:

@@ -1,4 +1,4 @@
-"""The only importer of pynvml: opens one session and identifies GPUs by UUID.
+"""The only module that imports pynvml: opens one session and identifies GPUs by UUID.
 
 Source: nvml.h (https://docs.nvidia.com/deploy/nvml-api/).
 """
@@ -9,7 +9,7 @@ import contextlib
 
 from iotop_ai.collectors.base import Unavailable
 from iotop_ai.collectors.gpu.nvml.calls import (
-    RESET,
+    RESET_REMEDY,
     CallCost,
     GpuUnavailable,
     NvmlCalls,
@@ -55,7 +55,7 @@ class Nvml:
             # Load the library first, so that a machine without a driver does not import pynvml.
             ctypes.CDLL(LIBRARY)
         except OSError as error:
-            # If the name before the colon is another library, then that library is missing, and not the driver's.
+            # If the message begins with the name of another library, that library is missing, not the driver's.
             if f"{LIBRARY}: " in str(error) and "No such file" in str(error):
                 raise Unavailable(Status.ABSENT, "no NVIDIA driver") from error
             raise Unavailable(Status.FAILED, clean(f"NVIDIA driver: {error}")) from error
@@ -115,17 +115,17 @@ class Nvml:
         self._check_listed(uuid)
         mig = calls.get(uuid, "nvmlDeviceGetMigMode")
         self._note_mig(uuid, None if mig is None else bool(mig[0]))
-        bus = calls.once(uuid, "nvmlDeviceGetPciInfo")
+        bus = calls.get_constant(uuid, "nvmlDeviceGetPciInfo")
         base = GpuState(
             uuid=uuid,
             number=next((n for n, other in self._uuid_by_number.items() if other == uuid), 0),
-            name=text_of(calls.once(uuid, "nvmlDeviceGetName")),
-            sm_max_mhz=calls.once(uuid, "nvmlDeviceGetMaxClockInfo", _SM, label="nvmlDeviceGetMaxClockInfo.sm"),
-            memory_max_mhz=calls.once(
+            name=text_of(calls.get_constant(uuid, "nvmlDeviceGetName")),
+            sm_max_mhz=calls.get_constant(uuid, "nvmlDeviceGetMaxClockInfo", _SM, label="nvmlDeviceGetMaxClockInfo.sm"),
+            memory_max_mhz=calls.get_constant(
                 uuid, "nvmlDeviceGetMaxClockInfo", _MEMORY, label="nvmlDeviceGetMaxClockInfo.memory"
             ),
-            pcie_max_generation=calls.once(uuid, "nvmlDeviceGetMaxPcieLinkGeneration"),
-            pcie_max_width=calls.once(uuid, "nvmlDeviceGetMaxPcieLinkWidth"),
+            pcie_max_generation=calls.get_constant(uuid, "nvmlDeviceGetMaxPcieLinkGeneration"),
+            pcie_max_width=calls.get_constant(uuid, "nvmlDeviceGetMaxPcieLinkWidth"),
             bus_id="" if bus is None else text_of(bus.busId),
             mig=self._mig.get(uuid),
         )
@@ -138,7 +138,7 @@ class Nvml:
 
     def minor(self, uuid: str) -> int | None:
         """Return the N in the GPU's /dev/nvidiaN; None when it is unknown."""
-        number: int | None = self._calls.once(uuid, "nvmlDeviceGetMinorNumber")
+        number: int | None = self._calls.get_constant(uuid, "nvmlDeviceGetMinorNumber")
         return number
 
     def watch(self) -> XidWatch | None:
@@ -152,7 +152,7 @@ class Nvml:
 
     def _check_listed(self, uuid: str) -> None:
         if uuid not in self._calls.handles:
-            raise GpuUnavailable(Status.FAILED, "the driver no longer lists this GPU", RESET)
+            raise GpuUnavailable(Status.FAILED, "the driver no longer lists this GPU", RESET_REMEDY)
 
     def _note_mig(self, uuid: str, mig: bool | None) -> None:
         if uuid in self._mig and self._mig[uuid] != mig:
@@ -166,5 +166,5 @@ class ForeignNvml(Nvml):
     """Replaces Nvml when /proc and /sys are another machine's, because NVML knows only the GPUs of this machine."""
 
     def open(self) -> None:
-        """Always raise Unavailable: NVML would show the GPUs of this machine, and not of the machine that is read."""
+        """Always raise Unavailable: NVML would show the GPUs of this machine instead of those of the other machine."""
         raise Unavailable(Status.ABSENT, "/proc and /sys belong to another machine", "")

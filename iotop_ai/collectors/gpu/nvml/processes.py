@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from iotop_ai.collectors.gpu.nvml.calls import NEVER, NOT_FOUND, NvmlCalls
+from iotop_ai.collectors.gpu.nvml.calls import NOT_FOUND, PERMANENT_ERRORS, NvmlCalls
 from iotop_ai.collectors.gpu.nvml.sample_times import SampleTimes
 from iotop_ai.model.gpu.state import GpuProcess
 
@@ -45,8 +45,8 @@ class GpuProcessReader:
         answered = False
         for kind, word in _KINDS:
             name = f"nvmlDeviceGet{word}RunningProcesses"
-            listed = self._calls.newer(uuid, f"{name}_v3", f"{name}_v2")
-            if listed is None and kind == "compute" and not self._calls.never(uuid, f"{name}_v2"):
+            listed = self._calls.get_newer(uuid, f"{name}_v3", f"{name}_v2")
+            if listed is None and kind == "compute" and not self._calls.is_unsupported(uuid, f"{name}_v2"):
                 return None  # the other lists alone would show the GPU without its compute processes
             if listed is None:
                 continue
@@ -66,7 +66,7 @@ class GpuProcessReader:
                 )
         if not answered:
             return None
-        if not by_pid or not self._note_shares(uuid):
+        if not by_pid or not self._update_shares(uuid):
             return tuple(by_pid.values())
         return tuple(process._replace(sm_percent=self._share(uuid, process.pid)) for process in by_pid.values())
 
@@ -74,7 +74,7 @@ class GpuProcessReader:
         percent, at_ns = self._shares[uuid].get(pid, (0, 0))
         return percent if self._calls.clock.monotonic_ns() - at_ns <= FRESH_NS else 0
 
-    def _note_shares(self, uuid: str) -> bool:
+    def _update_shares(self, uuid: str) -> bool:
         """Read the new samples; return whether the shares are known. NOT_FOUND means that there is no new sample.
 
         The first call returns buffered samples of several minutes. They are only used to find where the new samples
@@ -82,7 +82,7 @@ class GpuProcessReader:
         """
         calls, api = self._calls, self._calls.api
         shares = self._shares.setdefault(uuid, {})
-        if calls.never(uuid, _UTILIZATION):
+        if calls.is_unsupported(uuid, _UTILIZATION):
             return False
         samples: list[Any] = []
         is_first_call = uuid not in self._times
@@ -95,8 +95,8 @@ class GpuProcessReader:
                 times.ask(),
             )
         except api.NVMLError as error:
-            if error.value in NEVER:
-                calls.give_up(uuid, _UTILIZATION)
+            if error.value in PERMANENT_ERRORS:
+                calls.mark_unsupported(uuid, _UTILIZATION)
             # The binding raises an error with the value 0, "success", when the driver has no samples.
             if error.value not in (0, NOT_FOUND):
                 return False

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from iotop_ai.collectors.gpu.nvml.calls import NEVER, NvmlCalls, member_of, number_of
+from iotop_ai.collectors.gpu.nvml.calls import PERMANENT_ERRORS, NvmlCalls, member_of, number_of
 from iotop_ai.collectors.gpu.nvml.gpm import GpmReader
 from iotop_ai.collectors.gpu.nvml.processes import GpuProcessReader
 from iotop_ai.collectors.gpu.nvml.sample_times import SampleTimes
@@ -100,7 +100,7 @@ class StateReader:
             Query(
                 "nvmlDeviceGetTemperatureV",
                 lambda uuid: {
-                    "temperature_celsius": calls.newer(
+                    "temperature_celsius": calls.get_newer(
                         uuid, "nvmlDeviceGetTemperatureV", "nvmlDeviceGetTemperature", _CORE_SENSOR
                     )
                 },
@@ -116,7 +116,7 @@ class StateReader:
             Query(
                 "nvmlDeviceGetCurrentClocksEventReasons",
                 lambda uuid: {
-                    "clock_reasons": calls.newer(
+                    "clock_reasons": calls.get_newer(
                         uuid, "nvmlDeviceGetCurrentClocksEventReasons", "nvmlDeviceGetCurrentClocksThrottleReasons"
                     )
                 },
@@ -197,7 +197,7 @@ class StateReader:
         return self._calls.get(uuid, "nvmlDeviceGetClockInfo", kind, label=f"nvmlDeviceGetClockInfo.{word}")
 
     def _gaps(self, uuid: str) -> Figures:
-        """Count the driver's own samples (about 6 a second) from our first call on, each sample once."""
+        """Count the driver's own samples (about 6 a second), and the gaps among them, from our first call on."""
         count, gaps = self._samples.get(uuid, (0, 0))
         if uuid not in self._sample_times:
             self._sample_times[uuid] = SampleTimes(self._calls.clock)
@@ -211,7 +211,7 @@ class StateReader:
                     count += 1
                     gaps += getattr(sample.sampleValue, member) < GAP_PERCENT
             self._samples[uuid] = count, gaps
-        elif self._calls.never(uuid, "nvmlDeviceGetSamples"):
+        elif self._calls.is_unsupported(uuid, "nvmlDeviceGetSamples"):
             return {"busy_samples": None, "gap_samples": None}
         return {"busy_samples": count, "gap_samples": gaps}
 
@@ -227,7 +227,7 @@ class StateReader:
         for name, value in zip(list(names), values, strict=True):
             if value.nvmlReturn == 0:
                 out[name] = self._value(name, value)
-            elif value.nvmlReturn in NEVER:  # this field is not supported, so do not ask for it again
+            elif value.nvmlReturn in PERMANENT_ERRORS:  # this field is not supported, so do not ask for it again
                 names.remove(name)
         return out
 

@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Mapping
 from typing import Any
 
-from iotop_ai.collectors.gpu.nvml.calls import NEVER, TIMEOUT
+from iotop_ai.collectors.gpu.nvml.calls import PERMANENT_ERRORS, TIMEOUT
 from iotop_ai.collectors.io.clock import Clock
 from iotop_ai.lazy.namedtuple import NamedTuple
 
@@ -94,7 +94,7 @@ class XidWatch:
             return self._listen()
         except api.NVMLError as error:
             log.info("Xid events are not received: %s", error)
-            return error.value in NEVER
+            return error.value in PERMANENT_ERRORS
         finally:
             self._shutdown()
 
@@ -141,7 +141,7 @@ class XidWatch:
                     continue
                 api.nvmlDeviceRegisterEvents(handle, XID, events)
             except api.NVMLError as error:
-                if error.value not in NEVER:
+                if error.value not in PERMANENT_ERRORS:
                     log.debug("no Xid events of a GPU: %s", error)
                     failed[uuid] = handle
             else:
