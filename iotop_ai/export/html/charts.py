@@ -122,7 +122,7 @@ def _line_paths(axis: TimeAxis, line: Line, top: float, height: float) -> list[M
             y = height * (1 - min(1.0, value * line.factor / top)) if top else height
             points.append(f"{short(_x(axis, line.curve, i + 0.5))} {short(y)}")
         if len(points) == 1:
-            # A empty_tag value is drawn as a short line; as a point it would be invisible.
+            # A single value is drawn as a short line; as a point it would be invisible.
             x, y_text = _x(axis, line.curve, run[0]), points[0].split(" ")[1]
             points = [f"{short(x)} {y_text}", f"{short(_x(axis, line.curve, run[0] + 1))} {y_text}"]
         strokes.append("M" + "L".join(points))
