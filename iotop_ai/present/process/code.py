@@ -15,7 +15,7 @@ SAMPLING = "py-spy samples its stack for 5 s without stopping it ..."
 
 
 def code_text(code: PythonCode) -> str:
-    """The line in which the first thread was seen most often, and the calls made from it; "" if there is none."""
+    """The line in which the first thread was seen most often, and the calls made from it; "" without samples."""
     if not code.threads or not code.threads[0].lines:
         return ""
     first = code.threads[0]
@@ -48,7 +48,7 @@ def calls_text(line: CodeLine) -> str:
 def code_rows(code: Reading[PythonCode] | None, width: int, *, sampling: bool, blocked: frozenset[int]) -> list[Line]:
     """The section "code" of a process's screen.
 
-    sampling: whether py-spy is still at work. blocked: the ids of the threads that wait in the kernel for a device;
+    sampling: whether py-spy is still sampling. blocked: the ids of the threads that wait in the kernel for a device;
     they are listed after the first thread.
     """
     if sampling:

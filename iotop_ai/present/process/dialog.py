@@ -1,4 +1,4 @@
-"""The dialogs that confirm an action on processes: a signal or a priority, and the switch of delay accounting."""
+"""The dialogs that confirm an action: a signal or a priority for processes, and delay accounting on or off."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _CHOICES = (
 
 
 class ProcessTarget(NamedTuple):
-    """The processes of an action: one process, several that share a row, or the tagged ones.
+    """The processes that an action is for: one process, several that share a row, or the tagged ones.
 
     names: for tagged processes, the name of each of ``keys``, while ``name`` and ``user`` are ""; otherwise ().
     """
@@ -44,7 +44,7 @@ class ProcessTarget(NamedTuple):
 
 
 def process_target(now: Snapshot, keys: tuple[ProcessKey, ...]) -> ProcessTarget | None:
-    """The processes of a row that still exist; None when none exists, or when unknown."""
+    """The processes of a row that still exist; None if there are none, or if that is unknown."""
     table = now.processes.value
     existing = () if table is None else tuple(key for key in keys if key in table.info)
     if table is None or not existing:
@@ -54,7 +54,7 @@ def process_target(now: Snapshot, keys: tuple[ProcessKey, ...]) -> ProcessTarget
 
 
 def tagged_target(now: Snapshot, tagged: Collection[ProcessKey]) -> ProcessTarget | None:
-    """The tagged processes that still exist, sorted by pid; None when none exists, or when unknown."""
+    """The tagged processes that still exist, sorted by pid; None if there are none, or if that is unknown."""
     table = now.processes.value
     keys = () if table is None else tuple(key for key in sorted(tagged) if key in table.info)
     if table is None or not keys:
@@ -125,8 +125,10 @@ def process_body(
 
 
 class DelayView(NamedTuple):
-    """The state of the dialog about delay accounting. on: whether delay accounting is on; None when unknown. doing:
-    whether it is being switched. The other fields are as in DropView.
+    """The state of the dialog about delay accounting.
+
+    on: whether delay accounting is on; None when unknown. doing: whether it is being switched on or off. The other
+    fields are as in DropView of present/machine/drop_caches_dialog.py.
     """
 
     on: bool | None
@@ -144,7 +146,7 @@ class DelayView(NamedTuple):
 
 
 def delay_body(view: DelayView, width: int) -> tuple[list[Row], list[Row]]:
-    """(rows about the effect and the cost of the switch, the row in which the user types the word that confirms)."""
+    """(rows about the effect and the cost of switching, the row in which the user types the word that confirms)."""
     state = "not known" if view.on is None else "on" if view.on else "off"
     head = [
         *labelled("now", f"{state} (kernel.task_delayacct)", width, text_token="strong"),

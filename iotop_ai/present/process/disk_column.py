@@ -40,7 +40,7 @@ def _disks(frame: Frame, view: View) -> _Disks:
     for key, job in table.jobs.items() if table is not None else ():
         place = table.places.get(key) if table is not None else None
         mount = place.mounts[0] if place is not None and place.mounts else None
-        name = "" if mount is None else _name_of(frame, view, mount)
+        name = "" if mount is None else _disk_name(frame, view, mount)
         if mount is not None and name:
             stack = devices.mount_stack(frame, mount)
             by_pid |= {member.pid: name for member in job.members}
@@ -59,7 +59,7 @@ def _disks(frame: Frame, view: View) -> _Disks:
     return _Disks(moving[0] if len(moving) == 1 else None, by_pid, stack_by_pid)
 
 
-def _name_of(frame: Frame, view: View, mount: JobMount) -> str:
+def _disk_name(frame: Frame, view: View, mount: JobMount) -> str:
     """The short name of the disk of a job's mount, or "network"; "" when unknown, as on btrfs, ZFS and overlay, whose
     device numbers do not belong to a disk.
     """

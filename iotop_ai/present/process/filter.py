@@ -19,7 +19,7 @@ from iotop_ai.present.process.sort_value import io_rate
 
 
 class Subject(NamedTuple):
-    """A process as a query sees it. rates, stat: its rates and its stat; None when unknown."""
+    """A process that a query tests. rates, stat: its rates and its stat; None when unknown."""
 
     key: ProcessKey
     info: ProcessInfo
@@ -29,7 +29,7 @@ class Subject(NamedTuple):
     tagged: bool = False
 
 
-Answer = Callable[[Subject], bool | None]
+Predicate = Callable[[Subject], bool | None]
 """Whether a process matches; None when unknown."""
 
 
@@ -39,7 +39,7 @@ class Filter(NamedTuple):
     trouble: why a query is invalid; "" if it is valid. An invalid query matches every process.
     """
 
-    answer: Answer
+    matches: Predicate
     query: bool = False
     trouble: str = ""
 
@@ -73,11 +73,11 @@ _WORDS: dict[str, Callable[[Subject], str | None]] = {
 """The fields that hold words."""
 EXAMPLE = "user = root and name ~ python"
 """A filter that shows how two comparisons are combined."""
-_PARTLY = ("name", "command")
+_SUBSTRING_FIELDS = ("name", "command")
 """The fields whose value a user usually knows only in part."""
 _ALIASES = {"io-wait": "delay", "iowait": "delay", "cmd": "command", "rss": "mem", "thr": "threads", "comm": "name"}
 FIELDS = (*_NUMBERS, *_WORDS)
-_ORDER = (*_WORDS, *_NUMBERS)
+_FIELDS_IN_MESSAGES = (*_WORDS, *_NUMBERS)
 """The fields as a message lists them: the most wanted first, because the end may be cut."""
 _COMPARE: dict[str, Callable[[float, float], bool]] = {
     "=": lambda a, b: a == b,
@@ -93,19 +93,19 @@ _SCALE = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 _COMPARISON = pattern(r"(?:^|[\s(])([a-z-]+)\s*(?:!=|!~|=|~|([<>]))", re.IGNORECASE)
 """Matches a word and the operator after it. The second group is the operator if that is < or >."""
 _TAGGED = "tagged"
-_ASKS_TAGS = pattern(r"(?:^|\(|\b(?:and|or|not)\s)\s*tagged\s*(?:$|\)|\s(?:and|or)\b)", re.IGNORECASE)
+_TAGGED_TERM = pattern(r"(?:^|\(|\b(?:and|or|not)\s)\s*tagged\s*(?:$|\)|\s(?:and|or)\b)", re.IGNORECASE)
 """Matches the word ``tagged`` as a term of a query, not as a part of a longer name."""
-_DEEPEST = 16
+_MOST_NESTING = 16
 """The deepest nesting of brackets and ``not``."""
-_LONGEST = 200
+_MOST_CHARACTERS = 200
 """The largest number of characters of a regular expression."""
-_SEARCHED = (1 << 15, 2048, 512)
+_SEARCH_LENGTHS = (1 << 15, 2048, 512)
 """How many characters of a text are searched, by the number of unbounded repeats in the regular expression."""
 _PARTS = pattern(r"\\(?:\d+|.)|\[\^?\]?(?:\\.|[^\]\\])*\]|\(\?P=\w+\)|\(\?\(|[*+][?+]?|\{\d*,?\d*\}|.", re.DOTALL)
 """The parts of a regular expression: an escape, a character class, a back reference, a condition, a repeat, or another
 character.
 """
-_BACK = pattern(r"\\[1-9]|\(\?P=|\(\?\(")
+_BACK_REFERENCE = pattern(r"\\[1-9]|\(\?P=|\(\?\(")
 """Matches a back reference or a condition, for which the time of a search cannot be bounded."""
 
 
@@ -121,38 +121,40 @@ def parse_filter(text: str) -> Filter:
     text is a regular expression, or plain text if it is not a valid expression.
     """
     comparisons = _COMPARISON.findall(text)
-    if not any(_field(word) or sign for word, sign in comparisons) and not _ASKS_TAGS.search(text):
+    if not any(_field(word) or sign for word, sign in comparisons) and not _TAGGED_TERM.search(text):
         return Filter(_matching(_Search(text)))
     try:
         parser = _Parser(_tokens(text))
-        answer = parser.either(0)
-        if parser.more():
-            raise _QueryError(f"before {parser.next()}: write 'and' or 'or', as in user = root and read > 1M")
+        predicate = parser.expression(0)
+        if parser.has_more():
+            raise _QueryError(f"before {parser.next_token()}: write 'and' or 'or', as in user = root and read > 1M")
     except _QueryError as error:
-        return Filter(lambda _one: True, True, str(error))
-    return Filter(answer, True)
+        return Filter(lambda _subject: True, True, str(error))
+    return Filter(predicate, True)
 
 
 def hint_for(text: str) -> str:
     """What to write instead of a filter that matches no process; "" if the text gives no clue."""
     comparisons = _COMPARISON.findall(text)
-    if hint := next((_near(word) for word, _ in comparisons if not _field(word)), ""):
+    if hint := next((_suggestion(word) for word, _ in comparisons if not _field(word)), ""):
         return hint
     if comparisons:
         return ""
     words = text.split()
     parts = [(_field(field), value) for field, colon, value in (word.partition(":") for word in words) if colon]
     if parts and len(parts) == len(words) and all(field and value for field, value in parts):
-        return "write " + " and ".join(f"{field} {'~' if field in _PARTLY else '='} {value}" for field, value in parts)
+        return "write " + " and ".join(
+            f"{field} {'~' if field in _SUBSTRING_FIELDS else '='} {value}" for field, value in parts
+        )
     return f"to combine words: {EXAMPLE}" if len(words) > 1 or parts else ""
 
 
-def _near(word: str) -> str:
-    """A question about the fields with a similar name; "" if there are none."""
+def _suggestion(word: str) -> str:
+    """A suggestion of fields with a similar name, "raed: did you mean read?"; "" if there are none."""
     from difflib import get_close_matches  # rarely needed
 
-    near = get_close_matches(word.lower(), FIELDS, 2)
-    return f"{word}: did you mean {' or '.join(near)}?" if near else ""
+    fields = get_close_matches(word.lower(), FIELDS, 2)
+    return f"{word}: did you mean {' or '.join(fields)}?" if fields else ""
 
 
 class _Search:
@@ -166,47 +168,48 @@ class _Search:
     def __init__(self, text: str) -> None:
         unbounded = _unbounded_repeats(text)
         try:
-            if unbounded is None or len(text) > _LONGEST:
+            if unbounded is None or len(text) > _MOST_CHARACTERS:
                 raise re.error("takes too long")
             self._expression = re.compile(text, re.IGNORECASE)
         except (re.error, RecursionError, OverflowError):
-            self._expression, unbounded = re.compile(re.escape(text[:_LONGEST]), re.IGNORECASE), 0
-        self._length = _SEARCHED[unbounded or 0]
+            self._expression, unbounded = re.compile(re.escape(text[:_MOST_CHARACTERS]), re.IGNORECASE), 0
+        self._length = _SEARCH_LENGTHS[unbounded or 0]
 
     def __call__(self, text: str) -> bool:
         return self._expression.search(text[: self._length]) is not None
 
 
 def _unbounded_repeats(text: str) -> int | None:
-    """The number of repeats in an expression that may be unbounded: ``*``, ``+`` and all with braces. None if they may
-    be nested or are too many, or if the expression has a back reference or a condition.
+    """The number of repeats in an expression that may be unbounded: ``*``, ``+`` and any with braces. None if they may
+    be nested, if there are too many, or if the expression has a back reference or a condition.
     """
     count = 0
-    before = ""
+    previous = ""
     for part in _PARTS.findall(text):
         repeats = part[0] in "*+{" and part != "{"
-        if _BACK.match(part) or (repeats and before == ")"):
+        if _BACK_REFERENCE.match(part) or (repeats and previous == ")"):
             return None
         count += repeats
-        before = part
-    return count if count < len(_SEARCHED) else None
+        previous = part
+    return count if count < len(_SEARCH_LENGTHS) else None
 
 
 def _command_line(info: ProcessInfo) -> str:
     return " ".join(info.cmdline)
 
 
-def _matching(matches: Callable[[str], bool]) -> Answer:
-    """The condition that the process's name, user or command line matches."""
+def _matching(matches: Callable[[str], bool]) -> Predicate:
+    """The predicate that the process's name, user or command line matches."""
 
-    def answer(subject: Subject) -> bool:
+    def predicate(subject: Subject) -> bool:
         info = subject.info
         return matches(info.name) or matches(info.user) or matches(_command_line(info))
 
-    return answer
+    return predicate
 
 
 def _field(word: str) -> str | None:
+    """The field with this name or alias; None if there is none."""
     word = _ALIASES.get(word.lower(), word.lower())
     return word if word in FIELDS else None
 
@@ -226,119 +229,119 @@ def _tokens(text: str) -> list[str]:
 class _Parser:
     """Parses a query by recursive descent.
 
-    The grammar: either = both or both ...; both = one and one ...; one = not one, (either), field operator value, or a
-    word.
+    The grammar: expression = conjunction or conjunction ...; conjunction = term and term ...; term = not term,
+    (expression), field operator value, or a word.
     """
 
     def __init__(self, tokens: list[str]) -> None:
         self._tokens = tokens
         self._at = 0
 
-    def more(self) -> bool:
+    def has_more(self) -> bool:
         return self._at < len(self._tokens)
 
-    def next(self) -> str:
-        if not self.more():
+    def next_token(self) -> str:
+        if not self.has_more():
             raise _QueryError("the filter is not complete")
         self._at += 1
         return self._tokens[self._at - 1]
 
     def _accept(self, word: str) -> bool:
-        matches = self.more() and self._tokens[self._at].lower() == word
+        matches = self.has_more() and self._tokens[self._at].lower() == word
         self._at += matches
         return matches
 
-    def either(self, depth: int) -> Answer:
-        parts = [self._both(depth)]
+    def expression(self, depth: int) -> Predicate:
+        parts = [self._conjunction(depth)]
         while self._accept("or"):
-            parts.append(self._both(depth))
+            parts.append(self._conjunction(depth))
         return parts[0] if len(parts) == 1 else _any(tuple(parts))
 
-    def _both(self, depth: int) -> Answer:
-        parts = [self._one(depth)]
+    def _conjunction(self, depth: int) -> Predicate:
+        parts = [self._term(depth)]
         while self._accept("and"):
-            parts.append(self._one(depth))
+            parts.append(self._term(depth))
         return parts[0] if len(parts) == 1 else _all(tuple(parts))
 
-    def _one(self, depth: int) -> Answer:
-        if depth > _DEEPEST:
+    def _term(self, depth: int) -> Predicate:
+        if depth > _MOST_NESTING:
             raise _QueryError("too many brackets")
         if self._accept("not"):
-            return _not(self._one(depth + 1))
+            return _not(self._term(depth + 1))
         if self._accept("("):
-            inside = self.either(depth + 1)
+            inside = self.expression(depth + 1)
             if not self._accept(")"):
                 raise _QueryError("a bracket is not closed")
             return inside
-        word = self.next()
+        word = self.next_token()
         named, colon, value = word.partition(":")
         if colon and _field(named):
             raise _QueryError(f"{word}: write {named} = {value or 'VALUE'}, as in user = root and read > 1M")
-        if not self.more() or self._tokens[self._at] not in (*_COMPARE, "~", "!~"):
-            return _is_tagged if word.lower() == _TAGGED else _matching(_Search(_bare(word)))
-        field, sign = _field(word), self.next()
+        if not self.has_more() or self._tokens[self._at] not in (*_COMPARE, "~", "!~"):
+            return _is_tagged if word.lower() == _TAGGED else _matching(_Search(_unquoted(word)))
+        field, sign = _field(word), self.next_token()
         if field is None:
-            raise _QueryError(_near(word) or f"{word}: write one of {' '.join(_ORDER)}")
-        if not self.more():
+            raise _QueryError(_suggestion(word) or f"{word}: write one of {' '.join(_FIELDS_IN_MESSAGES)}")
+        if not self.has_more():
             raise _QueryError(f"a value is missing after {field} {sign}")
-        return _comparison(field, sign, _bare(self.next()))
+        return _comparison(field, sign, _unquoted(self.next_token()))
 
 
 def _is_tagged(subject: Subject) -> bool:
     return subject.tagged
 
 
-def _bare(word: str) -> str:
+def _unquoted(word: str) -> str:
     return word[1:-1] if len(word) >= 2 and word[0] == word[-1] and word[0] in "\"'" else word
 
 
-def _comparison(field: str, sign: str, value: str) -> Answer:
+def _comparison(field: str, sign: str, value: str) -> Predicate:
     if field in _WORDS:
-        return _word(_WORDS[field], sign, value)
+        return _text_comparison(_WORDS[field], sign, value)
     number = _NUMBER.fullmatch(value)
     if number is None or sign not in _COMPARE:
         raise _QueryError(f"{field} is a number, as in {field} > 10")
     number_of, compare, limit = _NUMBERS[field], _COMPARE[sign], float(number[1]) * _SCALE[number[2].lower()]
 
-    def answer(subject: Subject) -> bool | None:
+    def predicate(subject: Subject) -> bool | None:
         measured = number_of(subject)
         return None if measured is None else compare(measured, limit)
 
-    return answer
+    return predicate
 
 
-def _word(word_of: Callable[[Subject], str | None], sign: str, value: str) -> Answer:
+def _text_comparison(word_of: Callable[[Subject], str | None], sign: str, value: str) -> Predicate:
     if sign not in ("=", "!=", "~", "!~"):
         raise _QueryError(f"{sign} compares numbers; words take = != ~ !~")
     matches = _Search(value) if "~" in sign else re.compile(re.escape(value), re.IGNORECASE).fullmatch
     negated = sign.startswith("!")
 
-    def answer(subject: Subject) -> bool | None:
+    def predicate(subject: Subject) -> bool | None:
         text = word_of(subject)
         return None if text is None else (not matches(text)) == negated
 
-    return answer
+    return predicate
 
 
-def _all(parts: tuple[Answer, ...]) -> Answer:
-    def answer(subject: Subject) -> bool | None:
-        answers = [part(subject) for part in parts]
-        return False if False in answers else None if None in answers else True
+def _all(parts: tuple[Predicate, ...]) -> Predicate:
+    def predicate(subject: Subject) -> bool | None:
+        results = [part(subject) for part in parts]
+        return False if False in results else None if None in results else True
 
-    return answer
-
-
-def _any(parts: tuple[Answer, ...]) -> Answer:
-    def answer(subject: Subject) -> bool | None:
-        answers = [part(subject) for part in parts]
-        return True if True in answers else None if None in answers else False
-
-    return answer
+    return predicate
 
 
-def _not(part: Answer) -> Answer:
-    def answer(subject: Subject) -> bool | None:
-        answer_ = part(subject)
-        return None if answer_ is None else not answer_
+def _any(parts: tuple[Predicate, ...]) -> Predicate:
+    def predicate(subject: Subject) -> bool | None:
+        results = [part(subject) for part in parts]
+        return True if True in results else None if None in results else False
 
-    return answer
+    return predicate
+
+
+def _not(part: Predicate) -> Predicate:
+    def predicate(subject: Subject) -> bool | None:
+        result = part(subject)
+        return None if result is None else not result
+
+    return predicate

@@ -1,5 +1,5 @@
-"""The state, threads and memory of a process group. For large groups, the sums are kept while no member changes,
-because it would take long to sum up ten thousand sleeping processes at each tick.
+"""The state, threads and memory of a process group. For large groups, the sums are cached while no member changes,
+because adding up ten thousand sleeping processes at each tick would take long.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from iotop_ai.model.process.records import ProcessKey, ProcessStat, ProcessTable
 from iotop_ai.present.process.names import listed_name
 
 MANY = 64
-"""The stats of a group with at least this many members are kept."""
+"""The stats of a group with at least this many members are cached."""
 _MOST_GROUPS = 8
-"""The largest number of groups whose stats are kept."""
+"""The largest number of groups whose stats are cached."""
 _RANK = {"D": 0, "R": 1, "t": 2, "T": 3, "Z": 4, "S": 5, "I": 6}
 """The rank of each process state; the lowest rank is the most important."""
 _STATE, _THREADS, _PAGES = map(itemgetter, map(ProcessStat._fields.index, ("state", "threads", "rss_pages")))
@@ -47,7 +47,7 @@ class _Entry(NamedTuple):
 
 
 class GroupStatsCache:
-    """The stats of the large groups, kept from Frame to Frame."""
+    """The stats of the large groups, cached from Frame to Frame."""
 
     def __init__(self) -> None:
         self._entries: OrderedDict[GroupId, _Entry] = OrderedDict()

@@ -16,7 +16,7 @@ from iotop_ai.present.process.filter import Filter, Subject, parse_filter
 from iotop_ai.present.process.group_stats import GroupId
 from iotop_ai.present.process.names import listed_name
 from iotop_ai.present.process.sort_value import io_rate, sort_value, sort_values
-from iotop_ai.present.process.tree import branches, parents, with_parents
+from iotop_ai.present.process.tree import branches, parents, with_ancestors
 from iotop_ai.present.screen.view import View
 from iotop_ai.present.text.frame_cache import cache_part, cached_per_frame
 
@@ -109,7 +109,7 @@ def _rates_over(rates: ProcessRates, seconds: float) -> ProcessRates:
     return rates._replace(**changes)
 
 
-def _known(values: Sequence[float | None]) -> Sequence[float]:
+def _known_values(values: Sequence[float | None]) -> Sequence[float]:
     return [v for v in values if v is not None]
 
 
@@ -117,14 +117,14 @@ def _largest(values: Sequence[float | None]) -> float | None:
     try:
         return max(values)  # type: ignore[type-var]
     except TypeError:  # some are unknown
-        return max(_known(values), default=None)
+        return max(_known_values(values), default=None)
 
 
 def _sum(values: Sequence[float | None]) -> float | None:
     try:
         return sum(values)  # type: ignore[arg-type]
     except TypeError:  # some are unknown
-        known = _known(values)
+        known = _known_values(values)
         return sum(known) if known else None
 
 
@@ -134,7 +134,7 @@ _FOLDS: dict[str, _Fold] = {
     "io_delay_ratio": _largest,
     "incl_children": any,
     "main_thread_only": any,
-    "threads_looked": lambda counts: min(_known(counts), default=None),
+    "threads_looked": lambda counts: min(_known_values(counts), default=None),
     "io_s": _largest,
     "stat_s": _largest,
 }
@@ -151,7 +151,7 @@ def aggregate(rates: list[ProcessRates]) -> ProcessRates:
 
 
 def _is_idle(rates: ProcessRates, key: ProcessKey, table: ProcessTable) -> bool:
-    """Whether a process with rates counts as idle: it uses no CPU, is not in state D, and its I/O is unreadable."""
+    """Whether a process with rates counts as idle: its I/O is unreadable, it uses no CPU and is not in state D."""
     if rates.cpu_ratio or key not in table.denied:
         return False
     stat = table.stat.get(key)
@@ -161,9 +161,9 @@ def _is_idle(rates: ProcessRates, key: ProcessKey, table: ProcessTable) -> bool:
 class ProcessList(NamedTuple):
     """The groups of the process list.
 
-    matching: the number of processes that match the filter; without a filter, None or, in a tree, the number of all but
-    idle kernel threads and the idle monitor. active: the number of those that are active, if only active processes are
-    shown; otherwise None. Both are None if the processes are unknown; ``active`` is also None if their rates are.
+    matching: the number of processes that match the filter. Without a filter it is None, except in a tree, where it is
+    the number of all processes but idle kernel threads and iotop-ai itself while idle. active: how many of them are
+    active, if only active processes are shown; otherwise None. Both are None while unknown.
     """
 
     groups: tuple[Group, ...]
@@ -173,7 +173,7 @@ class ProcessList(NamedTuple):
 
 @cached_per_frame
 def process_list(frame: Frame, view: View) -> ProcessList:
-    """All processes, filtered, grouped and sorted. Idle groups come last, and are left out with only_active.
+    """All processes, filtered, grouped and sorted. Idle groups come last; with ``only_active`` they are left out.
 
     In a tree, each process has a row under its parent; the ancestors of a matching process have rows too.
     """
@@ -184,11 +184,11 @@ def process_list(frame: Frame, view: View) -> ProcessList:
     rates = rates_of(frame, view)[0]
     wanted = parse_filter(view.pattern) if view.pattern else None
     if wanted is not None and wanted.query:
-        table, wanted = _queried(table, wanted, rates, view.tagged), None
+        table, wanted = _matching_table(table, wanted, rates, view.tagged), None
         if view.tree:
             return _tree(frame, view, table.info)
     elif view.tree:
-        return _tree(frame, view, {k: i for k, i in table.info.items() if not wanted or wanted.answer(_named(k, i))})
+        return _tree(frame, view, {k: i for k, i in table.info.items() if not wanted or wanted.matches(_subject(k, i))})
     members = _members(frame)
     idle = cache_part(view, IdleGroupsCache).groups(table, view.pattern, own_pid, members)
     if rates is None:
@@ -198,7 +198,7 @@ def process_list(frame: Frame, view: View) -> ProcessList:
     busy = [key for key, rate in rates.items() if key in idle.position and not _is_idle(rate, key, table)]
     for key in sorted(busy, key=idle.position.__getitem__):
         info = table.info[key]
-        if wanted is None or wanted.answer(_named(key, info)):
+        if wanted is None or wanted.matches(_subject(key, info)):
             active.setdefault(idle.group_ids[key], []).append(key)
     out = ordered([_active_group(group_id, keys, rates, view.sort) for group_id, keys in active.items()], view)
     if view.only_active:
@@ -255,7 +255,7 @@ EVERY = Filter(lambda _one: True)
 """The filter that matches every process."""
 
 
-def _named(key: ProcessKey, info: ProcessInfo) -> Subject:
+def _subject(key: ProcessKey, info: ProcessInfo) -> Subject:
     """The process for a filter that searches only names, users and command lines."""
     return Subject(key, info, None, None, 0)
 
@@ -275,7 +275,7 @@ def ungrouped(frame: Frame, view: View, keys: Collection[ProcessKey]) -> list[Gr
     return ordered(out, view)
 
 
-def _queried(
+def _matching_table(
     table: ProcessTable, wanted: Filter, rates: Mapping[ProcessKey, ProcessRates] | None, tagged: frozenset[ProcessKey]
 ) -> ProcessTable:
     """The table reduced to the processes that a query matches."""
@@ -284,7 +284,7 @@ def _queried(
         rate = None if rates is None else rates.get(key) or _idle_rates(table, key)
         return Subject(key, info, rate, table.stat.get(key), table.page_bytes, key in tagged)
 
-    return table._replace(info={k: info for k, info in table.info.items() if wanted.answer(subject(k, info))})
+    return table._replace(info={k: info for k, info in table.info.items() if wanted.matches(subject(k, info))})
 
 
 def _tree(frame: Frame, view: View, matches: Mapping[ProcessKey, ProcessInfo]) -> ProcessList:
@@ -298,7 +298,7 @@ def _tree(frame: Frame, view: View, matches: Mapping[ProcessKey, ProcessInfo]) -
     listed: Collection[ProcessKey] = active if rates is not None and view.only_active else matching
     parent_of = parents(table)
     out = {}
-    for key in with_parents(listed, parent_of):
+    for key in with_ancestors(listed, parent_of):
         info, rate = table.info[key], None if rates is None else rates.get(key)
         idle_rates = UNKNOWN_PROCESS_RATES if rates is None else _idle_rates(table, key)
         idle = rate is None or _is_idle(rate, key, table)
@@ -320,7 +320,7 @@ _NO_JOBS: Mapping[ProcessKey, str] = {}
 
 
 class _IdleGroups:
-    """All processes grouped as if all were idle; ``without`` leaves out those that are active in a tick.
+    """All processes, grouped as if all were idle; ``without`` leaves out those that are active in a tick.
 
     Most processes are idle and few start or end, so the groups are kept and updated. position: each process's place in
     the table.
@@ -384,7 +384,7 @@ class _IdleGroups:
         self.info, self.members = info, members
 
     def _has_row(self, key: ProcessKey, info: ProcessInfo) -> bool:
-        match = not info.kernel if self._wanted is None else self._wanted.answer(_named(key, info))
+        match = not info.kernel if self._wanted is None else self._wanted.matches(_subject(key, info))
         return bool(match) and key.pid != self._own_pid
 
     def _group(self, group_id: GroupId, keys: Sequence[ProcessKey]) -> Group:
@@ -426,7 +426,7 @@ class IdleGroupsCache:
                 continue
             if follows(table.info, idle.info):
                 idle.update(table.info, members)
-            elif members == idle.members and _same(table.info, idle.info):
+            elif members == idle.members and _equal(table.info, idle.info):
                 idle.info = table.info
             else:
                 continue
@@ -443,7 +443,7 @@ def _inputs(table: ProcessTable, pattern: str, own_pid: int) -> tuple[object, ..
     return pattern, own_pid, table.denied, bool(table.delayacct), table.delayacct_since
 
 
-def _same(new: Mapping[ProcessKey, ProcessInfo], old: Mapping[ProcessKey, ProcessInfo]) -> bool:
+def _equal(new: Mapping[ProcessKey, ProcessInfo], old: Mapping[ProcessKey, ProcessInfo]) -> bool:
     """Whether both tables hold equal records of the same processes, in the same order."""
     return old is new or (len(old) == len(new) and list(old.items()) == list(new.items()))
 

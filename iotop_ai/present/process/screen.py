@@ -62,7 +62,7 @@ class ProcessPage(NamedTuple):
     detail: the newest reading of the process; None before the first one. before: the threads in the previous reading.
     absent: why the detail cannot be read here; "" while it is being read. late_s: for how many seconds a reading has
     been overdue. scroll: the first row shown in the part that scrolls. code: the lines of Python in which the process
-    was seen; None if the user has not asked. sampling: whether py-spy is still looking for them.
+    was seen; None if the user has not asked for them. sampling: whether py-spy is still sampling.
     """
 
     key: ProcessKey
@@ -102,7 +102,7 @@ def most_process_scroll(frame: Frame, view: View, page: ProcessPage, width: int,
 
 def _parts(frame: Frame, view: View, page: ProcessPage, width: int, height: int) -> tuple[list[Line], list[Line], int]:
     """(the rows that stay in place, the rows that scroll, the number of scrolling rows that fit)."""
-    top = [verdict_row(frame, view, width), *_top(frame, view, page, width, height)]
+    top = [verdict_row(frame, view, width), *_summary_rows(frame, view, page, width, height)]
     graphs = process_graph_rows(frame, view, page.key, width, _graph_room(height - len(top)))
     top += graphs
     spread = height >= TALL
@@ -120,7 +120,7 @@ def _graph_room(left: int) -> int:
     return 9 if left >= 28 else 5 if left >= 14 else 0
 
 
-def _top(frame: Frame, view: View, page: ProcessPage, width: int, height: int) -> list[Line]:
+def _summary_rows(frame: Frame, view: View, page: ProcessPage, width: int, height: int) -> list[Line]:
     """The process's state and name, its command, folder and job, and what its main thread waits for."""
     table, key = frame.snapshot.processes.value, page.key
     info = None if table is None else table.info.get(key)
@@ -130,22 +130,22 @@ def _top(frame: Frame, view: View, page: ProcessPage, width: int, height: int) -
         return [*out, place(width, Cell(_LABEL, text, "dim"))]
     command = plain(" ".join(info.cmdline)) or "a kernel thread" * info.kernel or UNKNOWN
     most = 3 if height >= TALL else 1
-    out += _labelled("runs", command, width, most)
+    out += _labelled_rows("runs", command, width, most)
     identity = None if page.detail is None else page.detail.identity.value
     if identity is not None and identity.cwd:
-        out += _labelled("in", plain(identity.cwd), width, 1, "dim")
+        out += _labelled_rows("in", plain(identity.cwd), width, 1, "dim")
     job = job_of(frame, key)
     if job is not None:
-        out += _labelled("job", _job_text(job, key), width, 1)
+        out += _labelled_rows("job", _job_text(job, key), width, 1)
     main = _main_thread(page)
     if main is not None:
         token = "strong" if main.state == "D" else "text"
         prefix = "main thread: "
         text = prefix + wait_text(main, width - _LABEL - 1 - len(prefix))
-        out += _labelled("waits" if main.state != "R" else "does", text, width, 1, token)
+        out += _labelled_rows("waits" if main.state != "R" else "does", text, width, 1, token)
     if page.code is not None and page.code.value is not None:
-        out += _labelled("code", code_text(page.code.value), width, 2, "strong")
-    return [*out, *field_rows(_facts(frame, view, table, page), width)[: 2 if height >= TALL else 1]]
+        out += _labelled_rows("code", code_text(page.code.value), width, 2, "strong")
+    return [*out, *field_rows(_fact_fields(frame, view, table, page), width)[: 2 if height >= TALL else 1]]
 
 
 def _title(frame: Frame, view: View, key: ProcessKey, info: ProcessInfo | None, width: int) -> Line:
@@ -164,7 +164,7 @@ def _title(frame: Frame, view: View, key: ProcessKey, info: ProcessInfo | None, 
     return row(width, left, [*mode_spans(frame, view), Span(position, "dim")])
 
 
-def _labelled(label: str, text: str, width: int, most: int, token: str = "text") -> list[Line]:
+def _labelled_rows(label: str, text: str, width: int, most: int, token: str = "text") -> list[Line]:
     lines = wrap(text, max(20, width - _LABEL - 1), break_on_hyphens=False) or [""]
     if len(lines) > most:
         lines = [*lines[: most - 1], cut(" ".join(lines[most - 1 :]), width - _LABEL - 1)]
@@ -206,7 +206,7 @@ def _main_thread(page: ProcessPage) -> ThreadDetail | None:
     return None if table is None else next((one for one in table.threads if one.tid == page.key.pid), None)
 
 
-def _facts(frame: Frame, view: View, table: ProcessTable, page: ProcessPage) -> list[Field]:
+def _fact_fields(frame: Frame, view: View, table: ProcessTable, page: ProcessPage) -> list[Field]:
     key, out = page.key, []
     identity = None if page.detail is None else page.detail.identity.value
     if identity is not None and identity.started_s is not None:

@@ -82,7 +82,7 @@ def part_rows(
     *,
     spread: bool,
 ) -> list[Line]:
-    """All parts below each other.
+    """All parts, one below the other.
 
     absent: why the detail cannot be read; "" if it can be. spread: whether a blank row separates the parts.
     """
@@ -168,18 +168,20 @@ def _threads(width: int, table: ThreadTable, cpu: Mapping[int, float]) -> list[L
     main = table.threads[0].tid if table.threads else 0
     order = {"D": 0, "R": 1}
     groups.sort(key=lambda g: (g.first.tid != main, order.get(g.first.state, 2), -(g.cpu or 0.0), g.first.tid))
-    at = place_columns(fit_columns(THREAD_COLUMNS, width - 9), 9, width - 1)
+    slots = place_columns(fit_columns(THREAD_COLUMNS, width - 9), 9, width - 1)
     blocked = sum(thread.state == "D" for thread in table.threads)
     note = f"{table.number}, {blocked} blocked" if blocked else str(table.number)
-    out = [head(width, "threads", at[1:], note=note)]
+    out = [head(width, "threads", slots[1:], note=note)]
     for group in groups[:_MOST_THREADS]:
         thread = group.first
         name = f"{plain(thread.name)} x{group.members}" if group.members > 1 else plain(thread.name)
-        waits = wait_text(thread, at[-1].last - at[-1].first + 1)
+        waits = wait_text(thread, slots[-1].last - slots[-1].first + 1)
         texts = {"name": name, "state": thread.state, "cpu": percent(group.cpu), "waits": waits}
         token = "strong" if thread.state == "D" else ""
-        spots = [spot.cell(texts[spot.column.id], token if spot.column.id in ("state", "waits") else "") for spot in at]
-        out.append(place(width, Cell(7, str(thread.tid), "dim", right=True), *spots))
+        row_cells = [
+            slot.cell(texts[slot.column.id], token if slot.column.id in ("state", "waits") else "") for slot in slots
+        ]
+        out.append(place(width, Cell(7, str(thread.tid), "dim", right=True), *row_cells))
     more = table.number - sum(g.members for g in groups[:_MOST_THREADS])
     return [*out, row(width, [Span(f" {more} more", "dim")])] if more > 0 else out
 
@@ -190,9 +192,9 @@ def _most_cpu(cpu: Mapping[int, float], threads: list[ThreadDetail]) -> float | 
 
 def _files(frame: Frame, width: int, open_files: OpenFiles) -> list[Line]:
     room = max(24, width - 42) if width < 120 else width - 60
-    at = place_columns(fit_columns(FILE_COLUMNS, width - room), room, width - 1)
+    slots = place_columns(fit_columns(FILE_COLUMNS, width - room), room, width - 1)
     number = f"{open_files.number}+ descriptors" if open_files.more else plural(open_files.number, "descriptor")
-    out = [head(width, "open files", at, note=number)]
+    out = [head(width, "open files", slots, note=number)]
     for file in sorted(open_files.files, key=_file_order)[:_MOST_FILES]:
         name, token = mount_disk(frame, file.mount)
         texts = {
@@ -203,8 +205,8 @@ def _files(frame: Frame, width: int, open_files: OpenFiles) -> list[Line]:
         }
         tail = (f" x{file.fds}" if file.fds > 1 else "") + (" deleted" if file.deleted else "")
         path = cut_left(plain(file.path), room - 2 - cells(tail)) + tail
-        spots = [spot.cell(texts[spot.column.id], token if spot.column.id == "disk" else "") for spot in at]
-        out.append(place(width, Cell(1, path), *spots))
+        row_cells = [slot.cell(texts[slot.column.id], token if slot.column.id == "disk" else "") for slot in slots]
+        out.append(place(width, Cell(1, path), *row_cells))
     if len(open_files.files) > _MOST_FILES:
         out.append(row(width, [Span(f" {len(open_files.files) - _MOST_FILES} more", "dim")]))
     if open_files.others:
@@ -221,8 +223,8 @@ _SYSTEM = ("/dev/", "/proc/", "/sys/", "/usr/", "/lib", "/memfd:")
 
 
 def _file_order(file: OpenFile) -> tuple[bool, bool, str]:
-    """The sort key of a file: data files come before devices, libraries and programs; then files that are read; then by
-    path.
+    """The sort key of a file: data files come before devices, libraries and programs; in each of these two
+    kinds, files that are only written come last; then by path.
     """
     system = file.path.startswith(_SYSTEM) or file.path.endswith(_CODE) or ".so." in file.path
     return system, file.mode == "w", file.path
@@ -265,14 +267,14 @@ def _sockets(width: int, sockets: Sockets) -> list[Line]:
         f"{socket.protocol} x{socket.alike}" if socket.alike > 1 else socket.protocol for socket in inet[:_MOST_SOCKETS]
     ]
     start = max([8, *(len(kind) + 1 for kind in kinds)])
-    at = place_columns(fit_columns(SOCKET_COLUMNS, width - start), start, width - 1)
+    slots = place_columns(fit_columns(SOCKET_COLUMNS, width - start), start, width - 1)
     local = sum(socket.alike for socket in sockets.sockets if socket.protocol == "unix")
     number = sum(socket.alike for socket in sockets.sockets) + sockets.hidden
-    out: list[Line] = [head(width, "sockets", at[-2:] if inet else (), note=str(number) if number else "none")]
+    out: list[Line] = [head(width, "sockets", slots[-2:] if inet else (), note=str(number) if number else "none")]
     for socket, kind in zip(inet, kinds, strict=False):
         texts = {"local": socket.local, "remote": socket.remote or UNDEFINED, "state": socket.state or UNDEFINED}
-        spots = [spot.cell(_with_port(plain(texts[spot.column.id]), spot.last - spot.first + 1)) for spot in at]
-        out.append(place(width, Cell(1, kind, "dim"), *spots))
+        row_cells = [slot.cell(_with_port(plain(texts[slot.column.id]), slot.last - slot.first + 1)) for slot in slots]
+        out.append(place(width, Cell(1, kind, "dim"), *row_cells))
     rest = []
     if len(inet) > _MOST_SOCKETS:
         rest.append(f"{len(inet) - _MOST_SOCKETS} more")

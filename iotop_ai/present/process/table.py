@@ -93,8 +93,8 @@ def process_rows(frame: Frame, view: View, width: int, height: int) -> list[Line
     if height == 1:
         return [_sentence(frame, view, width, every)]
     without = _left_out(table, view.no_columns)
-    at = _columns(width, without)
-    out = [_head(frame, view, width, at)]
+    slots = _columns(width, without)
+    out = [_head(frame, view, width, slots)]
     if table is None:
         return [*out, reason_row(width, frame.snapshot.processes, view)]
     room = height - 2
@@ -103,7 +103,7 @@ def process_rows(frame: Frame, view: View, width: int, height: int) -> list[Line
     start = _first_row(every, view, room, cursor_key)
     part = every[start : start + room]
     seconds = rates_of(frame, view)[1]
-    command = bool(at) and at[-1].column.id == "command"
+    command = bool(slots) and slots[-1].column.id == "command"
     for group in part:
         facts = _facts(group, frame, table, view, command=command)
         tag = tag_sign(group.keys, view.tagged)
@@ -146,7 +146,7 @@ def optional_columns() -> tuple[Column, ...]:
 def column_state(column: str, frame: Frame, view: View, width: int) -> str:
     """Whether this column is shown on a screen of this width: "shown", or why it is not."""
     without = _left_out(frame.snapshot.processes.value, view.no_columns)
-    if any(spot.column.id == column for spot in _columns(width, without)):
+    if any(slot.column.id == column for slot in _columns(width, without)):
         return SHOWN
     if column in view.no_columns:
         return "left out"
@@ -175,7 +175,7 @@ def process_text(frame: Frame, view: View, keys: Collection[ProcessKey], width: 
 
 
 def _order_note(view: View, room: int) -> str:
-    """The user's choices for the list: the order and its direction, tree, active processes only, filter."""
+    """The user's choices for the list (order, tree, only active, filter), shortened to ``room`` columns if possible."""
     order = f"{view.sort} {'▲' if view.reverse else '▼'}"
     first = f"{'tree ' if view.tree else ''}by {order}"
     more = [*(["active only"] if view.only_active else []), *([f"/{view.pattern}"] if view.pattern else [])]
@@ -184,19 +184,19 @@ def _order_note(view: View, room: int) -> str:
     return next((text for text in texts if cells(text) <= room), first)
 
 
-def _head(frame: Frame, view: View, width: int, at: tuple[ColumnSlot, ...]) -> Line:
+def _head(frame: Frame, view: View, width: int, slots: tuple[ColumnSlot, ...]) -> Line:
     seconds = rates_of(frame, view)[1]
-    room, table = note_room(width, "process", at), frame.snapshot.processes.value
+    room, table = note_room(width, "process", slots), frame.snapshot.processes.value
     note = _order_note(view, room)
     if view.base is not None:
-        at = tuple(p._replace(column=p.column._replace(title=p.column.title.removesuffix("/s"))) for p in at)
+        slots = tuple(p._replace(column=p.column._replace(title=p.column.title.removesuffix("/s"))) for p in slots)
         note = f"sum of {duration(seconds)}"
     marked = _MARKED.get(view.sort, (view.sort,))
     if table is not None and table.adaptive:
         # "adaptive" is shown rather than the order, because the marked title shows the order too.
         note = f"adaptive, {note}" if len(f"adaptive, {note}") <= room else "adaptive"
     note = tagged_note(view.tagged, note, room)
-    return head(width, "process", at, focus=view.focus == "process", marked=marked, note=note)
+    return head(width, "process", slots, focus=view.focus == "process", marked=marked, note=note)
 
 
 class _Facts(NamedTuple):
@@ -271,8 +271,8 @@ def _row(
     """One row, cached because most rows do not change from tick to tick. group: ``first_only``, so that the cache
     compares only one process key.
     """
-    at = _columns(width, without)
-    room = at[0].first - 2 if at else width - 1
+    slots = _columns(width, without)
+    room = slots[0].first - 2 if slots else width - 1
     tail = "" if facts.members == 1 else f" x{facts.members}"
     mark = group.mark
     name = cut(group.name, room - len(mark) - len(tail)) + tail
@@ -280,15 +280,15 @@ def _row(
         spans = [Span(tag or ">", "strong" if tag else facts.hue), Span(mark, "dim"), Span(name, facts.hue)]
     else:
         spans = [Span(tag or " ", "strong"), Span(mark, "dim"), Span(name)] if tag or mark else [Span(" " + name)]
-    words = [_word(group, facts, spot, seconds) for spot in at]
+    words = [_word(group, facts, slot, seconds) for slot in slots]
     if facts.hue:
-        ids = [spot.column.id for spot in at]
+        ids = [slot.column.id for slot in slots]
         words = [(w[0], facts.hue, w[2]) if id_ == facts.named_column else w for id_, w in zip(ids, words, strict=True)]
-    return Line(layout_row(spans, 1 + len(mark) + cells(name), at, words, width), background, group.row_key)
+    return Line(layout_row(spans, 1 + len(mark) + cells(name), slots, words, width), background, group.row_key)
 
 
-def _word(group: Group, facts: _Facts, spot: ColumnSlot, seconds: float | None) -> CellText:
-    id_ = spot.column.id
+def _word(group: Group, facts: _Facts, slot: ColumnSlot, seconds: float | None) -> CellText:
+    id_ = slot.column.id
     value_of = _BYTES.get(id_)
     if value_of is not None:
         value = value_of(group)
@@ -304,7 +304,7 @@ def _word(group: Group, facts: _Facts, spot: ColumnSlot, seconds: float | None) 
         return text, token_of(text), ""
     if id_ == "state":
         state, count_ = facts.state, facts.in_state
-        room = spot.last - spot.first
+        room = slot.last - slot.first
         many = _of_members(state, count_, facts.members, room)
         ages = (
             (f" ({facts.age_s} s old)", f" ({facts.age_s} s)", f" ({facts.age_s}s)", f" {facts.age_s}s")
@@ -315,7 +315,7 @@ def _word(group: Group, facts: _Facts, spot: ColumnSlot, seconds: float | None) 
         return state, "strong" if state == "D" else token_of(state), many + age
     if id_ == "pid":
         pid = str(group.keys[0].pid)
-        room = spot.last + 1 - spot.first
+        room = slot.last + 1 - slot.first
         others = (f" +{facts.members - 1}", f"+{facts.members - 1}") if facts.members > 1 else ()
         return pid + next((one for one in others if len(pid + one) <= room), ""), "dim", ""
     if id_ == "command":

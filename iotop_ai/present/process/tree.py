@@ -26,7 +26,7 @@ def parents(table: ProcessTable) -> dict[ProcessKey, ProcessKey]:
     return out
 
 
-def with_parents(keys: Iterable[ProcessKey], parent_of: Mapping[ProcessKey, ProcessKey]) -> set[ProcessKey]:
+def with_ancestors(keys: Iterable[ProcessKey], parent_of: Mapping[ProcessKey, ProcessKey]) -> set[ProcessKey]:
     """These processes and all their ancestors."""
     out: set[ProcessKey] = set()
     for key in keys:

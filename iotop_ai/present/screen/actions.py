@@ -26,8 +26,8 @@ class Action(NamedTuple):
 
     keys: the default keys, by Textual's names. command: what the key runs, as in a binding of Textual. text: the words
     in the palette. name: an id, unique over all screens. priority: whether the key works wherever the focus is. hint:
-    the action's entry in the row of keys and in the help; None for no entry. replay: the entry while
-    the past is shown. above: the entry on the screens above the main one. None to use hint.
+    the action's entry in the row of keys and in the help; None for no entry. replay: the entry while the past is shown;
+    above: the entry on the screens above the main one. For both, None stands for ``hint``.
     """
 
     keys: tuple[str, ...]
@@ -107,7 +107,7 @@ DETAIL_ACTIONS: tuple[Action, ...] = (
     _key("apostrophe", "app.time('mark')", "Mark now, or the next mark", "detail.mark"),
     _key("R", "app.time('record')", "Record", "detail.record", Hint("", "record")),
 )
-"""The actions about the time shown, on the screens above the main one. They act on the main screen too."""
+"""The actions about time and recording on the screens above the main one. They run the main screen's actions."""
 
 MAIN_ACTIONS: tuple[Action, ...] = (
     _key("question_mark,f1", "help", "Help", "help.open", Hint("", "this help, also F1")),
@@ -286,11 +286,11 @@ MAIN_ACTIONS: tuple[Action, ...] = (
 )
 
 
-def _help(screen: str) -> Action:
+def _help_action(screen: str) -> Action:
     return _key("question_mark,f1", "help", "Help", f"{screen}.help", Hint("help", "help, also F1"))
 
 
-def _pace(screen: str) -> tuple[Action, ...]:
+def _pace_actions(screen: str) -> tuple[Action, ...]:
     """The keys for pause and interval of a screen above the main one. screen: the prefix of their names."""
     shorter = f"{screen}.shorter"
     longer = Hint("interval", "interval, or speed", pair=shorter)
@@ -315,17 +315,17 @@ def _pace(screen: str) -> tuple[Action, ...]:
     )
 
 
-def _time(screen: str) -> tuple[Action, ...]:
+def _time_actions(screen: str) -> tuple[Action, ...]:
     """The keys for pause, interval, time and help of a screen above the main one. screen: the prefix of their names."""
     return (
-        *_pace(screen),
+        *_pace_actions(screen),
         *DETAIL_ACTIONS,
         _key("end", "app.time('now')", "Back to now", f"{screen}.now", Hint("", "back to now")),
-        _help(screen),
+        _help_action(screen),
     )
 
 
-def _scroll(screen: str, word: str, text: str, last: str = "app.last") -> tuple[Action, ...]:
+def _scroll_actions(screen: str, word: str, text: str, last: str = "app.last") -> tuple[Action, ...]:
     """The keys that move through a list or page. screen: the prefix of their names. word, text: the hint for up and
     down. last: the command of End.
     """
@@ -343,7 +343,7 @@ GPU_ACTIONS: tuple[Action, ...] = (
     _key("escape,g", "back", "Back", "gpu.back", Hint("back", "back, also g")),
     _key("n,right", "gpu(1)", "Next GPU", "gpu.next"),
     _key("b,left", "gpu(-1)", "Previous GPU", "gpu.previous", Hint("GPU", "previous, next GPU", pair="gpu.next")),
-    *_time("gpu"),
+    *_time_actions("gpu"),
 )
 
 DEVICE_ACTIONS: tuple[Action, ...] = (
@@ -361,7 +361,7 @@ DEVICE_ACTIONS: tuple[Action, ...] = (
     _key("l", "log", "Logarithmic or linear scale of the chart", "disk.log", Hint("log", "scale of the chart")),
     _key("h", "health", "The disk's health", "disk.health", Hint("health", "disk's health")),
     _key("m", "check", "Check the disk: what it gives a job", "disk.check", Hint("check", "measure the disk")),
-    *_time("disk"),
+    *_time_actions("disk"),
 )
 
 HEALTH_ACTIONS: tuple[Action, ...] = (
@@ -370,16 +370,16 @@ HEALTH_ACTIONS: tuple[Action, ...] = (
     _key("enter", "open", "Open the disk", "health.disk", Hint("open", "open the disk")),
     _key("n,right", "disk(1)", "Next disk", "health.next"),
     _key("b,left", "disk(-1)", "Previous disk", "health.previous", Hint("disk", "previous, next", pair="health.next")),
-    *_scroll("health", "disk", "disk; or scroll"),
+    *_scroll_actions("health", "disk", "disk; or scroll"),
     _key("T", "test", "Self-test", "health.test", Hint("self-test", "self-test")),
     _key("u", "ask", "Query the disks now", "health.ask", Hint("ask now", "query the disks now")),
     *DETAIL_ACTIONS,
-    _help("health"),
+    _help_action("health"),
 )
 
 REASON_ACTIONS: tuple[Action, ...] = (
     _key("escape,enter", "back", "Back", "reason.back", Hint("back", "back, also Enter")),
-    *_scroll("reason", "scroll", "scroll"),
+    *_scroll_actions("reason", "scroll", "scroll"),
     _key("c", "main('copy')", "Copy the verdict", "reason.copy", Hint("copy", "copy the verdict")),
     _key(
         "x",
@@ -391,7 +391,7 @@ REASON_ACTIONS: tuple[Action, ...] = (
     _key("j", "main('job', 1)", "Next job", "reason.job", Hint("job", "next job")),
     _key("space", "main('pause')", "Pause, or play", "reason.pause", Hint("", "pause, or play")),
     *DETAIL_ACTIONS,
-    _help("reason"),
+    _help_action("reason"),
 )
 
 JOBS_ACTIONS: tuple[Action, ...] = (
@@ -403,7 +403,7 @@ JOBS_ACTIONS: tuple[Action, ...] = (
     _key("end", "app.last", "Last", "jobs.last"),
     _key("j", "next", "Next job", "jobs.next", Hint("next", "next job")),
     *DETAIL_ACTIONS,
-    _help("jobs"),
+    _help_action("jobs"),
 )
 
 PROCESS_ACTIONS: tuple[Action, ...] = (
@@ -416,7 +416,7 @@ PROCESS_ACTIONS: tuple[Action, ...] = (
         "process.previous",
         Hint("process", "previous, next process", pair="process.next"),
     ),
-    *_scroll("process", "scroll", "scroll"),
+    *_scroll_actions("process", "scroll", "scroll"),
     _key(
         "p",
         "code",
@@ -433,9 +433,9 @@ PROCESS_ACTIONS: tuple[Action, ...] = (
     ),
     _key("f7,f8", "act('nice ')", "Renice the process", "process.act_nice", Hint("", "renice")),
     _key("i", "act('io ')", "Change the process's I/O priority", "process.act_ionice"),
-    *_pace("process"),
+    *_pace_actions("process"),
     *DETAIL_ACTIONS,
-    _help("process"),
+    _help_action("process"),
 )
 
 FLEET_ACTIONS: tuple[Action, ...] = (
@@ -458,7 +458,7 @@ FLEET_ACTIONS: tuple[Action, ...] = (
         Hint("sort", "sort by another column", pair="fleet.sort_next"),
     ),
     _key("r", "reverse", "Reverse the order", "fleet.reverse", Hint("reverse", "reverse the order")),
-    *_scroll("fleet", "machine", "machine", "move(1000000)"),
+    *_scroll_actions("fleet", "machine", "machine", "move(1000000)"),
     _key("space", "pause", "Stop refreshing, or resume", "fleet.pause", Hint("pause", "pause, or resume")),
     _key(
         "plus",
@@ -470,14 +470,14 @@ FLEET_ACTIONS: tuple[Action, ...] = (
     _key("minus", "interval(-1)", "Shorter interval", "fleet.shorter"),
     _key("R,f5", "refresh", "Refresh now", "fleet.refresh", Hint("", "refresh now")),
     _key("L", "theme", "Next theme: dark, light, colours", "fleet.theme", Hint("", "next theme")),
-    _help("fleet"),
+    _help_action("fleet"),
 )
 
 FLEET_JOBS_ACTIONS: tuple[Action, ...] = (
     _key("escape,j", "back", "Back", "fleet_jobs.back", Hint("back", "back, also j")),
-    *_scroll("fleet_jobs", "job", "job", "move(1000000)"),
+    *_scroll_actions("fleet_jobs", "job", "job", "move(1000000)"),
     _key("space", "pause", "Stop refreshing, or resume", "fleet_jobs.pause", Hint("pause", "pause, or resume")),
-    _help("fleet_jobs"),
+    _help_action("fleet_jobs"),
 )
 
 SCREENS: dict[str, tuple[Action, ...]] = {

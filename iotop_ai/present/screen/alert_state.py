@@ -6,8 +6,8 @@ from iotop_ai.model.finding import Severity
 from iotop_ai.present.screen.view import View
 from iotop_ai.present.text.line import Span, cut
 
-_LONGEST_NAME = 16
-_ASCENDING = tuple(Severity)
+_MOST_NAME_CELLS = 16
+_SEVERITIES = tuple(Severity)
 _TOKENS = {Severity.CRITICAL: "bad", Severity.WARNING: "warn"}
 
 
@@ -15,9 +15,9 @@ def firing_spans(view: View) -> list[Span]:
     """The most severe rule that fires, and the number of others: ``ALERT gpu_hot +1``; [] if no rule fires."""
     if not view.firing:
         return []
-    worst = max(view.firing, key=lambda alert: _ASCENDING.index(alert.severity))
+    worst = max(view.firing, key=lambda alert: _SEVERITIES.index(alert.severity))
     more = f" +{len(view.firing) - 1}" if len(view.firing) > 1 else ""
-    return [Span(f"ALERT {cut(worst.rule, _LONGEST_NAME)}{more}  ", _TOKENS.get(worst.severity, "text"))]
+    return [Span(f"ALERT {cut(worst.rule, _MOST_NAME_CELLS)}{more}  ", _TOKENS.get(worst.severity, "text"))]
 
 
 def alert_text(rule: str, state: str, figures: str, more: int) -> str:

@@ -41,7 +41,7 @@ def dialog_rows(
     width, height = size
     inner = inner_width(width)
     dialog = [row(inner, [Span(f" {title} ", "block-warn"), Span(f" {note}")], background="panel")]
-    dialog += [_row(inner, spans) for spans in _fitted(head, tail, height - 1)]
+    dialog += [_row(inner, spans) for spans in _fitting_rows(head, tail, height - 1)]
     return in_ascii(overlay_rows(below, dialog, width, height), ascii_only)
 
 
@@ -75,7 +75,8 @@ def _row(width: int, spans: Row) -> Line:
     return row(width, spans or [Span(" ")], background="panel")
 
 
-def _fitted(head: Sequence[Row], tail: Sequence[Row], room: int) -> list[Row]:
+def _fitting_rows(head: Sequence[Row], tail: Sequence[Row], room: int) -> list[Row]:
+    """The rows of head and tail, shortened to ``room`` rows as ``dialog_rows`` describes."""
     body: list[Row] = [[], *head, [], *tail, []]
     if len(body) <= room:
         return body

@@ -82,7 +82,7 @@ def _graphs(frame: Frame, view: View, slots: int, *, apart: bool) -> Iterator[li
     """
     samples = (*view.past, *frame.history)
     series = cache_part(view, _PanelSeries)
-    yield [_busy(frame, view, samples, slots, series.busy)]
+    yield [_busy_graph(frame, view, samples, slots, series.busy)]
     if frame.snapshot.gpu.value:
         from iotop_ai.present.gpu import panel_graphs  # imported on first use: many machines have no GPU
 
@@ -90,12 +90,12 @@ def _graphs(frame: Frame, view: View, slots: int, *, apart: bool) -> Iterator[li
     yield from selected_graphs(frame, view, samples, slots, apart=apart)
     job = current_job(frame)
     if job is not None and job.workers:
-        yield [_blocked(frame, samples, slots, series.blocked, job)]
+        yield [_blocked_graph(frame, samples, slots, series.blocked, job)]
     if frame.snapshot.gpu.value:
         yield from panel_graphs.common_graphs(frame, view, samples, slots)
 
 
-def _busy(frame: Frame, view: View, samples: tuple[Sample, ...], slots: int, sliding: SlidingSeries) -> Graph:
+def _busy_graph(frame: Frame, view: View, samples: tuple[Sample, ...], slots: int, sliding: SlidingSeries) -> Graph:
     def gpu_busy(sample: Sample) -> float | None:
         busy = [gpu.busy_ratio for gpu in (sample.gpu.value or {}).values() if gpu.busy_ratio is not None]
         return sum(busy) / len(busy) if busy else None
@@ -113,8 +113,8 @@ def _busy(frame: Frame, view: View, samples: tuple[Sample, ...], slots: int, sli
     return Graph(label, "%", data, 0.01, 1.0, percent, strong=starved, hue=hue)
 
 
-def _blocked(frame: Frame, samples: tuple[Sample, ...], slots: int, sliding: SlidingSeries, job: Job) -> Graph:
-    """The share of time in which the workers are in state D. It is drawn hot only if the job is STARVED or BLOCKED."""
+def _blocked_graph(frame: Frame, samples: tuple[Sample, ...], slots: int, sliding: SlidingSeries, job: Job) -> Graph:
+    """The share of time in which the workers are in state D. It has a limit only if the job is STARVED or BLOCKED."""
 
     def value(sample: Sample) -> float | None:
         rates = None if sample.jobs.value is None else sample.jobs.value.jobs.get(job.key)

@@ -26,7 +26,7 @@ class Graph(NamedTuple):
     """One graph.
 
     scale: the size of ``unit`` in the unit of the values. top: the value at the graph's upper edge. text: the function
-    that formats a value. limit: the value above which the graph is drawn hot; None for no limit. strong: whether the
+    that formats a value. limit: the value above which cells have the token ``hot``; None for none. strong: whether the
     current value is highlighted. hue: the verdict's colour if the verdict names the graph's subject; otherwise "".
     """
 
@@ -152,10 +152,10 @@ def _axis(interval: float, focus: bool, width: int, where: Room, now: str) -> Li
     end = where.start + where.cells
     # Two labels are at least 14 columns apart, or 28 on a wide screen. A slot is half a column.
     step = next((s for s in _STEPS if s / interval / 2 >= (14 if width < 120 else 28)), int(whole) + 1)
-    for ago in range(step, int(whole), step):
-        column = end - 1 - round(ago / interval / 2) - 2
+    for ago_s in range(step, int(whole), step):
+        column = end - 1 - round(ago_s / interval / 2) - 2
         if column > 3 + len(title) + 2:
-            put(column, f"-{ago}" if step < _HOUR else f"-{ago // _HOUR}h")
+            put(column, f"-{ago_s}" if step < _HOUR else f"-{ago_s // _HOUR}h")
     put(end - 1 - len(now), now)
     put(width - 6, "peak")
     head = dash * 2 + " "

@@ -7,7 +7,7 @@ from textwrap import wrap
 from iotop_ai.lazy.namedtuple import NamedTuple
 from iotop_ai.present.screen.actions import APP_ACTIONS, SCREENS
 from iotop_ai.present.screen.column_help import COLUMN_HELP, Entries
-from iotop_ai.present.screen.key_row import Key, keys_above, keys_of, muted
+from iotop_ai.present.screen.key_row import Key, is_disabled, keys_above, keys_of
 from iotop_ai.present.screen.view import View
 from iotop_ai.present.text.glyphs import in_ascii
 from iotop_ai.present.text.line import Cell, Line, Span, cells, cut, fill_rows, place, row, spans_cells
@@ -125,7 +125,7 @@ def _own_page(view: View, own: tuple[Key, ...], width: int, room: int) -> _Page:
     """The keys of a screen on one page, in as few columns as possible."""
     for number in range(1, max(1, (width - 1) // LEAST_CELLS) + 1):
         column_cells = (width - 1) // number
-        columns = _packed(_key_table("keys", own, view, column_cells), room)
+        columns = _page_columns(_key_table("keys", own, view, column_cells), room)
         if len(columns) <= number:
             break
     return _Page(_lines(columns[:number], width, column_cells), "")
@@ -142,7 +142,7 @@ def _groups(view: View, own: tuple[Key, ...], screen: str, column_cells: int, ro
     tables = [_key_table("keys", own, view, column_cells), columns, main] if own else [main, columns]
     if screen in WITHOUT_MAIN:
         tables.remove(main)
-    return [_packed(table, room) for table in tables]
+    return [_page_columns(table, room) for table in tables]
 
 
 def _columns_table(title: str, entries: Entries, column_cells: int) -> list[_Block]:
@@ -151,12 +151,12 @@ def _columns_table(title: str, entries: Entries, column_cells: int) -> list[_Blo
 
 def _key_table(title: str, listed: tuple[Key, ...], view: View, column_cells: int) -> list[_Block]:
     indent = max(6, min(10, max(len(key.keys) for key in listed) + 1))
-    disabled = frozenset(key.keys for key in listed if muted(key, view))
+    disabled = frozenset(key.keys for key in listed if is_disabled(key, view))
     return _table([(title, ""), *((key.keys, key.text) for key in listed)], indent, column_cells - 1, disabled)
 
 
-def _packed(blocks: list[_Block], room: int) -> list[_Block]:
-    """The blocks below each other; a block that does not fit starts a new column."""
+def _page_columns(blocks: list[_Block], room: int) -> list[_Block]:
+    """The blocks, stacked into columns of at most ``room`` rows; a block that does not fit starts a new column."""
     out: list[_Block] = [[]]
     for block in blocks:
         if out[-1] and len(out[-1]) + len(block) > room:

@@ -42,19 +42,19 @@ _MODES = {"paused": "PAUSED", "replay": "REPLAY", "back": "BACK", "ended": "REMO
 _OPEN, _ZOOM, _RECORD = ("row.open",), ("panels.zoom",), ("time.record",)
 _HEALTH = ("health.open",)
 """The ``actions`` of the entries that change with the state of the screen."""
-_LONGEST_NAME = 14
+_MOST_NAME_CELLS = 14
 _HEALTH_CLASS = "failing_disk"
 """While the verdict is of this class, the key of the health screen is always shown: that screen has the evidence."""
-_OPENED = {"banner": "why", "path": "jobs"}
+_ENTER_WORDS = {"banner": "why", "path": "jobs"}
 """The word for the screen that Enter opens on a panel without rows."""
-_CHANGING = ("act.drop", "act.delay", "act.signal", "health.test", "process.act_")
+_CHANGING_PREFIXES = ("act.drop", "act.delay", "act.signal", "health.test", "process.act_")
 """An entry changes the machine if the name of one of its actions begins with one of these."""
 _LOCAL_ONLY = ("act.check", "time.record", "interval.longer")
 """The actions that are not available for a remote machine."""
 _OUTCOMES = {"failed": "bad", "done": "ok", "alert:": "warn"}
 """The token for an answer that begins with this word."""
 _TAB, _END = "Tab", "End"
-_FIXED = {
+_WITHOUT_HINT = {
     _TAB: Key(_TAB, "panel", "next panel; Up, Down in it", 2),
     _END: Key(_END, "now", "back to now, also Esc"),
 }
@@ -115,9 +115,9 @@ _REPLAY_ROW = (
     ),
 )
 _BACK_ROW = (*_REPLAY_ROW[:2], _END, *_REPLAY_ROW[2:])
-_REMOTE_ROW = tuple(name for name in _LIVE_ROW if name not in _LOCAL_ONLY and not name.startswith(_CHANGING))
-"""These four tuples are the rows of keys of the main screen by mode, in order. Where two actions share an entry, the
-tuple holds the one that has the hint.
+_REMOTE_ROW = tuple(name for name in _LIVE_ROW if name not in _LOCAL_ONLY and not name.startswith(_CHANGING_PREFIXES))
+"""The rows of keys of the main screen, by mode, from left to right: _LIVE_ROW, _REPLAY_ROW, _BACK_ROW, _REMOTE_ROW.
+Where two actions share an entry, the row holds the one that has the hint.
 """
 
 
@@ -147,8 +147,8 @@ def _keys(names: tuple[str, ...], hint_fields: str, keymap: Keymap) -> tuple[Key
     """The entries of these actions. hint_fields: the fields of an Action that are tried before ``hint``."""
     actions, fields, out = all_actions(), (*hint_fields.split(), "hint"), []
     for name in names:
-        if name in _FIXED:
-            out.append(_FIXED[name])
+        if name in _WITHOUT_HINT:
+            out.append(_WITHOUT_HINT[name])
         elif hint := next(filter(None, (getattr(actions[name], field) for field in fields)), None):
             out.append(_key(actions[name], hint, actions, dict(keymap)))
     return tuple(out)
@@ -196,10 +196,10 @@ def keys_rows(frame: Frame, view: View, width: int, height: int) -> list[Line]:
         keys = tuple(key._replace(word="stop REC") if key.actions == _RECORD else key for key in keys)
     if frame.verdict.primary.class_id == _HEALTH_CLASS:
         keys = tuple(key._replace(drop=0) if key.actions == _HEALTH else key for key in keys)
-    return [_keys_line(keys, _opens(frame, view), bool(view.zoom), view.readonly, tuple(right), width)]
+    return [_keys_line(keys, _enter_word(frame, view), bool(view.zoom), view.readonly, tuple(right), width)]
 
 
-def _opens(frame: Frame, view: View) -> str:
+def _enter_word(frame: Frame, view: View) -> str:
     """The word for what Enter opens now, by focus and cursor; "" if it opens nothing."""
     if view.focus == "gpu":
         gpu = selected_gpu(frame, view, view.cursor.removeprefix("gpu:"))
@@ -211,13 +211,13 @@ def _opens(frame: Frame, view: View) -> str:
         return name and f"open {name}"
     if view.focus == "process":
         group = selected_group(frame, view)
-        return "" if group is None else f"open {cut(group.name, _LONGEST_NAME)}"
-    return _OPENED.get(view.focus, "")
+        return "" if group is None else f"open {cut(group.name, _MOST_NAME_CELLS)}"
+    return _ENTER_WORDS.get(view.focus, "")
 
 
-def _changes(key: Key) -> bool:
+def _changes_machine(key: Key) -> bool:
     """Whether any of the key's actions changes the machine."""
-    return any(name.startswith(_CHANGING) for name in key.actions)
+    return any(name.startswith(_CHANGING_PREFIXES) for name in key.actions)
 
 
 def above_rows(
@@ -272,9 +272,9 @@ def key_row(keys: Iterable[tuple[str, str]], width: int, right: Sequence[Span] =
     return row(width, spans, right)
 
 
-def muted(key: Key, view: View) -> bool:
+def is_disabled(key: Key, view: View) -> bool:
     """Whether the key is disabled: it changes the machine, and the View is read-only."""
-    return view.readonly and _changes(key)
+    return view.readonly and _changes_machine(key)
 
 
 def typing_row(
@@ -312,7 +312,7 @@ def _keys_line(
 def _entries(keys: Iterable[Key], room: int, readonly: bool) -> tuple[Span, ...]:
     """The entries as Spans. If they do not fit, those with the highest ``drop`` are left out; at least two stay."""
     listed = list(keys)
-    entries = [_entry(key, readonly and _changes(key)) for key in listed]
+    entries = [_entry(key, readonly and _changes_machine(key)) for key in listed]
     widths = [spans_cells(entry) for entry in entries]
     excess, left_out = sum(widths) - room, set[int]()
     for i in sorted(range(len(listed)), key=lambda i: (listed[i].drop, i), reverse=True):

@@ -31,13 +31,13 @@ from iotop_ai.present.verdict.banner import banner_rows
 
 
 def timeline_rows(frame: Frame, view: View, width: int, height: int) -> list[Line]:
-    """The timeline. It is imported on first use, because a live start does not show it."""
+    """The timeline. Its module is imported on first use, because a live start does not show it."""
     from iotop_ai.present.screen import timeline
 
     return timeline.timeline_rows(frame, view, width, height)
 
 
-def or_title(name: str, rows: Rows) -> Rows:
+def hideable(name: str, rows: Rows) -> Rows:
     """The rows function of a panel that the user can hide: a hidden panel shows its title, with the key that shows the
     panel.
     """
@@ -55,7 +55,7 @@ def or_title(name: str, rows: Rows) -> Rows:
 
 
 def doctor_rows(frame: Frame, view: View, width: int, height: int) -> list[Line]:
-    """The row about problems of this machine. It is imported on first use, because most screens do not show it."""
+    """The row about problems of this machine. Its module is imported on first use: most screens do not show the row."""
     from iotop_ai.present.preflight import doctor_line
 
     return doctor_line.doctor_rows(frame, view, width, height)
@@ -74,13 +74,13 @@ _PANELS: tuple[tuple[str, Rows], ...] = (
     ("doctor", doctor_rows),
     ("keys", keys_rows),
 )
-PANELS: tuple[tuple[str, Rows], ...] = tuple((name, or_title(name, rows)) for name, rows in _PANELS)
+PANELS: tuple[tuple[str, Rows], ...] = tuple((name, hideable(name, rows)) for name, rows in _PANELS)
 """The panels and their rows functions, from top to bottom."""
 
 TALL, WIDE = 40, 120
 _FIRST_DISKS, _MOST_LINKS = 3, 6
-"""_FIRST_DISKS: at most this many disks have a row before spare rows are given away. _MOST_LINKS: the maximum number of
-network links with a row.
+"""_FIRST_DISKS: at most this many disks have a row before spare rows are distributed. _MOST_LINKS: the maximum number
+of network links with a row.
 """
 _LISTED_STEP = 4
 """``listed_rows`` is a multiple of this."""
@@ -171,7 +171,7 @@ def plan(width: int, height: int, frame: Frame, view: View) -> tuple[Slot, ...]:
     has_timeline = view.timeline is not None
     graphs = low_panel_graph_count(frame, view)
     has_problems = bool(view.problems)
-    return _planned(
+    return _plan_slots(
         width,
         height,
         view.hidden,
@@ -189,7 +189,7 @@ def plan(width: int, height: int, frame: Frame, view: View) -> tuple[Slot, ...]:
 
 
 @lru_cache(maxsize=32)
-def _planned(
+def _plan_slots(
     width: int,
     height: int,
     hidden: frozenset[str],
@@ -253,7 +253,7 @@ def _planned(
             break
         lower = {name: min(value, getattr(heights, name)) for name, value in change.items()}
         heights = heights._replace(**lower)
-    return _slots(_spread(heights, height, hidden, disks + parts, listed), height, hidden)
+    return _slots(_distribute_spare_rows(heights, height, hidden, disks + parts, listed), height, hidden)
 
 
 def listed_rows(frame: Frame, view: View) -> int:
@@ -280,7 +280,7 @@ def _parts(frame: Frame, view: View) -> int:
     return len(devices.nested_devices(top, frame, view)) if has_row else 0
 
 
-def _spread(heights: _Heights, height: int, hidden: frozenset[str], disks: int, listed: int) -> _Heights:
+def _distribute_spare_rows(heights: _Heights, height: int, hidden: frozenset[str], disks: int, listed: int) -> _Heights:
     """Give spare rows to the disks that have no row yet, up to a third of the screen, then to the processes.
 
     On a tall screen, the rows that the process list does not need go to the graphs.

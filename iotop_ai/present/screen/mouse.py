@@ -12,6 +12,7 @@ from iotop_ai.present.text.line import Line, cells
 _KEY = "key"
 _WORD = re.compile(r"\S+")
 _TITLES = {column.title.removesuffix("/s"): column.id for column in COLUMNS if column.id in SORT_KEYS}
+"""The sort key of each title of a column."""
 
 
 def key_at(line: Line, x: int) -> str | None:
@@ -30,8 +31,8 @@ def key_at(line: Line, x: int) -> str | None:
             if at <= x < end:
                 return _key_in(printed, max(0, x - begin))
         elif at <= x < end:
-            worded = printed and span.text.startswith(":") and x < at + len(span.text.rstrip())
-            return _key_in(printed, len(printed) - 1) if worded else None
+            is_label = printed and span.text.startswith(":") and x < at + len(span.text.rstrip())
+            return _key_in(printed, len(printed) - 1) if is_label else None
         else:
             printed = printed if span.text.startswith(":") else ""
         at = end

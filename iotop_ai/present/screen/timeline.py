@@ -21,15 +21,17 @@ _RANK = (
 """If a cell covers several states, the last of them in this order is drawn, so that a short stall does not vanish in a
 long day.
 """
-_LOOK = {
+_STATE_CELLS = {
     "": ("·", "faint"), "OK": ("─", "ok"), "CALM": ("─", "dim"), "BUSY": ("─", "warn"), "STARTING": ("─", "info"),
     "UNSURE": ("╌", "unsure"), "WASTED": ("━", "warn"), "FAILING": ("━", "bad"), "SLOWED": ("━", "warn"),
     "BLOCKED": ("━", "bad"), "STARVED": ("━", "bad"),
 }  # fmt: skip
-_NAMED = ("WASTED", "FAILING", "SLOWED", "BLOCKED", "STARVED")
+"""(the character of a cell, its token) by the state of the verdict."""
+_BAD_STATES = ("WASTED", "FAILING", "SLOWED", "BLOCKED", "STARVED")
 """The bad states, whose words are written into the line."""
 _GAP, _MARK, _END, _ALERT = " ", "'", "×", "!"
 _SEVERITIES = ("strong", "warn", "bad")
+"""The tokens of events, the most severe last."""
 _DAY_NS = 86_400_000_000_000
 _LEAST_ROOM = 10
 """The minimum number of cells between the two times; a narrower screen shows only the line."""
@@ -69,7 +71,7 @@ def _spans(frame: Frame, line: Timeline, room: int) -> list[Span]:
         return min(room - 1, max(0, (wall_ns - line.begin_ns) * room // span_ns))
 
     ranks = _ranks(line, room, column)
-    row_cells = [_Cell(*_LOOK[_RANK[rank]]) for rank in ranks]
+    row_cells = [_Cell(*_STATE_CELLS[_RANK[rank]]) for rank in ranks]
     for begin, stop in line.gaps:
         for x in range(column(begin) + 1, column(stop)):
             row_cells[x], ranks[x] = _Cell(_GAP, "dim"), -1
@@ -119,13 +121,13 @@ def _put_words(row_cells: list[_Cell], ranks: list[int], cell_s: float) -> None:
         state = _RANK[ranks[x]] if ranks[x] >= 0 else ""
         if state and state == named and x == named_end + 1:
             named_end = end
-        elif state in _NAMED:
+        elif state in _BAD_STATES:
             whole = -1 not in (ranks[x - 1] if x else 0, ranks[end] if end < len(ranks) else 0)
             words = [f"{state} {duration((end - x) * cell_s)}"] if whole else []
             for word in (*words, state):
                 if len(word) + 2 <= end - x:
                     at = x + (end - x - len(word)) // 2
-                    row_cells[at : at + len(word)] = [_Cell(char, _LOOK[state][1]) for char in word]
+                    row_cells[at : at + len(word)] = [_Cell(char, _STATE_CELLS[state][1]) for char in word]
                     named, named_end = state, end
                     break
         x = end

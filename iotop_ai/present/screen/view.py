@@ -13,7 +13,7 @@ from iotop_ai.present.text.frame_cache import FrameCache
 
 
 class Timeline(NamedTuple):
-    """The timeline of a recording. All times are wall-clock times in nanoseconds.
+    """The timeline of a recording or of the last hour. All times are wall-clock times in nanoseconds.
 
     known_ns: the end of the part that was read. changes: (time, state) of each change of the verdict, the oldest first.
     marks: (time, text). gaps: (begin, end) of each stretch without a Snapshot. ends: (time, text, whether it is bad) of
@@ -126,7 +126,7 @@ class View(NamedTuple):
     job: int = 0
     """The pid of a process of the job that the user chose for the verdict; 0 if the verdict chooses the job."""
     follow_job: bool = False
-    """Whether ``device`` follows the job."""
+    """Whether ``device`` is always the disk that the verdict's job reads from."""
     tree: bool = False
     """Whether each process has a row, under its parent."""
     no_columns: frozenset[str] = frozenset()

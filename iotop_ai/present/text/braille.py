@@ -56,9 +56,9 @@ def _series(
     """Return (the series, the number of samples that it covers)."""
     used = 0
     out: list[float | None] = []
-    place = 0.0
+    position = 0.0
     for sample in reversed(samples):
-        first = int(place + 1e-9)
+        first = int(position + 1e-9)
         if first >= slots:
             break
         used += 1
@@ -67,16 +67,16 @@ def _series(
             span = 1.0
             if first == len(out):
                 out.append(None if sample.gap else value(sample))
-                place = first + 1.0
+                position = first + 1.0
                 continue
-        last = min(slots - 1, max(first, ceil(place + span - 1e-9) - 1))
+        last = min(slots - 1, max(first, ceil(position + span - 1e-9) - 1))
         out.extend([None] * (last + 1 - len(out)))
         new = None if sample.gap else value(sample)
         if new is not None:
             for slot in range(first, last + 1):
                 other = out[slot]
                 out[slot] = new if other is None else max(other, new)
-        place += span
+        position += span
     known = len(out)
     return Series((*[None] * (slots - known), *reversed(out)), known), used
 
@@ -101,7 +101,7 @@ def nice_top(value: float | None) -> float:
 def area(values: Sequence[float | None], top: float, rows: int = 1) -> list[str]:
     """The values as a filled area: rows of braille from top to bottom, ``len(values) / 2`` cells wide.
 
-    One row uses 3 of its 4 rows of dots, two rows use 7 of 8, so that graphs below each other do not merge. 0 is blank,
+    One row uses 3 of its 4 rows of dots, two rows use 7 of 8, so that stacked graphs do not merge. 0 is blank,
     any value above 0 has at least one dot, and a cell whose two values are unknown shows GAP in the bottom row.
     """
     levels = [_level(v, top, 4 * rows - 1) for v in values]
@@ -190,7 +190,7 @@ _RUN = pattern(r"(.)\1*")
 
 
 class SlidingSeries:
-    """Keeps the latest result of ``series``, and moves it on by one slot when only one sample is new."""
+    """Keeps the latest result of ``series``, and shifts it by one slot when only one sample is new."""
 
     def __init__(self) -> None:
         self._key: tuple[object, ...] = ()
@@ -241,18 +241,18 @@ class SlidingSeries:
             return False
         pairs = zip(before[dropped:], samples, strict=False)
         others = compress(pairs, map(is_not, before[dropped:], samples))
-        return all(_alike(was, now) for was, now in others)
+        return all(_look_alike(old, new) for old, new in others)
 
 
-def _alike(was: Sample, now: Sample) -> bool:
+def _look_alike(old: Sample, new: Sample) -> bool:
     """Whether two samples look the same in every graph. Equal samples can be different objects, because a sample that
     leaves the history loses its processes.
     """
     return (
-        was.block is now.block
-        and was.cpu is now.cpu
-        and was.gpu is now.gpu
-        and was.jobs is now.jobs
-        and was.seconds == now.seconds
-        and was.gap == now.gap
+        old.block is new.block
+        and old.cpu is new.cpu
+        and old.gpu is new.gpu
+        and old.jobs is new.jobs
+        and old.seconds == new.seconds
+        and old.gap == new.gap
     )

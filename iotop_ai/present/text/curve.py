@@ -35,20 +35,20 @@ def curve(values: Sequence[float | None], rows: int, level: Level) -> list[list[
     is 0 or unknown has no dot.
     """
     out = [[0] * (len(values) // 2) for _ in range(rows)]
-    before: int | None = None
+    previous: int | None = None
     for i, value in enumerate(values):
         if value is None or value <= 0:
-            before = None
+            previous = None
             continue
         height = level(value)
         low, high = height, height
-        if before is not None:
-            # The column of dots reaches the dot of the value before, so that the line has no holes.
-            low, high = min(height, before + 1), max(height, before - 1)
+        if previous is not None:
+            # The column of dots reaches the dot of the previous value, so that the line has no holes.
+            low, high = min(height, previous + 1), max(height, previous - 1)
         sides = _RIGHT if i % 2 else _LEFT
         for dot in range(low - 1, high):
             out[rows - 1 - dot // 4][i // 2] |= sides[dot % 4]
-        before = height
+        previous = height
     return out
 
 

@@ -47,8 +47,8 @@ def cached_per_frame(function: Callable[[Frame, V], T]) -> Callable[[Frame, V], 
         results = view.cache.results
         newest = results.get(function)
         if newest is not None and newest[0] is frame and newest[1] is view:
-            kept: T = newest[2]
-            return kept
+            cached_result: T = newest[2]
+            return cached_result
         result = function(frame, view)
         results[function] = (frame, view, result)
         return result
@@ -70,10 +70,10 @@ def cached_per_item(key: Callable[[Any], Hashable]) -> Callable[[ItemFunction[V,
         def cached(frame: Frame, view: V, item: Item) -> T:
             if view.cache is None:
                 return function(frame, view, item)
-            kept, name = results(frame, view), key(item)
-            if name not in kept:
-                kept[name] = function(frame, view, item)
-            return kept[name]
+            result_by_key, item_key = results(frame, view), key(item)
+            if item_key not in result_by_key:
+                result_by_key[item_key] = function(frame, view, item)
+            return result_by_key[item_key]
 
         return cached
 

@@ -1,4 +1,4 @@
-"""Cached graphs: when a graph moves on by one value, only the cells at its two ends are drawn again."""
+"""Cached graphs: when a graph shifts by one value, only the cells at its two ends are drawn again."""
 
 from __future__ import annotations
 
@@ -47,24 +47,24 @@ class GraphCache:
         if len(self.newest) > _MOST_SCALES:
             self.newest.clear()
         pictures = self.newest.setdefault((draw, top, rows, len(values)), [])
-        at, before = -1, None
+        index, previous = -1, None
         older = values[:-1]
         for i, picture in enumerate(pictures):
             if picture.values == values:
                 return list(picture.rows)
             if picture.rest == older:
-                at, before = i, picture
+                index, previous = i, picture
                 break
-        if before is not None and before.earlier and len(values) >= 4:
+        if previous is not None and previous.earlier and len(values) >= 4:
             # In a curve, the last cell joins its left neighbour, and the first cell does not join anything.
             firsts, lasts = draw(values[:2], top, rows), draw(values[-4:], top, rows)
-            parts = zip(firsts, before.earlier, lasts, strict=True)
+            parts = zip(firsts, previous.earlier, lasts, strict=True)
             out = [first + text[2:] + last[-1] for first, text, last in parts]
         else:
             out = draw(values, top, rows)
-        newest = _Picture(values, values[1:], tuple(out), before.rows if before is not None else ())
-        if at >= 0:
-            pictures[at] = newest
+        newest = _Picture(values, values[1:], tuple(out), previous.rows if previous is not None else ())
+        if index >= 0:
+            pictures[index] = newest
         else:
             pictures[:0] = [newest]
             del pictures[_MOST_PICTURES:]

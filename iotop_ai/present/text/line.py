@@ -33,8 +33,8 @@ class Span(NamedTuple):
 
 
 class Line(NamedTuple):
-    """One row of the screen. background: "", "sel" for a selected row, or "panel". key: what a click on the row
-    selects, such as "disk:sda"; "" for nothing.
+    """One row of the screen. background: "", "sel" for a selected row, or "panel" for a row of a dialog. key: the
+    id of what a click on the row selects, such as "disk:sda"; "" for nothing.
     """
 
     spans: tuple[Span, ...]
@@ -168,48 +168,48 @@ def place(width: int, *row_cells: Cell, background: str = "", key: str = "") -> 
 @lru_cache(maxsize=512)
 def _place(width: int, row_cells: tuple[Cell, ...], background: str, key: str) -> Line:
     """``place``, cached because most rows do not change from tick to tick."""
-    spots = []
+    placed_texts = []
     for column, text, token, right in row_cells:
         if text:
-            takes = len(text) if text.isascii() else cells(text)
-            spots.append((column - takes + 1 if right else column, text, token, takes))
-    spots.sort(key=_first)
+            text_width = len(text) if text.isascii() else cells(text)
+            placed_texts.append((column - text_width + 1 if right else column, text, token, text_width))
+    placed_texts.sort(key=_column_of)
     spans: list[Span] = []
-    held, held_token = "", ""
+    pending, pending_token = "", ""
     x = 0
-    for start, text, token, takes in spots:
+    for start, text, token, text_width in placed_texts:
         if start < x:
             text = _tail(text, x - start)
-            start, takes = x, cells(text)
+            start, text_width = x, cells(text)
         if start >= width or not text:
             continue
         if start > x:
             blanks = " " * (start - x)
-            if not held:
-                held, held_token = blanks, "text"
-            elif stretches(held_token):
-                held += blanks
+            if not pending:
+                pending, pending_token = blanks, "text"
+            elif stretches(pending_token):
+                pending += blanks
             else:
-                spans.append(_new(Span, (held, held_token)))
-                held, held_token = blanks, "text"
-        if takes > width - start:
+                spans.append(_new(Span, (pending, pending_token)))
+                pending, pending_token = blanks, "text"
+        if text_width > width - start:
             text = _head(text, width - start)
-            takes = cells(text)
-        if held_token == token and held:
-            held += text
+            text_width = cells(text)
+        if pending_token == token and pending:
+            pending += text
         else:
-            if held:
-                spans.append(_new(Span, (held, held_token)))
-            held, held_token = text, token
-        x = start + takes
-    if held:
-        spans.append(_new(Span, (held, held_token)))
+            if pending:
+                spans.append(_new(Span, (pending, pending_token)))
+            pending, pending_token = text, token
+        x = start + text_width
+    if pending:
+        spans.append(_new(Span, (pending, pending_token)))
     if x < width:
         _add_gap(spans, x, width)
     return Line(tuple(spans), background, key)
 
 
-_first = itemgetter(0)
+_column_of = itemgetter(0)
 _NO_GAP = ("block-", "tint-", "graph", "hot", "cursor", "bad")
 
 
@@ -270,7 +270,7 @@ def fill_rows(lines: Sequence[Line], width: int, height: int) -> list[Line]:
 
 
 def stack_sections(parts: Iterable[list[Line]], width: int, *, spread: bool) -> list[Line]:
-    """The sections below each other. spread: whether a blank row separates them."""
+    """The sections, one below the other. spread: whether a blank row separates them."""
     out: list[Line] = []
     for part in parts:
         if part and out and spread:

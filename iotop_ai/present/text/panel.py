@@ -13,6 +13,7 @@ from iotop_ai.present.text.glyphs import in_ascii
 from iotop_ai.present.text.line import Line, Span, row
 
 Rows = Callable[[Frame, View, int, int], list[Line]]
+"""A function that returns the rows of a panel for (frame, view, width, height)."""
 
 _WORDS = {
     Status.PENDING: "not read yet",
@@ -24,6 +25,7 @@ _WORDS = {
     Status.OFF: "off",
     Status.OK: "",
 }
+"""The word for each status of a Reading."""
 
 
 def panel(rows: Rows) -> Rows:

@@ -48,11 +48,11 @@ class ColumnSlot(NamedTuple):
 
 def fit_columns(columns: Sequence[Column], room: int) -> list[Column]:
     """The columns that are kept. Those with the largest ``drop`` number are dropped first, until all fit ``room``."""
-    return list(_fitting(tuple(columns), room))
+    return list(_fit_columns(tuple(columns), room))
 
 
 @lru_cache(maxsize=32)
-def _fitting(columns: tuple[Column, ...], room: int) -> list[Column]:
+def _fit_columns(columns: tuple[Column, ...], room: int) -> list[Column]:
     """``fit_columns``, cached while the window keeps its width."""
     kept = list(columns)
     while sum(c.width for c in kept) > room:
@@ -67,11 +67,11 @@ def place_columns(columns: Sequence[Column], start: int, width: int) -> list[Col
     """The columns placed side by side from ``start`` on, each widened up to ``wide`` while there is room. A last column
     that is aligned to the left takes the remaining room.
     """
-    return list(_slots(tuple(columns), start, width))
+    return list(_place_columns(tuple(columns), start, width))
 
 
 @lru_cache(maxsize=32)
-def _slots(columns: tuple[Column, ...], start: int, width: int) -> list[ColumnSlot]:
+def _place_columns(columns: tuple[Column, ...], start: int, width: int) -> list[ColumnSlot]:
     """``place_columns``, cached while the window keeps its width."""
     spare = width - start - sum(c.width for c in columns)
     out, x = [], start
@@ -91,20 +91,20 @@ CellText = tuple[str, str, str]
 
 
 def layout_row(
-    spans: list[Span], x: int, slots: Iterable[ColumnSlot], words: Iterable[CellText], width: int
+    spans: list[Span], x: int, slots: Iterable[ColumnSlot], texts: Iterable[CellText], width: int
 ) -> tuple[Span, ...]:
     """A row as wide as ``width`` characters: ``spans``, which take ``x`` of them, then the text of each table column.
 
     It changes ``spans``. It is about five times as fast as ``place``, because the columns of a table cannot overlap.
     """
-    for (column, first, last), (text, token, tail) in zip(slots, words, strict=True):
-        takes = len(text) + len(tail)
-        if takes > last + 1 - first or not text.isascii():
+    for (column, first, last), (text, token, tail) in zip(slots, texts, strict=True):
+        text_width = len(text) + len(tail)
+        if text_width > last + 1 - first or not text.isascii():
             text = cut(text, last + 1 - first - len(tail))
-            takes = cells(text) + len(tail)
-        if not takes:
+            text_width = cells(text) + len(tail)
+        if not text_width:
             continue
-        blanks = (first if column.left else last + 1 - takes) - x
+        blanks = (first if column.left else last + 1 - text_width) - x
         if blanks < 0:  # the window is only a few columns wide
             break
         if stretches(token):
@@ -114,7 +114,7 @@ def layout_row(
         spans.append(_new(Span, (text, token)))
         if tail:
             spans.append(_new(Span, (tail, "dim")))
-        x += blanks + takes
+        x += blanks + text_width
     if x < width:
         spans.append(Span(" " * (width - x)))
     return tuple(spans if x <= width else cut_spans(spans, width))

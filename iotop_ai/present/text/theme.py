@@ -1,4 +1,4 @@
-"""The style of each token in each theme, as data that the screen, the first frame and the tests share.
+"""The style of each token in each theme, as data for the app, the tests, and the first frame, which cli/start paints.
 
 A foreground or background is "#rrggbb", an ANSI colour number "0" to "15", or "" for the terminal's default. Nothing is
 shown by colour alone: a word, ``>``, ``?`` or the weight shows it too.
@@ -75,6 +75,7 @@ _LIGHT = {
     "mute": "#8d979f",
     "block": "#ffffff",
 }
+# Colours that people with a colour-vision deficiency can tell apart.
 _CVD = _DARK | {
     "bad": "#ff9340",
     "hot": "#c97a3a",
@@ -87,28 +88,28 @@ _CVD = _DARK | {
 }
 
 
-def _full(p: dict[str, str]) -> dict[str, TextStyle]:
-    """The styles of a theme with exact colours. p: the colours by name."""
-    bg = p["bg"]
+def _exact(palette: dict[str, str]) -> dict[str, TextStyle]:
+    """The styles of a theme with exact colours. palette: the colours by name."""
+    bg = palette["bg"]
     out = {
-        name: TextStyle(p[name], bg)
+        name: TextStyle(palette[name], bg)
         for name in ("text", "dim", "faint", "ok", "info", "unsure", "graph", "hot", "mute")
     }
     for name in ("strong", "bad", "warn"):
-        out[name] = TextStyle(p[name], bg, bold=True)
+        out[name] = TextStyle(palette[name], bg, bold=True)
     out |= {"zero": out["dim"], "none": out["dim"], "title": out["text"], "rule": out["faint"], "behind": out["mute"]}
-    out |= {"title-focus": out["strong"], "rule-focus": out["dim"], "key": TextStyle(p["strong"], bg)}
-    out |= {"mode": TextStyle(p["info"], bg, bold=True), "cursor": TextStyle(bg, p["strong"])}
+    out |= {"title-focus": out["strong"], "rule-focus": out["dim"], "key": TextStyle(palette["strong"], bg)}
+    out |= {"mode": TextStyle(palette["info"], bg, bold=True), "cursor": TextStyle(bg, palette["strong"])}
     for hue in HUES:
-        out[f"block-{hue}"] = TextStyle(p["block"], p[hue], bold=True)
-        out[f"edge-{hue}"] = TextStyle(p[hue], bg)
+        out[f"block-{hue}"] = TextStyle(palette["block"], palette[hue], bold=True)
+        out[f"edge-{hue}"] = TextStyle(palette[hue], bg)
     for hue in ("bad", "warn"):
-        out[f"tint-{hue}"] = TextStyle(p["text"], p[f"tint-{hue}"])
-        out[f"tint-{hue}-strong"] = TextStyle(p["strong"], p[f"tint-{hue}"], bold=True)
+        out[f"tint-{hue}"] = TextStyle(palette["text"], palette[f"tint-{hue}"])
+        out[f"tint-{hue}-strong"] = TextStyle(palette["strong"], palette[f"tint-{hue}"], bold=True)
     return out | {
-        "bg": TextStyle(p["text"], bg),
-        "bg-sel": TextStyle(p["text"], p["sel"]),
-        "bg-panel": TextStyle(p["text"], p["panel"]),
+        "bg": TextStyle(palette["text"], bg),
+        "bg-sel": TextStyle(palette["text"], palette["sel"]),
+        "bg-panel": TextStyle(palette["text"], palette["panel"]),
     }
 
 
@@ -174,9 +175,9 @@ def text_styles(theme: str) -> dict[str, TextStyle]:
     for any other theme.
     """
     themes = {
-        "dark": lambda: _full(_DARK),
-        "light": lambda: _full(_LIGHT),
-        "cvd": lambda: _full(_CVD),
+        "dark": lambda: _exact(_DARK),
+        "light": lambda: _exact(_LIGHT),
+        "cvd": lambda: _exact(_CVD),
         "ansi": lambda: _ansi(_ANSI_DARK),
         "ansi-light": lambda: _ansi(_ANSI_LIGHT),
         "ansi-console": lambda: _ansi(_ANSI_DARK, console=True),

@@ -1,4 +1,4 @@
-"""Parts of sentences made from a finding's figures, and the sentences that say why a class is ruled out."""
+"""Parts of sentences made from a finding's figures, and the clauses that say why a class is ruled out."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from iotop_ai.present.text.line import Span, plain
 
 Value = str | float | None
 Args = Mapping[str, Value]
+"""The arguments of a finding, a piece of advice or a ruled-out class, by name."""
 
 
 def number(args: Args, name: str) -> float | None:
@@ -92,6 +93,7 @@ def limit_text(a: Args) -> str:
 
 
 def _but_unknown(a: Args) -> str:
+    """The clause about disks whose I/O is unknown: ", but 2 are unknown"; "" if there are none."""
     unknown = number(a, "unknown") or 0
     return f", but {unknown:.0f} {'is' if unknown == 1 else 'are'} unknown" if unknown else ""
 

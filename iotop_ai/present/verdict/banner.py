@@ -50,28 +50,30 @@ def banner_rows(frame: Frame, view: View, width: int, height: int) -> list[Line]
     confidence = headline.confidence(verdict)
     if confidence:
         confidence = [*confidence, Span(" ")]
-    taken = spans_cells(confidence) + 1 if confidence and height < 6 else 0
-    last_hour = _last_hour(frame, view, width - taken)
+    confidence_cells = spans_cells(confidence) + 1 if confidence and height < 6 else 0
+    last_hour = _last_hour(frame, view, width - confidence_cells)
     if height >= 6:
         rows = [because, second, ruled_out, do, last_hour]
     else:
         other = second if second[1] else ruled_out if verdict.state is State.UNSURE and ruled_out[1] else last_hour
         rows = [because, other, do]
     if is_silent(view):
-        return _outdated(frame, view, width, rows)
-    out = [_state(frame, width, hue)]
-    out += [_line(width, hue, label, spans, confidence if i == 1 else []) for i, (label, spans) in enumerate(rows)]
+        return _outdated_rows(frame, view, width, rows)
+    out = [_state_row(frame, width, hue)]
+    out += [
+        _labelled_row(width, hue, label, spans, confidence if i == 1 else []) for i, (label, spans) in enumerate(rows)
+    ]
     return out
 
 
 def verdict_row(frame: Frame, view: View, width: int) -> Line:
     """The banner's first row alone, for the top of a page about a disk, a GPU, health or jobs."""
     if is_silent(view):
-        return _outdated(frame, view, width, [])[0]
-    return _state(frame, width, HUE[frame.verdict.state])
+        return _outdated_rows(frame, view, width, [])[0]
+    return _state_row(frame, width, HUE[frame.verdict.state])
 
 
-def _outdated(frame: Frame, view: View, width: int, rows: list[tuple[str, list[Span]]]) -> list[Line]:
+def _outdated_rows(frame: Frame, view: View, width: int, rows: list[tuple[str, list[Span]]]) -> list[Line]:
     """The last verdict, dimmed, with its age and the reason why no newer reading has arrived.
 
     The reason has its own row, so the last of ``rows`` is left out.
@@ -80,11 +82,11 @@ def _outdated(frame: Frame, view: View, width: int, rows: list[tuple[str, list[S
     room = width - _TEXT_COLUMN - 2 - cells(age.text)
     words = "".join(s.text for s in headline.fit(headline.headline(frame.verdict), room))
     out = [row(width, [Span(f" {frame.verdict.state:<8}", "block-dim"), Span(f" {words}", "dim")], [age])]
-    out.append(_line(width, "dim", "now", silence_spans(view), []))
-    return out + [dimmed(_line(width, "dim", label, spans, []), width) for label, spans in rows[:-1]]
+    out.append(_labelled_row(width, "dim", "now", silence_spans(view), []))
+    return out + [dimmed(_labelled_row(width, "dim", label, spans, []), width) for label, spans in rows[:-1]]
 
 
-def _state(frame: Frame, width: int, hue: str) -> Line:
+def _state_row(frame: Frame, width: int, hue: str) -> Line:
     """The state on its coloured block, the headline, and the lost GPU time at the right end."""
     state = frame.verdict.state
     block = Span(f" {state:<8}", f"block-{hue}")
@@ -100,7 +102,7 @@ def _state(frame: Frame, width: int, hue: str) -> Line:
     return Line(tuple(cut_spans([block, Span(" " + words, strong), Span(gap + end, rest)], width)))
 
 
-def _line(width: int, hue: str, label: str, spans: list[Span], right: list[Span]) -> Line:
+def _labelled_row(width: int, hue: str, label: str, spans: list[Span], right: list[Span]) -> Line:
     # Only the state's block may be red in the banner, so text with the token "bad" gets the token "strong".
     spans = [Span(s.text, "strong") if s.token == "bad" else s for s in spans]
     edge = Span("▌", f"edge-{hue}")
@@ -121,7 +123,7 @@ def _last_hour(frame: Frame, view: View, width: int) -> tuple[str, list[Span]]:
     now, states = frame.snapshot.at_ns, frame.carry.states
     begin = max(now - HOUR_NS, states[0][0]) if states else now
     if now - begin < MINUTE_NS or frame.verdict.primary.class_id == "job_died":
-        return "since", _since(frame, view)
+        return "since", _since_spans(frame, view)
     first, last = (clock(frame.snapshot.wall_ns - (now - at), view.utc_offset_s, "%H:%M") for at in (begin, now))
     room = width - _TEXT_COLUMN - cells(first) - cells(last) - 4
     from iotop_ai.present.text.state_bar import run_spans, runs_between  # not needed in the first minute
@@ -130,21 +132,21 @@ def _last_hour(frame: Frame, view: View, width: int) -> tuple[str, list[Span]]:
     return "hour", [Span(first + " ", "dim"), *runs, Span(" " + last, "dim")]
 
 
-def shown_since(since_ns: int, changes: Sequence[tuple[int, str]], word: str) -> int:
-    """The time at which the screen first showed a finding. A finding may begin earlier, while the verdict still
-    measures.
+def first_shown_ns(since_ns: int, changes: Sequence[tuple[int, str]], word: str) -> int:
+    """The monotonic time in ns at which the screen first showed a finding. It may have begun earlier, while the verdict
+    was still measuring.
 
     changes: the changes of the last hour, as (time, state or class). word: the finding's state or class.
     """
     return max(since_ns, next((at for at, name in reversed(changes) if name == word), since_ns))
 
 
-def _since(frame: Frame, view: View) -> list[Span]:
-    """When the current state began and how long it has lasted; [] if that is unknown or the verdict still measures."""
+def _since_spans(frame: Frame, view: View) -> list[Span]:
+    """When the current state began and how long it has lasted; [] if unknown or while the verdict is measuring."""
     snapshot, since = frame.snapshot, frame.verdict.primary.since_ns
     if since is None or frame.verdict.measuring:
         return []
-    passed = max(0, snapshot.at_ns - shown_since(since, frame.carry.states, frame.verdict.state))
+    passed = max(0, snapshot.at_ns - first_shown_ns(since, frame.carry.states, frame.verdict.state))
     at = clock(snapshot.wall_ns - passed, view.utc_offset_s)
     if passed < SECOND_NS:
         return [Span(at), Span(f", {frame.verdict.state} begins", "dim")]

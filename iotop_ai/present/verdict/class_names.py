@@ -40,11 +40,12 @@ CLASS_NAMES = {
     "unknown": "cause not seen",
 }
 
-_OF_UNKNOWN = {State.BUSY: "something is at its limit", State.CALM: "nothing is slow"}
+_UNKNOWN_NAMES = {State.BUSY: "something is at its limit", State.CALM: "nothing is slow"}
+"""The display names of the class "unknown", by state."""
 
 
 def class_name(class_id: str, state: State) -> str:
     """The display name of a finding's class; that of "unknown" depends on the state, which may be BUSY or CALM."""
-    if class_id == "unknown" and state in _OF_UNKNOWN:
-        return _OF_UNKNOWN[state]
+    if class_id == "unknown" and state in _UNKNOWN_NAMES:
+        return _UNKNOWN_NAMES[state]
     return CLASS_NAMES.get(class_id, class_id)

@@ -32,18 +32,18 @@ def _measurement_text(result: ClauseResult) -> str:
         if not result.met and not result.held_s:
             return f"{result.name} is not active"
         return f"{result.name} was active for {duration(result.held_s)}"
-    name = _name_of(clause.figure, result.name)
+    name = _figure_name(clause.figure, result.name)
     if result.met is None:
         return f"{name} not recorded"
     if result.value is None and not result.held_s:
         return f"{name}: none left"
     if not clause.hold_s:
         return f"{name} {value_text(clause.figure, result.value)}"
-    held = "never" if not result.held_s else f"for {duration(result.held_s)}"
-    return f"{name} {clause.operator} {value_text(clause.figure, clause.value)} {held}"
+    held_text = "never" if not result.held_s else f"for {duration(result.held_s)}"
+    return f"{name} {clause.operator} {value_text(clause.figure, clause.value)} {held_text}"
 
 
-def _name_of(metric: Figure, name: str) -> str:
+def _figure_name(metric: Figure, name: str) -> str:
     """The figure's name with the object's name in place of the pattern: "disks.sda.busy_ratio" for
     "disks.*.busy_ratio".
     """

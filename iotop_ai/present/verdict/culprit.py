@@ -16,7 +16,7 @@ from iotop_ai.present.text.frame_cache import cached_per_frame
 
 Args = Mapping[str, str | float | None]
 HUES = {State.SLOWED: "warn", State.WASTED: "warn", State.BUSY: "warn"}
-"""The colours of the loud states that are not "bad"."""
+"""The colours of the states in LOUD whose colour is not "bad"."""
 _GPU_CELLS = {
     "gpu_throttle": "throttle",
     "pcie": "link",
@@ -33,7 +33,7 @@ _WRITES = ("checkpoint_write",)
 class Culprit(NamedTuple):
     """The disk, GPUs or processes that the verdict names as the cause.
 
-    hue: "bad" or "warn"; "" if the primary finding's state is not loud. disk: the disk's kernel name. disk_hue: the
+    hue: "bad" or "warn"; "" if the primary finding's state is not in LOUD. disk: the disk's kernel name. disk_hue: the
     disk's colour, which can differ from hue because a second finding may name the disk. mount: the mount point of a
     full or slow filesystem. gpus: the UUIDs of the named GPUs. gpu_cell, process_cell: the column that shows why a GPU
     or a process is named. pids: the pids of the named processes. worker_state: "run" if the cause is that the job's
@@ -83,12 +83,12 @@ def culprit_of(frame: Frame, view: View) -> Culprit:
 
 
 def hue_of(state: State) -> str:
-    """The colour of a loud state: "bad" or "warn"."""
+    """The colour of a state in LOUD: "bad" or "warn"."""
     return HUES.get(state, "bad")
 
 
 def _disk(frame: Frame) -> tuple[str, str]:
-    """(kernel name, hue) of the disk that a finding names, else of the very slow disk; ("", "") without one."""
+    """(kernel name, hue) of the disk that a finding names, else of ``verdict.slow_disk``; ("", "") without one."""
     present = {key.name for key in frame.snapshot.block.value or {}}
     for number, finding in enumerate(frame.verdict.findings):
         if finding.state not in LOUD or (number and finding.severity is Severity.INFO):
@@ -153,10 +153,10 @@ def _same_program(frame: Frame, pid: str | float | None) -> frozenset[int]:
     table = frame.snapshot.processes.value
     if table is None or not isinstance(pid, float):
         return frozenset()
-    named = next((info for key, info in table.info.items() if key.pid == int(pid)), None)
-    if named is None:
+    match = next((info for key, info in table.info.items() if key.pid == int(pid)), None)
+    if match is None:
         return frozenset()
-    return frozenset(key.pid for key, info in table.info.items() if (info.name, info.uid) == (named.name, named.uid))
+    return frozenset(key.pid for key, info in table.info.items() if (info.name, info.uid) == (match.name, match.uid))
 
 
 def _gpus(frame: Frame, primary: Finding, args: Args) -> frozenset[str]:

@@ -1,4 +1,7 @@
-"""The sentence for each piece of advice, made from its template id and arguments."""
+"""The sentence for each piece of advice, made from its template id and arguments.
+
+A function for one template has the template's name.
+"""
 
 from __future__ import annotations
 
@@ -39,29 +42,30 @@ def _source(a: Args) -> str:
     return f"{word(a, 'source')} (at most {amount(a, 'bytes')}{takes})"
 
 
-def _where(a: Args) -> str:
+def _target(a: Args) -> str:
+    """The place to copy to: "/scratch (nvme1n1, 1.3 TB of room)"."""
     return f"{word(a, 'target')} ({word(a, 'target_device')}, {amount(a, 'room')} of room)"
 
 
-def _copy(a: Args) -> str:
-    return f"copy {_source(a)} to {_where(a)}"
+def _copy_data(a: Args) -> str:
+    return f"copy {_source(a)} to {_target(a)}"
 
 
-def _keep(a: Args) -> str:
+def _keep_in_memory(a: Args) -> str:
     return f"read {_source(a)} once: it then stays in memory ({amount(a, 'room')} free)"
 
 
-def _stage(a: Args) -> str:
-    where = _where(a) if word(a, "target") else "a local disk"
+def _stage_local(a: Args) -> str:
+    where = _target(a) if word(a, "target") else "a local disk"
     return f"copy its dataset on {word(a, 'mount')} to {where} before the run"
 
 
-def _needed(a: Args) -> str:
+def _needed_rate(a: Args) -> str:
     needed = rate(number(a, "needed"))
     return f"give the GPUs the ~{needed} they ask for: {word(a, 'device')} gives {rate(number(a, 'rate'))}"
 
 
-def _drawn(a: Args) -> str:
+def _drawn_rate(a: Args) -> str:
     """The advice to read more at once. The rule knows that the readers wait, but not whether the disk serves
     more reads at once.
     """
@@ -73,40 +77,40 @@ def _drawn(a: Args) -> str:
     return f"{more}: {drawn}, {each} at {milliseconds(number(a, 'await_ms'))} ms"
 
 
-def _in_flight(a: Args) -> str:
+def _more_in_flight(a: Args) -> str:
     """The advice to read more at once. It is conditional, because a disk's counters do not show how much more the disk
     can serve.
     """
     check = f"iotop-ai check {_quoted(a, 'source') if word(a, 'source') else 'DIR'} measures it"
     if number(a, "then") is None:
         return f"use larger reads, or more of them at once, if {word(a, 'device')} serves them ({check})"
-    more = f"raise {_setting(a)} {whole(a, 'now')} -> {whole(a, 'then')}{_per_rank(a)}"
+    more = f"raise {_workers_setting(a)} {whole(a, 'now')} -> {whole(a, 'then')}{_per_rank(a)}"
     return f"{more} if {word(a, 'device')} serves more reads at once ({check})"
 
 
-def _faster(a: Args) -> str:
+def _faster_storage(a: Args) -> str:
     return f"move the data to faster storage: {word(a, 'device')} gives {rate(number(a, 'rate'))}"
 
 
-def _setting(a: Args) -> str:
+def _workers_setting(a: Args) -> str:
     """The name of the framework's setting for the number of loader workers."""
     return "worker_count" if word(a, "framework") == "jax" else "num_workers"
 
 
-def _workers(a: Args) -> str:
+def _more_workers(a: Args) -> str:
     several = (number(a, "ranks") or 1) > 1
     idle = number(a, "idle")
     why = f"{core_count(a)} cores x 0.8" + (f" / {whole(a, 'ranks')}" if several else "")
     if idle is not None:
-        why = f"{_cores(idle)} idle"
-    return f"raise {_setting(a)} {whole(a, 'now')} -> {whole(a, 'then')}{' per GPU' if several else ''} ({why})"
+        why = f"{_cores_text(idle)} idle"
+    return f"raise {_workers_setting(a)} {whole(a, 'now')} -> {whole(a, 'then')}{' per GPU' if several else ''} ({why})"
 
 
-def _cores(count: float) -> str:
+def _cores_text(count: float) -> str:
     return f"{units.figure(count)} core{'' if count == 1 else 's'}"
 
 
-_MOSTLY = 0.5
+_MOST_OF_USED = 0.5
 """If other programs use more than this part of the used cores, the sentence says so."""
 _NONE_IDLE_CORES, _NONE_IDLE_RATIO = 0.25, 0.02
 """If fewer cores than _NONE_IDLE_CORES are idle, or a smaller part of all cores than _NONE_IDLE_RATIO, the sentence
@@ -114,7 +118,7 @@ says that all cores are used.
 """
 
 
-def _cheaper(a: Args) -> str:
+def _cheaper_transforms(a: Args) -> str:
     cores, idle = number(a, "cores"), number(a, "idle")
     decode = "; decode on the GPU" if number(a, "gpu") else ""
     if number(a, "short"):
@@ -123,7 +127,7 @@ def _cheaper(a: Args) -> str:
         return f"use cheaper transforms{decode}"
     if idle < max(_NONE_IDLE_CORES, _NONE_IDLE_RATIO * cores):
         used = "the one core is" if cores == 1 else f"all {core_count(a)} cores are"
-        by = ", mostly by other programs" if (number(a, "others") or 0.0) > _MOSTLY else ""
+        by = ", mostly by other programs" if (number(a, "others") or 0.0) > _MOST_OF_USED else ""
         return f"use cheaper transforms: {used} used{by}{decode}"
     ranks = number(a, "ranks") or 1
     few = f", too few for {ranks:.0f} ranks" if ranks > 1 else ""
@@ -136,17 +140,17 @@ def _per_rank(a: Args) -> str:
 
 
 def _more_readers(a: Args) -> str:
-    more = f"raise {_setting(a)} {whole(a, 'now')} -> {whole(a, 'then')}{_per_rank(a)}"
+    more = f"raise {_workers_setting(a)} {whole(a, 'now')} -> {whole(a, 'then')}{_per_rank(a)}"
     return f"{more}: waiting workers cost no CPU and read in parallel"
 
 
-def _limit(a: Args) -> str:
+def _raise_limit(a: Args) -> str:
     if not word(a, "file"):
         return "look for a limit above this machine: the volume's or the hypervisor's IOPS and MB/s"
     return f"raise the limit of {limit_text(a)} in {word(a, 'file')}, or read less"
 
 
-def _cache(a: Args) -> str:
+def _more_cache(a: Args) -> str:
     if number(a, "memory_limit") is not None:
         return f"raise the memory limit of {amount(a, 'memory_limit')}, or keep a fixed part of the data in memory"
     return "keep a fixed part of the data in memory, store it smaller, or cache it on an NVMe"
@@ -156,7 +160,7 @@ _LEAST_SHM_GIB = 8
 """The smallest size of /dev/shm that the advice names."""
 
 
-def _shm(a: Args) -> str:
+def _larger_shm(a: Args) -> str:
     """The advice for a full /dev/shm. A container cannot remount its /dev/shm: the size is set when the container
     starts.
     """
@@ -171,7 +175,7 @@ def _shm(a: Args) -> str:
     return f"run mount -o remount,size=50% /dev/shm{here}, or {fewer}"
 
 
-def _cool(a: Args) -> str:
+def _cool_gpu(a: Args) -> str:
     celsius, slowdown = number(a, "celsius"), number(a, "slowdown")
     over = celsius is not None and slowdown is not None and celsius >= slowdown
     room = f" below {whole(a, 'slowdown')} C" if over else ""
@@ -236,7 +240,7 @@ _WITH_PRIORITIES = ("bfq", "mq-deadline", "cfq")
 """The I/O schedulers that obey ionice."""
 
 
-def _to_all(a: Args, command: str) -> str:
+def _command_for_all(a: Args, command: str) -> str:
     """The command for all processes of the other program: "ionice -c3 -p 702 703 (fio)"."""
     count = number(a, "others") or 1
     pids = word(a, "other_pids") or whole(a, "other_pid")
@@ -247,14 +251,14 @@ def _to_all(a: Args, command: str) -> str:
 def _calm_neighbour(a: Args) -> str:
     elsewhere = f"give it a disk other than {word(a, 'device')}"
     if word(a, "scheduler") in _WITH_PRIORITIES:
-        return f"{_to_all(a, 'ionice -c3 -p')}, or {elsewhere}"
+        return f"{_command_for_all(a, 'ionice -c3 -p')}, or {elsewhere}"
     count = number(a, "others") or 1
     program = f"{word(a, 'other')} x{count:.0f}" if count > 1 else f"{word(a, 'other')} (pid {whole(a, 'other_pid')})"
     return f"stop {program}, limit it (io.max), or {elsewhere}"
 
 
 def _calm_cpu(a: Args) -> str:
-    return f"{_to_all(a, 'renice -n 19 -p')}, or keep it off these cores (taskset, cpuset)"
+    return f"{_command_for_all(a, 'renice -n 19 -p')}, or keep it off these cores (taskset, cpuset)"
 
 
 def _keep_workers(a: Args) -> str:
@@ -291,6 +295,7 @@ _READS_AHEAD = {
     "jax": "use more workers or threads that read (worker_count, num_threads): more reads at once",
     "tensorflow": "use num_parallel_calls=AUTOTUNE in interleave, and prefetch(AUTOTUNE): more reads at once",
 }
+"""_COMPILE_ADVICE to _READS_AHEAD hold the words of some pieces of advice, by the job's framework."""
 
 
 def _for_framework(a: Args, words: Mapping[str, str], other: str) -> str:
@@ -311,7 +316,7 @@ def _use_gpu(a: Args) -> str:
     return f"{f'run {code} and ' if code else ''}check CUDA_VISIBLE_DEVICES of pid {whole(a, 'pid')}"
 
 
-def _save(a: Args) -> str:
+def _save_async(a: Args) -> str:
     other = f", or to a disk other than {word(a, 'device')}" if word(a, "device") else ""
     return f"save in the background{_for_framework(a, _SAVES, '')}{other}"
 
@@ -348,7 +353,7 @@ def _ask_owner(a: Args) -> str:
 
 
 _ADVICE: dict[str, Callable[[Args], str]] = {
-    "cool_gpu": _cool,
+    "cool_gpu": _cool_gpu,
     "raise_power": _raise_power,
     "check_power": _check_power,
     "reseat": _reseat,
@@ -370,21 +375,21 @@ _ADVICE: dict[str, Callable[[Args], str]] = {
     "ask_peers": _ask_peers,
     "wider_network": lambda a: "use fewer or smaller exchanges: gradient accumulation, bf16 gradients, InfiniBand",
     "help_late": _help_late,
-    "copy_data": _copy,
+    "copy_data": _copy_data,
     "pack_files": lambda a: f"pack files into shards of 100 MB: its reads are {amount(a, 'read_size_bytes')} each",
-    "needed_rate": _needed,
-    "drawn_rate": _drawn,
-    "more_in_flight": _in_flight,
+    "needed_rate": _needed_rate,
+    "drawn_rate": _drawn_rate,
+    "more_in_flight": _more_in_flight,
     "more_reads_at_once": lambda a: _for_framework(a, _READS_AHEAD, _READS_AHEAD["torch"]),
-    "faster_storage": _faster,
-    "more_workers": _workers,
+    "faster_storage": _faster_storage,
+    "more_workers": _more_workers,
     "worker_options": lambda a: "set pin_memory=True, persistent_workers=True",
-    "cheaper_transforms": _cheaper,
+    "cheaper_transforms": _cheaper_transforms,
     "raise_quota": lambda a: (
-        f"raise the CPU quota of {_cores(number(a, 'quota') or 0.0)}: {_cores(number(a, 'idle') or 0.0)} idle"
+        f"raise the CPU quota of {_cores_text(number(a, 'quota') or 0.0)}: {_cores_text(number(a, 'idle') or 0.0)} idle"
     ),
     "more_readers": _more_readers,
-    "one_worker": lambda a: f"raise {_setting(a)} 0 -> 1{_per_rank(a)}: loading then runs beside the training",
+    "one_worker": lambda a: f"raise {_workers_setting(a)} 0 -> 1{_per_rank(a)}: loading then runs beside the training",
     "parallel_calls": lambda a: (
         "use num_parallel_calls=AUTOTUNE in tf.data's map and interleave, then prefetch(AUTOTUNE); cache() what fits"
     ),
@@ -394,9 +399,9 @@ _ADVICE: dict[str, Callable[[Args], str]] = {
         "give Ray Data more CPUs and blocks (override_num_blocks), the trainer more prefetch_batches"
     ),
     "more_processes": lambda a: "use more processes if cores are idle (num_proc, the pool's size), or cheaper work",
-    "stage_local": _stage,
-    "raise_limit": _limit,
-    "more_cache": _cache,
+    "stage_local": _stage_local,
+    "raise_limit": _raise_limit,
+    "more_cache": _more_cache,
     "more_connections": lambda a: "use more connections at once, a nearer store, or larger shards",
     "wait": lambda a: "wait: the verdict follows when the job trains",
     "fewer_syncs": lambda a: (
@@ -406,12 +411,12 @@ _ADVICE: dict[str, Callable[[Args], str]] = {
     "keep_compiled": lambda a: f"keep what it compiles between runs{_COMPILE_CACHE.get(word(a, 'framework'), '')}",
     "dump_stacks": lambda a: f"{_dump(whole(a, 'main'), word(a, 'job'))}; then dump its workers",
     "continue_job": lambda a: f"run kill -CONT {whole(a, 'main')}, or thaw its cgroup",
-    "save_async": _save,
+    "save_async": _save_async,
     "less_memory": _less_memory,
-    "larger_shm": _shm,
+    "larger_shm": _larger_shm,
     "make_room": _make_room,
     "ask_owner": _ask_owner,
-    "keep_in_memory": _keep,
+    "keep_in_memory": _keep_in_memory,
     "replace_disk": lambda a: f"back {word(a, 'device')} up now, then replace it",
     "reach_device": lambda a: (
         f"check dmesg -T | grep {_quoted(a, 'device')} for timeouts, and its server or controller"

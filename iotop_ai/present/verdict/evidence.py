@@ -89,7 +89,7 @@ the exceptions.
 """
 _IDLE_BELOW = ("gpus.busy_ratio", "cpu.all.busy_ratio", "gpus.power_ratio")
 """These metrics support a finding when they are below their threshold. If the finding's state is OK, they support it
-when they are above; gpus.busy_ratio also does so if the finding's class has ``spins``.
+when they are above; gpus.busy_ratio also does so if the class has ``spins``: its GPUs look busy without much progress.
 """
 
 _AT_LIMIT = {

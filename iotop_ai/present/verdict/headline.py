@@ -108,14 +108,14 @@ def _fit(spans: Sequence[Span], width: int) -> Spans:
         while words and cells(" ".join(words)) > room:
             words.pop()
         if any(words):
-            out.append(span._replace(text=_complete(" ".join(words))))
+            out.append(span._replace(text=_without_cut_end(" ".join(words))))
         break
     return _without_dangling_end(out)
 
 
 def _without_dangling_end(spans: Spans) -> Spans:
     """The cut words without an unclosed bracket, and without a last word such as "of" that cannot end a clause."""
-    text = _closed(text_of(spans)).rstrip(" ,;:")
+    text = _without_open_bracket(text_of(spans)).rstrip(" ,;:")
     while (word_at := text.rfind(" ")) > 0 and text[word_at + 1 :] in _DANGLING:
         text = text[:word_at].rstrip(" ,;:")
     out, room = [], len(text)
@@ -127,18 +127,18 @@ def _without_dangling_end(spans: Spans) -> Spans:
     return out
 
 
-def _complete(text: str) -> str:
+def _without_cut_end(text: str) -> str:
     """A cut sentence without its incomplete end: cut before an unclosed bracket, otherwise at a comma or colon in its
     second half.
     """
-    closed = _closed(text)
+    closed = _without_open_bracket(text)
     if closed == text:
         end = max(text.rfind(sign) for sign in (", ", ": ", "; ", " or "))
         closed = text[:end] if end >= len(text) // 2 else text
     return closed.rstrip(" ,;:")
 
 
-def _closed(text: str) -> str:
+def _without_open_bracket(text: str) -> str:
     """The text, cut before its last opening bracket if a bracket is not closed."""
     return text[: text.rindex("(")] if text.count("(") > text.count(")") else text
 
@@ -153,14 +153,14 @@ def _starved_gpus(a: Args) -> Spans:
     return [_strong(_gpus(a)), _plain(wait), _strong(percent(a, "lost")), _plain(" of the time")]
 
 
-def _several(a: Args) -> bool:
+def _many_tasks(a: Args) -> bool:
     return (number(a, "tasks") or 1) > 1
 
 
 def _storage(a: Args) -> Spans:
     if number(a, "gpus"):
         return _starved_gpus(a)
-    subject = f"{word(a, 'task')} x{whole(a, 'tasks')} wait" if _several(a) else f"{word(a, 'task')} waits"
+    subject = f"{word(a, 'task')} x{whole(a, 'tasks')} wait" if _many_tasks(a) else f"{word(a, 'task')} waits"
     share = percent(a, "blocked")
     return [
         _strong(subject),
@@ -284,14 +284,14 @@ def _because_storage(a: Args) -> Spans:
 
 
 def _because_cpu(a: Args) -> Spans:
-    subject = f"{whole(a, 'tasks')} {word(a, 'task')} compute" if _several(a) else f"{word(a, 'task')} computes"
+    subject = f"{whole(a, 'tasks')} {word(a, 'task')} compute" if _many_tasks(a) else f"{word(a, 'task')} computes"
     out = [_bad(subject), _plain(" at "), _strong(f"{percent(a, 'cpu')} CPU")]
     if number(a, "idle_cores") is not None:
         out += [COMMA, _strong(idle_cores(a))]
     return [*out, SEMI, _plain(f"blocked by disks {percent(a, 'blocked')}")]
 
 
-_MENTIONED = 0.3
+_MENTION_RATIO = 0.3
 """A process that disks block for at least this share of its time is mentioned, although nothing waits for it."""
 
 
@@ -300,7 +300,7 @@ def _because_fed(a: Args) -> Spans:
         return [_plain("processes are not seen")]
     if not number(a, "blocked"):
         return [_plain("disks block no process of the job")]
-    if (number(a, "blocked") or 0.0) >= _MENTIONED:
+    if (number(a, "blocked") or 0.0) >= _MENTION_RATIO:
         end = _plain(f" of the time; the {'GPUs do' if number(a, 'gpus') else 'trainer does'} not wait for it")
         return [_plain("disks block a process "), _strong(percent(a, "blocked")), end]
     return [_plain("disks block the job's processes at most "), _strong(percent(a, "blocked")), _plain(" of the time")]
@@ -380,7 +380,7 @@ def second(verdict: Verdict) -> Spans:
     """The second finding in words, after a very slow disk if no finding names that disk; [] if there is neither."""
     other = headline_of(verdict.findings[1]) if len(verdict.findings) > 1 else []
     slow = verdict.slow_disk
-    if slow is None or any(_names(finding, slow) for finding in verdict.findings):
+    if slow is None or any(_names_disk(finding, slow) for finding in verdict.findings):
         return other
     args = {"await_ms": slow.await_ms, "normal_ms": slow.normal_ms, "busy": slow.busy_ratio}
     out = [_plain("disk "), _bad(slow.label), _plain(" answers in "), *latency(args)]
@@ -389,7 +389,7 @@ def second(verdict: Verdict) -> Spans:
     return [*out, COMMA, _strong(f"{percent(args, 'busy')} busy")] if slow.busy_ratio is not None else out
 
 
-def _names(finding: Finding, slow: SlowDisk) -> bool:
+def _names_disk(finding: Finding, slow: SlowDisk) -> bool:
     """Whether the finding names this disk, by its kernel name or its label."""
     return dict(finding.args).get("device") in (slow.device, slow.label)
 

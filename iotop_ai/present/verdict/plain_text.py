@@ -28,7 +28,7 @@ def verdict_block(frame: Frame, view: View = View()) -> list[str]:  # noqa: B008
     """The banner's sentences at full length, the job's time and steps, the path of the data, the waits of the workers,
     and where and when the verdict was seen.
 
-    A line without text is left out. All is ASCII, except for names from outside.
+    A line without text is left out. The lines are ASCII, except for names from outside.
     """
     verdict = frame.verdict
     state = "; ".join(filter(None, (text_of(headline.headline(verdict)), text_of(headline.loss(verdict)))))
@@ -43,8 +43,8 @@ def verdict_block(frame: Frame, view: View = View()) -> list[str]:  # noqa: B008
     lines.append(("time", time_sentence(frame)))
     job = current_job(frame)
     lines.append(("steps", "" if job is None else steps_text(frame, job)))
-    lines += [("path", text_of(hops(frame, view, _PATH_CELLS))), ("workers", _waits(frame))]
-    lines.append(("seen", _seen(frame, view)))
+    lines += [("path", text_of(hops(frame, view, _PATH_CELLS))), ("workers", _waits_text(frame))]
+    lines.append(("seen", _seen_text(frame, view)))
     return [f"{label:<{LABEL}}{in_plain_ascii(text)}" for label, text in lines if text]
 
 
@@ -66,7 +66,7 @@ def ruled_out_text(verdict: Verdict) -> str:
     return in_plain_ascii(text_of(headline.ruled_out(verdict)))
 
 
-def _waits(frame: Frame) -> str:
+def _waits_text(frame: Frame) -> str:
     """The share of the workers' time in each state, without the bar; "" when unknown."""
     line = job_waits(frame, _WAITS_CELLS)
     job = current_job(frame)
@@ -77,7 +77,7 @@ def _waits(frame: Frame) -> str:
     return subject + " ".join(word for word in words[1:] if word.strip(_BAR))
 
 
-def _seen(frame: Frame, view: View) -> str:
+def _seen_text(frame: Frame, view: View) -> str:
     """Host, job, date and time, how long iotop-ai has watched, and its confidence."""
     snapshot, verdict = frame.snapshot, frame.verdict
     job = current_job(frame)

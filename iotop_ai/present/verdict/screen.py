@@ -30,7 +30,7 @@ from iotop_ai.present.text.table import Column, ColumnSlot, head, place_columns,
 from iotop_ai.present.text.units import UNDEFINED, clock, duration, gpu_time, percent
 from iotop_ai.present.verdict import evidence, headline
 from iotop_ai.present.verdict.advice import why_text
-from iotop_ai.present.verdict.banner import HUE, banner_rows, shown_since
+from iotop_ai.present.verdict.banner import HUE, banner_rows, first_shown_ns
 from iotop_ai.present.verdict.cures import advice_text
 from iotop_ai.present.verdict.evidence import MET, PLAIN, UNMET, Fact
 from iotop_ai.present.verdict.facts import rule_facts
@@ -87,18 +87,18 @@ def body_rows(frame: Frame, view: View, width: int, *, spread: bool) -> list[Lin
     facts = evidence.facts_of(primary)
     others_considered = considered(rule_facts(frame, view), frame.carry, frame.verdict)
     parts = [
-        _why(frame, view, width, primary, [fact for fact in facts if fact.standing in (MET, PLAIN)]),
-        _against(frame, width, [fact for fact in facts if fact.standing not in (MET, PLAIN)]),
-        _ruled_out(frame, width),
-        _cures(width, primary),
-        *[_beside(width, finding) for finding in others],
-        _considered(frame, view, width, others_considered),
-        _past(frame, view, width),
+        _why_rows(frame, view, width, primary, [fact for fact in facts if fact.standing in (MET, PLAIN)]),
+        _against_rows(frame, width, [fact for fact in facts if fact.standing not in (MET, PLAIN)]),
+        _ruled_out_rows(frame, width),
+        _advice_rows(width, primary),
+        *[_other_finding_rows(width, finding) for finding in others],
+        _considered_rows(frame, view, width, others_considered),
+        _last_hour_rows(frame, view, width),
     ]
     return stack_sections(parts, width, spread=spread)
 
 
-def _why(frame: Frame, view: View, width: int, primary: Finding, facts: list[Fact]) -> list[Line]:
+def _why_rows(frame: Frame, view: View, width: int, primary: Finding, facts: list[Fact]) -> list[Line]:
     title = _title(frame, view, primary)
     out = [head(width, title, _column_slots(width)) if facts else rule(width, title)]
     if frame.verdict.measuring:
@@ -108,10 +108,10 @@ def _why(frame: Frame, view: View, width: int, primary: Finding, facts: list[Fac
                 width, Cell(3, f"still measuring: no rule has a full window yet, {max(0.0, left):.0f} s to go", "dim")
             )
         )
-    out += [_fact(width, fact) for fact in facts]
+    out += [_fact_row(width, fact) for fact in facts]
     if not facts and not frame.verdict.measuring:
         out.append(place(width, Cell(3, "no measurement points to a cause", "dim")))
-    if spent := _time(frame):
+    if spent := _time_text(frame):
         out.append(place(width, Cell(3, "time:", "dim"), Cell(9, cut(spent, width - 10))))
     if primary.gpu_hours_lost:
         text = f"{gpu_time(primary.gpu_hours_lost)} lost by this job since a loss was first reported"
@@ -119,7 +119,7 @@ def _why(frame: Frame, view: View, width: int, primary: Finding, facts: list[Fac
     return out
 
 
-def _time(frame: Frame) -> str:
+def _time_text(frame: Frame) -> str:
     """How the job's time was spent during the verdict's window, or that it was not recorded; "" without a job."""
     if current_job(frame) is None:
         return ""
@@ -130,7 +130,7 @@ def _title(frame: Frame, view: View, primary: Finding) -> str:
     since = primary.since_ns
     if since is None:
         return f"why {primary.class_id}"
-    passed = max(0, frame.snapshot.at_ns - shown_since(since, frame.carry.classes, primary.class_id))
+    passed = max(0, frame.snapshot.at_ns - first_shown_ns(since, frame.carry.classes, primary.class_id))
     return f"why {primary.class_id}, since {clock(frame.snapshot.wall_ns - passed, view.utc_offset_s)}"
 
 
@@ -141,7 +141,7 @@ def _column_slots(width: int) -> list[ColumnSlot]:
     return place_columns(COLUMNS, _COLUMNS_AT, width - 1)
 
 
-def _fact(width: int, fact: Fact) -> Line:
+def _fact_row(width: int, fact: Fact) -> Line:
     glyph, token = _MARKS[fact.standing]
     slots = _column_slots(width)
     met = fact.standing == MET
@@ -152,19 +152,19 @@ def _fact(width: int, fact: Fact) -> Line:
     return place(width, Cell(1, glyph, token), words, *cells)
 
 
-def _against(frame: Frame, width: int, facts: list[Fact]) -> list[Line]:
+def _against_rows(frame: Frame, width: int, facts: list[Fact]) -> list[Line]:
     """The evidence against the verdict, and the signals that are missing."""
     missing = frame.verdict.missing
     if not facts and not missing:
         return []
     out = [rule(width, "evidence against")]
-    out += [_fact(width, fact) for fact in facts]
+    out += [_fact_row(width, fact) for fact in facts]
     for clause in missing:
         out.append(place(width, Cell(1, "?", "unsure"), Cell(3, f"not seen: {clause}", "dim")))
     return out
 
 
-def _beside(width: int, finding: Finding) -> list[Line]:
+def _other_finding_rows(width: int, finding: Finding) -> list[Line]:
     """Another finding with its evidence."""
     confidence = f"confidence {headline.sureness(finding.confidence)} ({finding.confidence:.2f})"
     words = headline.text_of(headline.headline_of(finding))
@@ -172,10 +172,10 @@ def _beside(width: int, finding: Finding) -> list[Line]:
     token = "bad" if HUE[finding.state] == "bad" else "strong"
     state = Cell(3, finding.state.value, token if finding.state in LOSING else "dim")
     out.append(place(width, state, Cell(12, cut(words, width - 14))))
-    return out + [_fact(width, fact) for fact in evidence.facts_of(finding)]
+    return out + [_fact_row(width, fact) for fact in evidence.facts_of(finding)]
 
 
-def _ruled_out(frame: Frame, width: int) -> list[Line]:
+def _ruled_out_rows(frame: Frame, width: int) -> list[Line]:
     reasons = frame.verdict.primary.ruled_out
     if not reasons:
         return []
@@ -186,7 +186,7 @@ def _ruled_out(frame: Frame, width: int) -> list[Line]:
     return out
 
 
-def _considered(frame: Frame, view: View, width: int, others: tuple[Considered, ...]) -> list[Line]:
+def _considered_rows(frame: Frame, view: View, width: int, others: tuple[Considered, ...]) -> list[Line]:
     """The other classes for which there is an indication, and the names of the classes for which there is none."""
     no_sign = without_a_sign(frame.verdict, others)
     out = [rule(width, "considered", [Span("confidence", "dim")])]
@@ -194,7 +194,7 @@ def _considered(frame: Frame, view: View, width: int, others: tuple[Considered, 
         why = Cell(22, cut(_why_not(other), width - 30), "dim")
         confidence = Cell(width - 2, f"{other.finding.confidence:.2f}", "dim", right=True)
         out.append(place(width, Cell(1, "○", "dim"), Cell(3, other.finding.class_id), why, confidence))
-    fault = _fault_beside(frame, view) if "gpu_fault" in no_sign else ""
+    fault = _fault_text(frame, view) if "gpu_fault" in no_sign else ""
     if fault:
         out.append(place(width, Cell(1, "○", "dim"), Cell(3, "gpu_fault"), Cell(22, cut(fault, width - 24), "dim")))
     names = ", ".join(class_id for class_id in no_sign if class_id != "gpu_fault" or not fault)
@@ -204,7 +204,7 @@ def _considered(frame: Frame, view: View, width: int, others: tuple[Considered, 
     return out
 
 
-def _fault_beside(frame: Frame, view: View) -> str:
+def _fault_text(frame: Frame, view: View) -> str:
     """The fault of the first faulty GPU, with all GPUs that have it: "seen on GPU 0, not in the verdict: 1 of 18
     NVLinks down".
 
@@ -240,7 +240,7 @@ def _why_not(other: Considered) -> str:
     return f"held in {percent(other.share)} % of the samples; it needs {percent(other.enter)} %"
 
 
-def _cures(width: int, primary: Finding) -> list[Line]:
+def _advice_rows(width: int, primary: Finding) -> list[Line]:
     if not primary.advice:
         return []
     out = [rule(width, "do")]
@@ -256,8 +256,8 @@ def _state_at(states: Sequence[tuple[int, str]], at_ns: int) -> str:
     return next((word for since, word in reversed(states) if since <= at_ns), "")
 
 
-def _past(frame: Frame, view: View, width: int) -> list[Line]:
-    """The last hour: a bar of the states, and the newest verdicts with their durations, newest first."""
+def _last_hour_rows(frame: Frame, view: View, width: int) -> list[Line]:
+    """The last hour: a bar of the states, and the latest verdicts with their durations, newest first."""
     now, classes = frame.snapshot.at_ns, frame.carry.classes
     if not classes:
         return []

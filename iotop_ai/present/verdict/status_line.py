@@ -85,13 +85,14 @@ def _disk(frame: Frame, view: View) -> dict[str, str]:
         return dict.fromkeys(("disk", "read", "write", "await", "util"), "")
     rates = device.rates
     reads = bool(rates.reads_per_s)
-    took_ms, per_s = (rates.read_await_ms, rates.reads_per_s) if reads else (rates.write_await_ms, rates.writes_per_s)
+    await_ms, per_s = (rates.read_await_ms, rates.reads_per_s) if reads else (rates.write_await_ms, rates.writes_per_s)
     idle = rates.reads_per_s == 0 and rates.writes_per_s == 0
+    latency = await_text(0.0, per_s) if await_ms == 0 else brief(await_ms)
     return {
         "disk": devices.short_name(device),
         "read": " ".join(rate(rates.read_bytes_per_s)),
         "write": " ".join(rate(rates.write_bytes_per_s)),
-        "await": "" if took_ms is None and idle else f"{await_text(0.0, per_s) if took_ms == 0 else brief(took_ms)} ms",
+        "await": "" if await_ms is None and idle else f"{latency} ms",
         "util": f"{percent(rates.busy_ratio)}%",
     }
 
@@ -99,8 +100,10 @@ def _disk(frame: Frame, view: View) -> dict[str, str]:
 def default_line(fields: dict[str, str]) -> str:
     """The line without --format: "STARVED 78% | sda 92.0 MB/s 87 ms 100% | 8 GPUs 22% | CPU 45% MEM 31%"."""
     state = "" if fields["state"] == "?" else " ".join(filter(None, (fields["state"], fields["lost"])))
-    moves = fields["read"] if not fields["read"].startswith("0 ") else fields["write"]
-    disk = " ".join(filter(None, (fields["disk"], moves, fields["await"], fields["util"]))) if fields["disk"] else ""
+    throughput = fields["read"] if not fields["read"].startswith("0 ") else fields["write"]
+    disk = (
+        " ".join(filter(None, (fields["disk"], throughput, fields["await"], fields["util"]))) if fields["disk"] else ""
+    )
     gpus = f"{fields['gpus']} GPUs" if fields["gpus"] not in ("", "1") else "GPU"
     gpu = f"{gpus} {fields['gpu']}" if fields["gpu"] else ""
     return " | ".join(filter(None, (state, disk, gpu, f"CPU {fields['cpu']} MEM {fields['mem']}")))

@@ -42,7 +42,7 @@ def test_expressions_match_processes(text: str, matches: bool | None) -> None:
         assert found.trouble == "before K: write 'and' or 'or', as in user = root and read > 1M"
     else:
         assert not found.trouble
-        assert (found.answer(READER) is True) is matches
+        assert (found.matches(READER) is True) is matches
 
 
 @pytest.mark.parametrize(
@@ -56,20 +56,20 @@ def test_expressions_match_processes(text: str, matches: bool | None) -> None:
 def test_the_word_tagged_matches_tagged_processes(text: str, untagged: bool, tagged: bool) -> None:
     found = parse_filter(text)
     assert (found.query, found.trouble) == (True, "")
-    assert found.answer(READER) is untagged
-    assert found.answer(READER._replace(tagged=True)) is tagged
+    assert found.matches(READER) is untagged
+    assert found.matches(READER._replace(tagged=True)) is tagged
 
 
 @pytest.mark.parametrize("text", ["untagged", "tagged-worker", "my tagged one", "'tagged'"])
 def test_a_name_that_contains_the_word_tagged_is_still_found(text: str) -> None:
     found = parse_filter(text)
     assert not found.query
-    assert not found.answer(READER._replace(tagged=True))
+    assert not found.matches(READER._replace(tagged=True))
 
 
 @pytest.mark.parametrize("text", ["write < 1", "not write < 1", "delay > 0", "write > 1 and read > 1", "not write = 0"])
 def test_unknown_values_match_nothing(text: str) -> None:
-    assert parse_filter(text).answer(READER) is None
+    assert parse_filter(text).matches(READER) is None
 
 
 @pytest.mark.parametrize(
@@ -89,14 +89,14 @@ def test_unknown_values_match_nothing(text: str) -> None:
 def test_an_invalid_filter_has_a_reason_and_hides_nothing(text: str, trouble: str) -> None:
     found = parse_filter(text)
     assert found.trouble == trouble
-    assert found.answer(READER)
+    assert found.matches(READER)
 
 
 @pytest.mark.parametrize(("text", "matches"), [("^pyth", True), ("lr=3", True), ("train.py|x", True), ("[", False)])
 def test_text_without_a_field_name_is_a_regular_expression_or_plain_text(text: str, matches: bool) -> None:
     found = parse_filter(text)
     assert (found.query, found.trouble) == (False, "")
-    assert found.answer(READER) is matches
+    assert found.matches(READER) is matches
 
 
 @pytest.mark.parametrize(
@@ -122,7 +122,7 @@ def test_the_example_of_a_filter_is_a_valid_one() -> None:
 
 @given(st.text(alphabet="readucpunotsx ()<>=!~'\"10Mk.%-", max_size=40))
 def test_any_text_is_a_filter(text: str) -> None:
-    assert parse_filter(text).answer(READER) in (True, False, None)
+    assert parse_filter(text).matches(READER) in (True, False, None)
 
 
 def test_only_matching_rows_are_listed() -> None:
@@ -173,7 +173,7 @@ def test_no_expression_takes_long(text: str) -> None:
     info = ProcessInfo("x" * 15, HOSTILE, "alice", 1000)
     one = Subject(ProcessKey(1, 1), info, UNKNOWN_PROCESS_RATES, None, 4096)
     began = time.thread_time()
-    parse_filter(text).answer(one)
+    parse_filter(text).matches(one)
     assert time.thread_time() - began < 3
 
 
@@ -181,4 +181,4 @@ def test_no_expression_takes_long(text: str) -> None:
 def test_common_expressions_work(text: str) -> None:
     info = ProcessInfo("x", ("x", "aaa!"), "alice", 1000)
     one = Subject(ProcessKey(1, 1), info, UNKNOWN_PROCESS_RATES, None, 4096)
-    assert parse_filter(text).answer(one) is True
+    assert parse_filter(text).matches(one) is True

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from iotop_ai.model.process.records import ProcessKey
 from iotop_ai.present.process.groups import groups
 from iotop_ai.present.process.table import process_rows
-from iotop_ai.present.process.tree import DEEPEST, branches, with_parents
+from iotop_ai.present.process.tree import DEEPEST, branches, with_ancestors
 from tests.present.make import MIB, Proc
 from tests.present.process.test_table import UTC, made
 
@@ -82,7 +82,7 @@ def test_every_process_has_one_row_after_its_parent(ppids: dict[int, int]) -> No
 
 def test_each_ancestor_is_listed_once() -> None:
     a, b, c = (ProcessKey(n, 0) for n in (1, 2, 3))
-    assert with_parents([c, b], {c: b, b: a}) == {a, b, c}
+    assert with_ancestors([c, b], {c: b, b: a}) == {a, b, c}
 
 
 def test_a_pid_that_a_younger_process_has_now_is_not_a_parent() -> None:
