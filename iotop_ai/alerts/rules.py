@@ -84,6 +84,8 @@ class Alert(NamedTuple):
 
 
 class _RuleWatch:
+    """The state of one rule from Frame to Frame: whether it fires, and for which objects."""
+
     def __init__(self, rule: Rule) -> None:
         self.rule = rule
         self._watch = ConditionWatch(rule.when)
@@ -116,8 +118,8 @@ class _RuleWatch:
                 # The receiver uses the subject to find the alert that ends.
                 results = self._watch.about(reported[0], results, now_ns)
             ended = alert_of(rule, RESOLVED, results, frame)
-            named = any(reported)
-            return _with_more(ended, f"it fired for {_listed(reported, MOST_NAMED)}") if named else ended
+            has_names = any(reported)
+            return _with_more(ended, f"it fired for {_join_names(reported, MOST_NAMED)}") if has_names else ended
         return None
 
     def _note_reported(self, names: Iterable[str], frame: Frame) -> list[str]:
@@ -139,14 +141,15 @@ def _merge(alerts: Sequence[Alert]) -> Alert | None:
     if len(alerts) < 2:
         return alerts[0] if alerts else None
     others = [alert.subject for alert in alerts[1:]]
-    return _with_more(alerts[0], f"also {_listed(others, MOST_NAMED - 1)}")._replace(each=tuple(alerts))
+    return _with_more(alerts[0], f"also {_join_names(others, MOST_NAMED - 1)}")._replace(each=tuple(alerts))
 
 
 def _with_more(alert: Alert, more: str) -> Alert:
     return alert._replace(text=f"{alert.text}; {more}", measurements=f"{alert.measurements}; {more}")
 
 
-def _listed(names: Sequence[str], most: int) -> str:
+def _join_names(names: Sequence[str], most: int) -> str:
+    """The first ``most`` names, and the number of the others: "sda, sdb and 3 more"."""
     rest = len(names) - most
     return ", ".join(names[:most]) + (f" and {rest} more" if rest > 0 else "")
 

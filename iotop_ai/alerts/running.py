@@ -17,8 +17,8 @@ CLOSE_S, END_S = 5.0, 5.0
 class RunningAlerts:
     """Checks the rules on every Frame and delivers the alerts.
 
-    note: adds an event to the next Snapshot. say: reports an alert that could not be delivered; it is called from any
-    thread.
+    note: adds an event to the next Snapshot. say: reports an alert that could not be delivered; any thread may call
+    it.
     """
 
     def __init__(self, config: AlertConfig, note: Callable[[str, str], None], say: Callable[[str], None]) -> None:

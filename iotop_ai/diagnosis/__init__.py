@@ -1,1 +1,1 @@
-"""Turns a window of Samples into Findings, with the rules, their thresholds and the fold. All of it is pure."""
+"""Turns a window of Samples into Findings: the rules, their thresholds, and the fold that runs them. All is pure."""

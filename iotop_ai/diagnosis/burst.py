@@ -1,6 +1,6 @@
 """Decides when a slow recording uses a short interval.
 
-It does so when a finding above INFO begins, or when the rate of a disk or GPU changes sharply.
+The reasons are a finding above INFO that begins, and a sharp change in the rate of a disk or GPU.
 """
 
 from __future__ import annotations
@@ -32,20 +32,20 @@ class Burst:
     def wanted(self, frame: Frame) -> bool:
         """Whether the next Snapshots should be taken at the short interval."""
         now = frame.snapshot.at_ns
-        if self._entered(frame) | self._changed(frame):  # not ``or``: each call also updates its own state
+        if self._finding_began(frame) | self._rate_changed(frame):  # not ``or``: each call also updates its own state
             self._changed_ns = now
         return self._changed_ns is not None and now - self._changed_ns < CALM_S * 1e9
 
-    def _entered(self, frame: Frame) -> bool:
+    def _finding_began(self, frame: Frame) -> bool:
         active = frozenset((f.class_id, f.subject) for f in frame.verdict.findings if f.severity is not Severity.INFO)
-        entered, self._active = bool(active - self._active), active
-        return entered
+        began, self._active = bool(active - self._active), active
+        return began
 
-    def _changed(self, frame: Frame) -> bool:
+    def _rate_changed(self, frame: Frame) -> bool:
         seconds = frame.sample.seconds
         if seconds is None or frame.sample.gap:
             return False
-        keep = max(0.0, 1 - seconds / MEAN_S)
+        old_weight = max(0.0, 1 - seconds / MEAN_S)
         sharp, means = False, {}
         for name, value, floor in _rates(frame):
             mean = self._means.get(name)
@@ -53,7 +53,7 @@ class Burst:
                 means[name] = value
                 continue
             sharp |= max(value, mean) >= floor and (value > SHARP * mean or value * SHARP < mean)
-            means[name] = mean * keep + value * (1 - keep)
+            means[name] = mean * old_weight + value * (1 - old_weight)
         self._means = means
         return sharp
 

@@ -18,7 +18,7 @@ from iotop_ai.diagnosis.thresholds import LIMITS, Thresholds
 from iotop_ai.diagnosis.verdict.acknowledge import apply_ack_events, open_findings
 from iotop_ai.diagnosis.verdict.cures import with_cures
 from iotop_ai.diagnosis.verdict.hysteresis import decide_active
-from iotop_ai.diagnosis.verdict.nothing_fits import MEASURING, NOTHING_FITS, Since, unknown
+from iotop_ai.diagnosis.verdict.nothing_fits import MEASURING, NOTHING_FITS, Since, unknown_finding
 from iotop_ai.diagnosis.verdict.ruled_out import ruled_out
 from iotop_ai.diagnosis.verdict.slow_disk import slow_disk
 from iotop_ai.model.finding import Finding, Severity, SlowDisk, Verdict
@@ -168,7 +168,7 @@ def _ranked(
         findings = [f for f in findings if f.state is not State.CALM]
     findings.sort(key=_order)
     if not full or not findings:
-        findings.insert(0, unknown(facts, NOTHING_FITS if full else MEASURING, since, lead, slow))
+        findings.insert(0, unknown_finding(facts, NOTHING_FITS if full else MEASURING, since, lead, slow))
     findings += sorted(others, key=_order)
     shown = frozenset(f.class_id for f in findings)
     primary = findings[0]._replace(ruled_out=ruled_out(facts, findings[0], shown, lead) if full else ())

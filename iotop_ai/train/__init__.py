@@ -1,1 +1,1 @@
-"""The code that runs inside a training process. It needs only Python 3.8, callbacks also their framework."""
+"""The code that runs inside a training process. It needs only Python 3.8; each callback also needs its framework."""

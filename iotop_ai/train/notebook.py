@@ -83,7 +83,7 @@ class Session:
         verdict = self.monitor.verdict(wait=0)
         words = self.monitor.error or ("recording" if verdict is None else f"{verdict.state}: {verdict.text}")
         seconds = int(self._seconds())
-        return f"<pre>monitor_io {seconds // 60}:{seconds % 60:02} {escaped(words)}</pre>"
+        return f"<pre>monitor_io {seconds // 60}:{seconds % 60:02} {escape_html(words)}</pre>"
 
 
 class Magics:
@@ -173,8 +173,8 @@ def load_ipython_extension(shell: Any) -> None:
     shell.register_magic_function(magics.monitor_io, "line_cell", "monitor_io")
 
 
-def escaped(text: str) -> str:
-    """Return the text with HTML's special characters escaped."""
+def escape_html(text: str) -> str:
+    """Return the text with HTML's special characters escaped, quotes included."""
     from html import escape
 
     return escape(text, quote=True)

@@ -16,16 +16,16 @@ OLDEST_PYTHON = (3, 11)
 _NAME = "iotop-ai"
 
 
-def program(named: str, environment: Mapping[str, str]) -> list[str]:
+def program(requested_path: str, environment: Mapping[str, str]) -> list[str]:
     """Return the command that starts iotop-ai.
 
-    The program is the one that ``named`` or IOTOP_AI_PROGRAM names, else this Python with the package if this Python is
-    new enough, else the first iotop-ai in PATH and ~/.local/bin.
+    The program is ``requested_path``, else the path in IOTOP_AI_PROGRAM, else this Python with the package (if this
+    Python is new enough), else the first iotop-ai in PATH and ~/.local/bin.
 
     Raises UnknownError if the program is not found, or if its path is not absolute or cannot be executed. As root, it
     also raises UnknownError if another user can change the program, unless root itself has named it.
     """
-    path = named or environment.get(PROGRAM_VARIABLE, "")
+    path = requested_path or environment.get(PROGRAM_VARIABLE, "")
     named_by_user = bool(path)  # the user names the path; under sudo, the environment may be another user's
     if not path and sys.version_info >= OLDEST_PYTHON:
         with contextlib.suppress(FileNotFoundError):  # fails in a program that embeds Python

@@ -96,7 +96,7 @@ class Recorder:
 
     def poll(self) -> None:
         """Read the answers that have arrived, and request the next status if no answer is due."""
-        self._take(0.0)
+        self._read_output(0.0)
         if self.ready and self._requests == self._answers:
             self._ask()
 
@@ -104,12 +104,12 @@ class Recorder:
         """Request a new status and wait for it, for at most ``seconds``."""
         end = time.monotonic() + seconds
         while not (self.ready or self.ended) and time.monotonic() < end:
-            self._take(end - time.monotonic())
+            self._read_output(end - time.monotonic())
         if self.ended:
             return
         self._ask()
         while self._answers < self._requests and not self.ended and time.monotonic() < end:
-            self._take(end - time.monotonic())
+            self._read_output(end - time.monotonic())
 
     def end(self, seconds: float) -> int:
         """Let the recorder take a last Snapshot and end; kill it after ``seconds``. Return its exit code.
@@ -133,9 +133,9 @@ class Recorder:
         """Read the rest of the recorder's output and wait for its end; return its exit code."""
         end = time.monotonic() + seconds
         while not self.ended and time.monotonic() < end:
-            self._take(end - time.monotonic())
+            self._read_output(end - time.monotonic())
         code = self._wait(max(1.0, end - time.monotonic()))
-        self._take(0.0)
+        self._read_output(0.0)
         with self._lock:
             self.ended = True  # no other thread reads the pipes from here on
         for pipe in (self._child.stdout, self._child.stderr):
@@ -174,8 +174,8 @@ class Recorder:
             if self._try_send({"kind": "status"}):
                 self._requests += 1
 
-    def _take(self, seconds: float) -> None:
-        """Read the recorder's output. Wait for output for at most ``seconds``, and at most _SINGLE_WAIT_S."""
+    def _read_output(self, seconds: float) -> None:
+        """Read the recorder's output, waiting for at most ``seconds`` and at most _SINGLE_WAIT_S; handle each line."""
         if self.ended:
             return
         poller = select.poll()

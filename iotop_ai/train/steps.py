@@ -73,8 +73,8 @@ class StepCounter:
         self.steps = (self.steps or 0) + 1
         self.send_if_due(time.monotonic_ns())
 
-    def waited(self, nanoseconds: int) -> None:
-        """Add the time in which the loop waited for a batch, and count the batch."""
+    def add_wait(self, nanoseconds: int) -> None:
+        """Add the time for which the loop waited for a batch, and count the batch."""
         self.data_ns = (self.data_ns or 0) + max(0, nanoseconds)
         self.batches += 1
 
@@ -145,7 +145,7 @@ class Watched(Generic[T]):
         self._loader = loader
 
     def __iter__(self) -> Iterator[T]:
-        return measured(self._loader, COUNTER)
+        return measured_items(self._loader, COUNTER)
 
     def __len__(self) -> int:
         return len(self._loader)  # type: ignore[arg-type]  # raises the loader's own TypeError
@@ -177,7 +177,7 @@ class WatchedIterator(Watched[T]):
         finally:
             _FETCHING.active = False
         now = time.monotonic_ns()
-        COUNTER.waited(now - before)
+        COUNTER.add_wait(now - before)
         COUNTER.send_if_due(now)
         return item
 
@@ -206,7 +206,7 @@ class WatchedAsyncIterator(WatchedAsync[T]):
         finally:
             _AWAITING.set(False)
         now = time.monotonic_ns()
-        COUNTER.waited(now - before)
+        COUNTER.add_wait(now - before)
         COUNTER.send_if_due(now)
         return item
 
@@ -227,7 +227,7 @@ def watch(loader: Any) -> Any:
     return WatchedIterator(loader) if hasattr(loader, "__next__") else Watched(loader)
 
 
-def measured(loader: Iterable[T], counter: StepCounter) -> Iterator[T]:
+def measured_items(loader: Iterable[T], counter: StepCounter) -> Iterator[T]:
     """Yield the loader's items. The loader's start and end count as waiting, because the loop has no batch then."""
     fetching = _FETCHING
     if fetching.active or _AWAITING.get():  # a watched loader around this loader counts already

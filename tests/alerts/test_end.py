@@ -5,7 +5,7 @@ from __future__ import annotations
 import socket
 import threading
 
-from iotop_ai.alerts.deliveries.outbox import WAITING, NotDelivered, Outbox
+from iotop_ai.alerts.deliveries.outbox import MOST_WAITING, NotDelivered, Outbox
 from iotop_ai.alerts.deliveries.webhook import WebhookDelivery
 from iotop_ai.alerts.rules import Alert
 from tests.alerts.test_deliveries import alert
@@ -37,7 +37,7 @@ def full_outbox(blocked: BlockedDelivery, messages: list[str]) -> Outbox:
     outbox = Outbox([blocked], messages.append)
     outbox.put(alert())
     assert blocked.begun.wait(30)
-    for _ in range(WAITING):
+    for _ in range(MOST_WAITING):
         outbox.put(alert())
     return outbox
 
@@ -53,7 +53,7 @@ def test_a_full_queue_is_delivered_before_the_monitor_ends() -> None:
     outbox = full_outbox(blocked, messages)
     threading.Timer(0.3, blocked.released.set).start()
     outbox.close(60.0)
-    assert (blocked.sent, messages) == (WAITING + 1, [])
+    assert (blocked.sent, messages) == (MOST_WAITING + 1, [])
 
 
 def test_each_delivery_that_the_end_of_the_monitor_prevents_is_reported() -> None:

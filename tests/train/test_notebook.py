@@ -21,7 +21,7 @@ from iotop_ai.export.tables.recording import Recording
 from iotop_ai.train import notebook
 from iotop_ai.train.answers import Breakdown, Verdict
 from iotop_ai.train.monitor import MonitorWarning
-from iotop_ai.train.notebook import Magics, Session, escaped
+from iotop_ai.train.notebook import Magics, Session, escape_html
 from iotop_ai.train.picture import picture
 from tests.scenarios.stacks.install import python_of, why_no_stack
 from tests.waiting import until
@@ -171,14 +171,14 @@ def test_a_recorder_that_dies_stops_the_clock_and_is_reported(monkeypatch: pytes
         os.kill(recorder.pid, signal.SIGKILL)
         with pytest.warns(MonitorWarning):
             until(lambda: run._progress() and run.monitor.error, "the end of the recorder")
-        assert escaped(run.monitor.error) in run._progress()
+        assert escape_html(run.monitor.error) in run._progress()
         watched = run._seconds()
         time.sleep(0.1)
         assert run._seconds() == watched
     finally:
         run.stop()
     shown = run.report()
-    assert f"the recording ended early: {escaped(run.monitor.error)}" in shown
+    assert f"the recording ended early: {escape_html(run.monitor.error)}" in shown
     assert f"watched {watched:.0f} s, recorded in {path}" in shown
 
 

@@ -19,7 +19,7 @@ import pytest
 import iotop_ai
 from iotop_ai.train import steps
 from iotop_ai.train.distributed import ranks
-from iotop_ai.train.steps import StepCounter, measured
+from iotop_ai.train.steps import StepCounter, measured_items
 
 
 class Listener:
@@ -60,7 +60,7 @@ def slow(count: int, seconds: float) -> Iterator[int]:
 def test_the_wait_for_each_batch_is_measured() -> None:
     counter = StepCounter()
     began = time.monotonic_ns()
-    for _ in measured(slow(5, 0.03), counter):
+    for _ in measured_items(slow(5, 0.03), counter):
         time.sleep(0.02)
     took = time.monotonic_ns() - began
     assert counter.batches == 5
@@ -70,7 +70,7 @@ def test_the_wait_for_each_batch_is_measured() -> None:
 
 def test_a_loop_that_is_left_early_counts_its_last_batch() -> None:
     counter = StepCounter()
-    for i in measured(slow(5, 0), counter):
+    for i in measured_items(slow(5, 0), counter):
         if i == 2:
             break
     assert counter.batches == 3
@@ -83,7 +83,7 @@ def test_an_error_in_the_loader_reaches_the_loop() -> None:
 
     counter = StepCounter()
     with pytest.raises(LookupError, match="no such sample"):
-        list(measured(broken(), counter))
+        list(measured_items(broken(), counter))
     assert counter.batches == 1
 
 

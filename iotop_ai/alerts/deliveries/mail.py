@@ -65,9 +65,9 @@ class MailDelivery(NamedTuple):
             mail = message(alert, self.sender, self.to)
             if self.smtp:
                 longest_s = MOST_TIMEOUTS * self.timeout_s
-                call_with_timeout(longest_s, f"mail {self.name}", lambda: self._by_server(mail))
+                call_with_timeout(longest_s, f"mail {self.name}", lambda: self._send_to_server(mail))
             else:
-                self._by_sendmail(mail)
+                self._send_with_sendmail(mail)
         except (InputError, UsageError) as error:
             raise NotDelivered(str(error)) from None
         except smtplib.SMTPAuthenticationError:
@@ -80,7 +80,7 @@ class MailDelivery(NamedTuple):
             why = getattr(error, "verify_message", None) or getattr(error, "strerror", None) or type(error).__name__
             raise NotDelivered(clean(why, 200), again=not isinstance(error, ssl.SSLError)) from None
 
-    def _by_server(self, mail: EmailMessage) -> None:
+    def _send_to_server(self, mail: EmailMessage) -> None:
         host, _, port = self.smtp.rpartition(":") if ":" in self.smtp else (self.smtp, "", str(PORTS[self.tls]))
         context = ssl.create_default_context()
         refused: Mapping[str, object] | None = None
@@ -101,7 +101,7 @@ class MailDelivery(NamedTuple):
         if refused:  # a second attempt would send another copy to the other recipients
             raise NotDelivered(_refusal(refused))
 
-    def _by_sendmail(self, mail: EmailMessage) -> None:
+    def _send_with_sendmail(self, mail: EmailMessage) -> None:
         program = find_program("sendmail")
         if not program:
             raise NotDelivered("sendmail is not installed; name an SMTP server: smtp = 'host:25'")

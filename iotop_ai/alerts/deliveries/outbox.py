@@ -13,7 +13,7 @@ from iotop_ai.alerts.rules import Alert
 from iotop_ai.collectors.io.clock import Clock
 from iotop_ai.collectors.io.lazy_thread import LazyThread
 
-WAITING = 64
+MOST_WAITING = 64
 """The maximum number of alerts that wait for delivery. Any further alert is lost, and a line reports the loss."""
 HOUR_NS = 3_600_000_000_000
 TRIES_AFTER_S = (2.0, 10.0)
@@ -89,7 +89,7 @@ class Outbox:
         self._clock = Clock()
         self._sent = {delivery.name: _LastHour() for delivery in deliveries}
         self._tried = {delivery.name: _LastHour() for delivery in deliveries}
-        self._queue: queue.Queue[Alert | None] = queue.Queue(WAITING)
+        self._queue: queue.Queue[Alert | None] = queue.Queue(MOST_WAITING)
         self._stop = threading.Event()
         self._unsent: list[tuple[Delivery, Alert]] = []
         """The messages that the current alert still needs, beginning with the one that is being sent."""
@@ -103,15 +103,15 @@ class Outbox:
             self._queue.put_nowait(alert)
             self._thread.start()
         except queue.Full:
-            self._say(f"alert {alert.rule} is not delivered: {WAITING} alerts are waiting")
+            self._say(f"alert {alert.rule} is not delivered: {MOST_WAITING} alerts are waiting")
         except RuntimeError as error:
             self._say(f"alert {alert.rule} stays queued until the next alert: {error}")
 
     def close(self, seconds: float, end_s: float = 5.0) -> None:
         """Deliver the queued alerts for up to ``seconds``, then end the thread.
 
-        A command that still runs is then killed, within ``end_s``. A request that still waits for its server cannot be
-        stopped, and is reported as not sent.
+        A command that still runs is then killed, which may take ``end_s``. A request that still waits for its server
+        cannot be stopped, and is reported as not sent.
         """
         end_ns = self._clock.monotonic_ns() + int(seconds * 1e9)
         with contextlib.suppress(queue.Full):

@@ -66,7 +66,7 @@ class WebhookDelivery:
             urllib.request.build_opener(_NoRedirect).open(request, timeout=self._timeout_s).close()
 
         try:
-            # A socket's own timeout starts again with each byte.
+            # The socket's own timeout starts again with each byte, so it does not limit the whole request.
             call_with_timeout(self._timeout_s, f"webhook {self.name}", post)
         except urllib.error.HTTPError as error:
             error.close()
@@ -74,7 +74,7 @@ class WebhookDelivery:
             retry_after = _RETRY_AFTER_S.fullmatch((error.headers.get("Retry-After") or "").strip())
             after_s = float(retry_after[0]) if again and retry_after else 0.0
             raise NotDelivered(f"the server answered {error.code}", again=again, after_s=after_s) from None
-        except http.client.RemoteDisconnected:  # also an HTTPException
+        except http.client.RemoteDisconnected:  # a subclass of HTTPException
             raise NotDelivered(_CLOSED, again=True) from None
         except http.client.HTTPException:  # the error's text may contain the address, which is a secret
             raise NotDelivered("the server's answer is not HTTP", again=True) from None

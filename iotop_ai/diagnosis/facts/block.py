@@ -127,7 +127,7 @@ def _columns(rates: Sequence[BlockRates]) -> dict[str, tuple[float | None, ...]]
     return dict(zip(BlockRates._fields, columns, strict=False))
 
 
-def _weighted(values: Iterable[float | None], weights: Iterable[float | None]) -> float | None:
+def _weighted_mean(values: Iterable[float | None], weights: Iterable[float | None]) -> float | None:
     """The mean of the values, each with its weight; None if no value with a weight is known."""
     total_weight = summed = 0.0
     for value, weight in zip(values, weights, strict=True):
@@ -162,20 +162,21 @@ def _timed_by_members(
     below = []
     for name in info.slaves:
         member = [table.get(name) for table in tables]
-        known = infos.get(name)
-        if known is not None and layer < _MOST_LAYERS and _has_no_times(known, member):
-            member = _timed_by_members(member, window, known, infos, layer + 1)
+        member_info = infos.get(name)
+        if member_info is not None and layer < _MOST_LAYERS and _has_no_times(member_info, member):
+            member = _timed_by_members(member, window, member_info, infos, layer + 1)
         below.append(member)
     return [None if r is None else _with_times(r, rows) for r, *rows in zip(rates, *below, strict=True)]
 
 
 def _with_times(rates: BlockRates, members: list[BlockRates | None]) -> BlockRates:
+    """The rates with the queue, awaits and utilisation that follow from those of the members in the same sample."""
     known = [m for m in members if m is not None]
     queues = [m.queue_size for m in known if m.queue_size is not None]
     busy = [m.busy_ratio for m in known if m.busy_ratio is not None]
     return rates._replace(
-        read_await_ms=_weighted([m.read_await_ms for m in known], [m.reads_per_s for m in known]),
-        await_ms=_weighted(
+        read_await_ms=_weighted_mean([m.read_await_ms for m in known], [m.reads_per_s for m in known]),
+        await_ms=_weighted_mean(
             [m.await_ms for m in known], [(m.reads_per_s or 0.0) + (m.writes_per_s or 0.0) for m in known]
         ),
         queue_size=sum(queues) if queues else None,
@@ -201,8 +202,8 @@ def device_facts(
     serial = serves_serially(base)
     awaits = [None if r is None else r.await_ms if r.read_await_ms is None else r.read_await_ms for r in rates]
     column = _columns(known)
-    size = _weighted(column["read_size_bytes"], column["reads_per_s"])
-    read_await_ms = _weighted(column["read_await_ms"], column["reads_per_s"])
+    size = _weighted_mean(column["read_size_bytes"], column["reads_per_s"])
+    read_await_ms = _weighted_mean(column["read_await_ms"], column["reads_per_s"])
     normal = normal_await_ms(info, base, size, limits, learned if timed else NOTHING)
     await_ms = mean(column["await_ms"])
     compared_await_ms = read_await_ms if read_await_ms is not None else await_ms
@@ -220,8 +221,8 @@ def device_facts(
             saturated = at_least(awaits, limits.inflation_severe * normal)
             critical = both(saturated, at_least(awaits, limits.disk_await_bad_ms))
     reads = [v for v in column["read_bytes_per_s"] if v is not None]
-    read_rate, utilised = mean(reads), mean(column["busy_ratio"])
-    busy_enough = (utilised or 0.0) >= limits.steady_busy and len(reads) >= window.needed
+    read_rate, utilisation = mean(reads), mean(column["busy_ratio"])
+    busy_enough = (utilisation or 0.0) >= limits.steady_busy and len(reads) >= window.needed
     return DeviceFacts(
         name=key.name,
         info=info,
@@ -230,7 +231,7 @@ def device_facts(
         read_await_ms=read_await_ms,
         await_ms=await_ms,
         read_size_bytes=size,
-        busy_ratio=utilised,
+        busy_ratio=utilisation,
         normal_ms=normal,
         inflation=None if compared_await_ms is None else compared_await_ms / normal,
         serves_serially=serial,

@@ -36,7 +36,7 @@ class Lazy:
     def __init__(self) -> None:
         self._values: dict[str, Any] = {}
 
-    def once(self, name: str, make: Callable[[], T]) -> T:
+    def compute_once(self, name: str, make: Callable[[], T]) -> T:
         """The value with this name, which ``make`` computes at the first call."""
         if name not in self._values:
             self._values[name] = make()
@@ -45,7 +45,7 @@ class Lazy:
 
 
 class Facts(NamedTuple):
-    """What devices, processes, GPUs and CPUs did in the window. A ratio is None when it is unknown."""
+    """The figures that the rules read: devices, processes, GPUs and CPUs in the window. An unknown ratio is None."""
 
     snapshot: Snapshot
     history: tuple[Sample, ...]
@@ -76,7 +76,7 @@ class Facts(NamedTuple):
     @property
     def all_tasks(self) -> Tasks:
         """The same processes as ``tasks``, made on demand for rules that need only a few of them."""
-        return self.lazy.once("all_tasks", lambda: self._tasks(None))
+        return self.lazy.compute_once("all_tasks", lambda: self._tasks(None))
 
     @property
     def family(self) -> Family:
@@ -114,12 +114,12 @@ class Facts(NamedTuple):
         pids = self.gpu.pids
         if pids is None or not self.gpu.used:
             return self.all_tasks
-        return self.lazy.once("gpu_tasks", lambda: self._tasks(pids))
+        return self.lazy.compute_once("gpu_tasks", lambda: self._tasks(pids))
 
     def mount(self, device: DeviceFacts) -> str:
         """The nearest mount point of the device or of a device on top of it; "" if nothing is mounted."""
         infos = self.snapshot.disks.value or {}
-        return self.lazy.once(f"mount {device.name}", lambda: mount_on(device.name, infos))
+        return self.lazy.compute_once(f"mount {device.name}", lambda: mount_on(device.name, infos))
 
     @property
     def idle_cores(self) -> float | None:
@@ -130,7 +130,7 @@ class Facts(NamedTuple):
 
 
 class Claim(NamedTuple):
-    """What one rule found in the window; verdict/hysteresis.py decides when it becomes a finding."""
+    """The result of one rule for the window; verdict/hysteresis.py decides when it becomes a finding."""
 
     finding: Finding
     share: float
@@ -151,14 +151,15 @@ def may_begin(limits: Thresholds, share: float, level: float) -> bool:
 
 
 def may_stay(limits: Thresholds, class_id: str, share: float, level: float) -> bool:
-    """Whether such a claim keeps a finding of its class."""
+    """Whether a claim that is true in this share of its samples, and at this level, keeps an active finding active."""
     leave = CLASS_SPECS[class_id].leave
     return share >= limits.leave_share and level >= (limits.leave_level if leave is None else leave)
 
 
 def may_count(facts: Facts, class_id: str, subject: str, flags: Flags, level: float) -> bool:
-    """Whether a claim with these values may begin or keep a finding. Any other claim changes nothing, as
-    verdict/hysteresis.py shows, and need not be made.
+    """Whether a claim with these values may begin or keep a finding.
+
+    Any other claim changes nothing (see verdict/hysteresis.py), so a rule may skip it.
     """
     share = sum(flags) / len(flags) if flags else 0.0
     if facts.is_active(class_id, subject):
@@ -168,8 +169,8 @@ def may_count(facts: Facts, class_id: str, subject: str, flags: Flags, level: fl
 
 def claim(facts: Facts, finding: Finding, flags: Flags, level: float = 1.0) -> Claim:
     """A claim whose condition is true in the samples that ``flags`` marks."""
-    held = sum(flags) / len(flags) if flags else 0.0
-    return Claim(finding, held, len(flags), facts.window.needed, level)
+    true_share = sum(flags) / len(flags) if flags else 0.0
+    return Claim(finding, true_share, len(flags), facts.window.needed, level)
 
 
 def pressure_ratio(window: Window, key: str) -> float | None:

@@ -92,7 +92,7 @@ def gpu_groups(facts: Facts, seconds: float) -> tuple[GpuGroup, ...]:
     """The GPUs in use over the last ``seconds``, grouped by job; () if no GPU is in use or none answers."""
     if not facts.gpu.uuids:
         return ()
-    return facts.lazy.once(f"gpu groups {seconds:g}", lambda: _gpu_groups(facts, seconds))
+    return facts.lazy.compute_once(f"gpu groups {seconds:g}", lambda: _gpu_groups(facts, seconds))
 
 
 def _gpu_groups(facts: Facts, seconds: float) -> tuple[GpuGroup, ...]:
@@ -111,16 +111,16 @@ def _gpu_groups(facts: Facts, seconds: float) -> tuple[GpuGroup, ...]:
         rates = tuple([table[uuid] for table in tables if uuid in table])
         return OneGpu(state, None if detail is None else detail.value, rates)
 
-    used, out = facts.gpu.uuids, []
+    used, by_job = facts.gpu.uuids, []
     for job in facts.jobs:
         job_gpus = job.job.gpus
         own_uuids = [uuid for uuid in used if uuid in job_gpus]
         if not own_uuids and len(facts.jobs) == 1 and facts.gpu.pids is None:
             # In a container the processes on the GPUs are hidden, so the only job gets all GPUs in use.
             own_uuids = list(used)
-        out.append((job, own_uuids))
-    left = [uuid for uuid in used if not any(uuid in own_uuids for _, own_uuids in out)]
-    groups: list[tuple[JobFacts | None, list[str]]] = [*out, (None, left)]
+        by_job.append((job, own_uuids))
+    left = [uuid for uuid in used if not any(uuid in own_uuids for _, own_uuids in by_job)]
+    groups: list[tuple[JobFacts | None, list[str]]] = [*by_job, (None, left)]
     return tuple(
         GpuGroup(job, gpus, window)
         for job, uuids in groups
@@ -135,15 +135,15 @@ def strangers_only(facts: Facts) -> bool:
     return not any(job.job.gpus for job in facts.jobs)
 
 
-def names(gpus: Sequence[OneGpu], of: int = 0) -> str:
+def gpu_names(gpus: Sequence[OneGpu], total: int = 0) -> str:
     """Some GPUs in words: "GPU 3", "GPUs 3, 5", or only their number ("8 GPUs") if they are more than four or all.
 
-    of: the number of all GPUs; 0 when unknown.
+    total: the number of all GPUs; 0 when unknown.
     """
     numbers = sorted(gpu.state.number for gpu in gpus)
     if len(numbers) == 1:
         return f"GPU {numbers[0]}"
-    if len(numbers) > 4 or len(numbers) == of:
+    if len(numbers) > 4 or len(numbers) == total:
         return f"{len(numbers)} GPUs"
     return f"GPUs {', '.join(map(str, numbers))}"
 
@@ -155,7 +155,7 @@ def group_args(facts: Facts, group: GpuGroup, affected: Sequence[OneGpu]) -> Arg
         job = (("job", group.job.job.name), ("job_pid", float(group.job.job.key.pid)))
     return (
         *job,
-        ("who", names(affected, len(group.gpus))),
+        ("who", gpu_names(affected, len(group.gpus))),
         ("gpus", float(len(affected))),
         ("team", float(len(group.gpus))),
         ("gpus_all", float(facts.gpu.total)),

@@ -39,8 +39,9 @@ _ACTIVE = 0.1
 class JobFacts(NamedTuple):
     """One job over a window. Ratios are means over the samples of its tasks, 0..1, and None when unknown.
 
-    disk, running, net, other: what the makers of data do while the trainer waits, as shares that add up to 1. If the
-    job's time is not counted and it has no workers: the trainer's shares of the time; net and other are then 0.
+    disk, running, net, other: how the processes and threads that make the data spend the time in which the trainer
+    waits for data, as shares that add up to 1. If the job's time is not counted and the job has no workers, they are
+    the trainer's own shares of the time; net and other are then 0.
     """
 
     job: Job
@@ -139,11 +140,12 @@ _SWEEPS = _GETTERS["sweeps"]
 
 
 def _rates(window: Window, key: ProcessKey) -> list[JobRates]:
+    """The job's rates in those samples of the window that have them."""
     return [r for s in window.samples if s.jobs.value is not None and (r := s.jobs.value.jobs.get(key)) is not None]
 
 
-def _weighted(rates: Sequence[JobRates], field: str) -> float | None:
-    """The mean of a share, weighted by the number of sweeps in each interval; None when unknown."""
+def _weighted_mean(rates: Sequence[JobRates], field: str) -> float | None:
+    """The mean of a share, weighted by the sweeps in each interval (joint samples of all tasks); None when unknown."""
     values, sweeps = [*map(_GETTERS[field], rates)], [*map(_SWEEPS, rates)]
     if None in values:
         sweeps = [count for value, count in zip(values, sweeps, strict=True) if value is not None]
@@ -160,17 +162,18 @@ def _stall(rates: Sequence[JobRates], workers: int, gpu_busy: float | None) -> f
     """
     idle = 1.0 if gpu_busy is None else max(0.0, 1 - gpu_busy)
     if workers:
-        stall = _weighted(rates, "stall_ratio")
+        stall = _weighted_mean(rates, "stall_ratio")
         return None if stall is None else min(stall, idle)
-    disk, running = _weighted(rates, "main_disk_ratio"), _weighted(rates, "main_running_ratio")
+    disk, running = _weighted_mean(rates, "main_disk_ratio"), _weighted_mean(rates, "main_running_ratio")
     if disk is None or running is None:
         return None
     return disk + min(running, max(0.0, idle - disk))
 
 
 def _sampled_parts(rates: Sequence[JobRates], workers: int) -> _Parts:
+    """The shares (disk, running, net, other) from samples, for a job whose time is not counted."""
     if not workers:
-        disk, running = _weighted(rates, "main_disk_ratio"), _weighted(rates, "main_running_ratio")
+        disk, running = _weighted_mean(rates, "main_disk_ratio"), _weighted_mean(rates, "main_running_ratio")
         return _UNKNOWN if disk is None else (disk, running, 0.0, 0.0)
     counts = [sum(getattr(r, f"wait_{kind}") for r in rates) for kind in ("disk", "running", "net", "other")]
     whole = sum(counts)
@@ -180,17 +183,17 @@ def _sampled_parts(rates: Sequence[JobRates], workers: int) -> _Parts:
     return disk, running, net, other
 
 
-def _parts(time: TimeShares, files: float, handed: float) -> _Parts:
+def _parts(time: TimeShares, files: float, handover_share: float) -> _Parts:
     """The shares of the wait for data: (disk, running, net, other). Waits for files on a network count as disk.
 
-    files: the share of time in waits for files on the job's network mount. handed: the part of ``time.host`` that
-    counts as a wait for loaders that compute.
+    files: the share of time in waits for files on the job's network mount. handover_share: the part of
+    ``time.host`` that counts as a wait for loaders that compute.
     """
     if not time.data:
         return _UNKNOWN
-    files, whole = min(files, time.data_network), time.data + handed
+    files, whole = min(files, time.data_network), time.data + handover_share
     disk, network = time.data_disk + files, time.data_network - files
-    return disk / whole, (time.data_cpu + handed) / whole, network / whole, time.data_other / whole
+    return disk / whole, (time.data_cpu + handover_share) / whole, network / whole, time.data_other / whole
 
 
 class _DataWait(NamedTuple):
@@ -218,8 +221,8 @@ def _data_wait(
     It is 0 in a job whose loader processes do not compute.
     """
     if time is not None:
-        handed = handover(time, min_own_work)
-        return _DataWait(time.data + handed, *_parts(time, files, handed), handed)
+        handover_share = handover(time, min_own_work)
+        return _DataWait(time.data + handover_share, *_parts(time, files, handover_share), handover_share)
     return _DataWait(_stall(rates, workers, busy), *_sampled_parts(rates, workers))
 
 
@@ -242,7 +245,7 @@ def _long_stall(
 
 def _loaders_compute(rates: Sequence[JobRates], limits: Thresholds) -> bool:
     """Whether the loader processes are on a CPU, or wait for a CPU, most of the time."""
-    runs, waits = _weighted(rates, "worker_cpu_ratio"), _weighted(rates, "worker_cpu_wait_ratio")
+    runs, waits = _weighted_mean(rates, "worker_cpu_ratio"), _weighted_mean(rates, "worker_cpu_wait_ratio")
     return (runs or 0.0) + (waits or 0.0) >= limits.decider
 
 
@@ -287,22 +290,22 @@ def job_facts(
                 wait.running,
                 wait.net,
                 wait.other,
-                _weighted(rates, "main_disk_ratio"),
-                _weighted(rates, "main_running_ratio"),
+                _weighted_mean(rates, "main_disk_ratio"),
+                _weighted_mean(rates, "main_running_ratio"),
                 _main_disk(window, key),
                 _blocked_tasks(rates, job),
                 _waits_hidden(rates),
-                _weighted(rates, "worker_disk_ratio"),
-                _weighted(rates, "worker_cpu_ratio"),
-                _weighted(rates, "worker_cpu_wait_ratio"),
-                _weighted(rates, "worker_idle_ratio"),
+                _weighted_mean(rates, "worker_disk_ratio"),
+                _weighted_mean(rates, "worker_cpu_ratio"),
+                _weighted_mean(rates, "worker_cpu_wait_ratio"),
+                _weighted_mean(rates, "worker_idle_ratio"),
                 _growth(window, job),
-                *sums.moved(window, job, snapshot.processes.value),
+                *sums.totals(window, job, snapshot.processes.value),
                 busy,
                 len(job.gpus) or (gpu.used if len(table.jobs) == 1 and gpu.pids is None else 0),
                 loaders,
                 _age_s(snapshot, job),
-                _weighted(rates, "apart_ratio"),
+                _weighted_mean(rates, "apart_ratio"),
                 time,
                 long_time,
                 shares_gpu,
@@ -315,7 +318,7 @@ def job_facts(
 
 def _blocked_tasks(rates: Sequence[JobRates], job: Job) -> float | None:
     """The mean number of the job's tasks in state D at one moment; None when unknown."""
-    per_rank = _weighted(rates, "blocked_tasks")
+    per_rank = _weighted_mean(rates, "blocked_tasks")
     return None if per_rank is None else per_rank * len(job.ranks)
 
 

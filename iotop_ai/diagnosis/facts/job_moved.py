@@ -35,7 +35,7 @@ class JobSums:
         """Drop the sums of other jobs."""
         self._caches = {key: kept for key in jobs if (kept := self._caches.get(key)) is not None}
 
-    def moved(self, window: Window, job: Job, newest: ProcessTable | None) -> JobMoved:
+    def totals(self, window: Window, job: Job, newest: ProcessTable | None) -> JobMoved:
         """The job's totals over the window.
 
         newest: the newest process table, which lists the processes whose I/O cannot be read; None when unknown.

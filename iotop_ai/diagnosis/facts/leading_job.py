@@ -107,10 +107,10 @@ def leading_job(facts: Facts, findings: Sequence[Finding], lost: Mapping[Process
     def order(job: JobFacts) -> tuple[bool, bool, bool, float, float, Importance]:
         key = job.job.key
         hours = lost.get(key, 0.0)
-        of_other = bool(euid) and job.job.uid != euid
+        is_of_other_user = bool(euid) and job.job.uid != euid
         # The leading job gives way only to a job that clearly works more.
         by_importance = importance(job, stays=key.pid == before)
-        return (of_other, key.pid not in losing, not job.active, -hours * job.gpus, -hours, by_importance)
+        return (is_of_other_user, key.pid not in losing, not job.active, -hours * job.gpus, -hours, by_importance)
 
     return min(facts.jobs, key=order, default=None)
 
@@ -126,8 +126,8 @@ def split_by_job(
     for finding in findings:
         pid = job_pid(finding)
         # While the leading job works, the death of another job does not concern it.
-        of_other = finding.class_id == "job_died" and lead is not None and lead.active and pid != lead.job.key.pid
-        if pid not in others and not of_other:
+        is_other_death = finding.class_id == "job_died" and lead is not None and lead.active and pid != lead.job.key.pid
+        if pid not in others and not is_other_death:
             front.append(finding)
         elif _costs(finding):
             back.append(finding)

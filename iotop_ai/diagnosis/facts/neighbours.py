@@ -20,7 +20,7 @@ _BOUND = 1.3
 devices. The factor limits a group's CPU use in the same way."""
 _BUSY = 0.8
 """A device counts as busy at or above this busy ratio."""
-_COUNTS = 0.1
+_LEAST_PART = 0.1
 """A process counts in ``Neighbour.pids`` if it uses at least this part of what the largest process uses."""
 
 
@@ -73,10 +73,10 @@ def disk_neighbour(
     others = total - own
     if others <= 0 or others < ease * facts.limits.other_share * total or own * ease >= facts.limits.own_share * total:
         return None
-    pressed = (
+    under_pressure = (
         share(device.above_normal) >= facts.limits.leave_share or (device.busy_ratio or 0.0) >= _BUSY or idle_queue
     )
-    if not pressed:
+    if not under_pressure:
         return None
     strangers = (task for task in facts.tasks if task.key.pid not in inside)
     needed = ease * facts.limits.other_share * total
@@ -181,8 +181,10 @@ def core_neighbour(facts: Facts, job: JobFacts) -> Neighbour | None:
         return None
     # Workers that compete only with each other run half of the time. If there is a core for each of them, the neighbour
     # is the main cause when the wait for a core explains half of the lost time.
-    alone = job.workers <= use.cores and job.stall is not None and waits >= job.stall / 2 * (waits + runs) * ease
-    if waits < limits.cores_short * ease or (waits < limits.crowded * runs * ease and not alone):
+    wait_explains_loss = (
+        job.workers <= use.cores and job.stall is not None and waits >= job.stall / 2 * (waits + runs) * ease
+    )
+    if waits < limits.cores_short * ease or (waits < limits.crowded * runs * ease and not wait_explains_loss):
         return None
     used, others = use.used, use.others
     if others <= 0 or others < ease * limits.own_share * used:
@@ -215,5 +217,5 @@ def _largest_group(
     where = "" if info is None else job_ids(info.cgroup).label
     # An interpreter is named by its script.
     name = key[0] if info is None or not is_python(info) else script_name(info)
-    pids = tuple(sorted(row[1] for row in rows if row[0] >= _COUNTS * max(rows)[0]))
+    pids = tuple(sorted(row[1] for row in rows if row[0] >= _LEAST_PART * max(rows)[0]))
     return Neighbour(PROCESS, name, pid, len(pids), where, sum(row[0] for row in rows), 0.0, pids)

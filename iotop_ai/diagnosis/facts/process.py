@@ -122,9 +122,8 @@ def _blocked(delay: float, in_d: float) -> float:
 class Tasks:
     """Every living process that did or waited for something in a window.
 
-    Kernel threads and the monitor's own processes are excluded.
-
-    TaskFacts are made on demand, because most rules need only a few. only: the pids to include; None for all.
+    Kernel threads and the monitor's own processes are excluded. TaskFacts are made on demand, because most rules need
+    only a few. only: the pids to include; None for all.
     """
 
     def __init__(
@@ -154,11 +153,11 @@ class Tasks:
 
     def all(self) -> tuple[TaskFacts, ...]:
         """All tasks."""
-        return self._once("all", 0.0, lambda: range(len(self._sums.keys)))
+        return self._select("all", 0.0, lambda: range(len(self._sums.keys)))
 
     def blocked(self, least: float) -> tuple[TaskFacts, ...]:
         """The tasks that are blocked for at least the share ``least`` of the time; ``least`` must be above 0."""
-        return self._once("blocked", least, lambda: self._where_blocked(least))
+        return self._select("blocked", least, lambda: self._where_blocked(least))
 
     def busy(self, least: float) -> tuple[TaskFacts, ...]:
         """The tasks that use at least ``least`` cores; ``least`` must be above 0."""
@@ -166,7 +165,7 @@ class Tasks:
             return ()
         if self._sums.no_cpu:
             return tuple(task for task in self.all() if (task.cpu_ratio or 0.0) >= least)
-        return self._once("busy", least, lambda: [i for i, cpu in enumerate(self._ratios.cpu) if cpu >= least])
+        return self._select("busy", least, lambda: [i for i, cpu in enumerate(self._ratios.cpu) if cpu >= least])
 
     def busiest(self) -> TaskFacts | None:
         """The process with the highest known CPU use; None if there is none."""
@@ -181,20 +180,22 @@ class Tasks:
         return most or next(self._tasks_at(sorted(indices, key=cpu.__getitem__, reverse=True)), None)
 
     def blocked_groups(self, least: float) -> tuple[Group, ...]:
-        """The tasks that ``blocked`` returns, in groups as ``grouped`` makes them."""
+        """The tasks that ``blocked`` returns, in groups as ``group_tasks`` makes them."""
         table = self._table
         if table is None:
             return ()
         if least not in self._groups:
             unknown = bool(table.denied or self._sums.no_io or self._sums.no_cpu)
-            groups = grouped(self.blocked(least), table) if unknown else self._grouped(self._where_blocked(least))
+            groups = (
+                group_tasks(self.blocked(least), table) if unknown else self._group_indices(self._where_blocked(least))
+            )
             self._groups[least] = groups
         return self._groups[least]
 
     def loaders(self) -> tuple[TaskFacts, ...]:
         """The tasks with the name of a DataLoader worker."""
         info = {} if self._table is None else self._table.info
-        return self._once(
+        return self._select(
             "loaders",
             0.0,
             lambda: [
@@ -202,18 +203,18 @@ class Tasks:
             ],
         )
 
-    def _grouped(self, indices: Iterable[int]) -> tuple[Group, ...]:
-        """The result of ``grouped`` for tasks whose figures are all known, without making a TaskFacts for each."""
+    def _group_indices(self, indices: Iterable[int]) -> tuple[Group, ...]:
+        """The result of ``group_tasks`` for tasks whose figures are all known, without making a TaskFacts for each."""
         table, keys, own_pids, ratios = self._table, self._sums.keys, self._own_pids, self._ratios
         assert table is not None
         blocked, cpu, read, write = ratios.blocked, ratios.cpu, ratios.read, ratios.write
-        by: dict[tuple[str, int], list[int]] = {}
+        by_group: dict[tuple[str, int], list[int]] = {}
         for i in indices:
             key = keys[i]
             info = table.info.get(key)
             if info is not None and not info.kernel and key.pid not in own_pids and key in table.stat:
-                by.setdefault((info.name, info.uid), []).append(i)
-        alive = _alive(table) if by else {}
+                by_group.setdefault((info.name, info.uid), []).append(i)
+        alive = _alive(table) if by_group else {}
         return _in_order(
             Group(
                 name,
@@ -225,10 +226,11 @@ class Tasks:
                 sum([read[i] for i in alike]),
                 sum([write[i] for i in alike]),
             )
-            for (name, uid), alike in by.items()
+            for (name, uid), alike in by_group.items()
         )
 
-    def _once(self, selection: str, least: float, indices: Callable[[], Iterable[int]]) -> tuple[TaskFacts, ...]:
+    def _select(self, selection: str, least: float, indices: Callable[[], Iterable[int]]) -> tuple[TaskFacts, ...]:
+        """The tasks at the indices that ``indices`` returns. The result is kept by ``selection`` and ``least``."""
         if self._table is None:
             return ()
         tasks = self._selected.get((selection, least))
@@ -275,14 +277,14 @@ class Tasks:
         return TaskFacts(key, info.name, info.uid, stat.ppid, stat.threads, blocked, cpu, read, write)
 
 
-def grouped(tasks: Iterable[TaskFacts], table: ProcessTable | None) -> tuple[Group, ...]:
+def group_tasks(tasks: Iterable[TaskFacts], table: ProcessTable | None) -> tuple[Group, ...]:
     """The tasks grouped by name and user, the group with the most tasks first."""
-    by: dict[tuple[str, int], list[TaskFacts]] = {}
+    by_group: dict[tuple[str, int], list[TaskFacts]] = {}
     for task in tasks:
-        by.setdefault((task.name, task.uid), []).append(task)
-    alive = _alive(table) if table is not None and by else {}
+        by_group.setdefault((task.name, task.uid), []).append(task)
+    alive = _alive(table) if table is not None and by_group else {}
     groups = []
-    for (name, uid), alike in by.items():
+    for (name, uid), alike in by_group.items():
         read = [task.read_bytes_per_s for task in alike if task.read_bytes_per_s is not None]
         write = [task.write_bytes_per_s for task in alike if task.write_bytes_per_s is not None]
         groups.append(

@@ -63,7 +63,7 @@ class WindowTotals:
     @cached_property
     def _picks(self) -> list[itemgetter[tuple[float, ...]] | None]:
         """For each sample, a getter that puts its figures in the order of ``keys``; None if they are in it already."""
-        return [None if part.keys == self.keys else _in_order_of(part, self.keys) for part in self._parts]
+        return [None if part.keys == self.keys else _reordering(part, self.keys) for part in self._parts]
 
     def column(self, number: int) -> tuple[float, ...]:
         """The sums of column ``number``: one figure per process in the order of ``keys``, then a 0."""
@@ -82,8 +82,8 @@ class WindowTotals:
         return (*out.values(), 0)
 
     def _sum_in_c(self, number: int) -> tuple[float, ...]:
-        both = zip(self._parts, self._picks, strict=True)
-        rows = [part.figures[number] if pick is None else pick(part.figures[number]) for part, pick in both]
+        pairs = zip(self._parts, self._picks, strict=True)
+        rows = [part.figures[number] if pick is None else pick(part.figures[number]) for part, pick in pairs]
         return tuple(map(sum, zip(*rows, strict=True)))
 
     def of(self, number: int, i: int) -> float:
@@ -96,8 +96,8 @@ class WindowTotals:
         return sum([part.figures[number][part.place.get(key, -1)] for part in self._parts])
 
 
-def _counts(lacking: list[tuple[ProcessKey, ...]]) -> Mapping[ProcessKey, int]:
-    return Counter(chain.from_iterable(lacking)) if lacking else {}
+def _counts(keys: list[tuple[ProcessKey, ...]]) -> Mapping[ProcessKey, int]:
+    return Counter(chain.from_iterable(keys)) if keys else {}
 
 
 def window_totals(
@@ -109,8 +109,8 @@ def window_totals(
     """
     samples = tuple([s for s in window.samples if s.processes.value is not None])
     if only is not None:
-        return WindowTotals(tuple([_make(sample, only) for sample in samples]))
-    return WindowTotals(cache.each(samples, (), _make))
+        return WindowTotals(tuple([_sample_columns(sample, only) for sample in samples]))
+    return WindowTotals(cache.each(samples, (), _sample_columns))
 
 
 def _keys_of_all(parts: tuple[SampleColumns, ...]) -> tuple[ProcessKey, ...]:
@@ -121,20 +121,20 @@ def _keys_of_all(parts: tuple[SampleColumns, ...]) -> tuple[ProcessKey, ...]:
     return tuple(dict.fromkeys(chain.from_iterable(part.keys for part in parts)))
 
 
-def _in_order_of(part: SampleColumns, keys: tuple[ProcessKey, ...]) -> itemgetter[tuple[float, ...]]:
-    """A getter that brings a column into the order of ``keys``; a process that is not listed gets the 0 at its end."""
+def _reordering(part: SampleColumns, keys: tuple[ProcessKey, ...]) -> itemgetter[tuple[float, ...]]:
+    """A getter that brings a column into the order of ``keys``; an unlisted process gets the 0 at the column's end."""
     last, place = len(part.keys), part.place.get
     return itemgetter(*[place(key, last) for key in keys], last)
 
 
-def _make(sample: Sample, only: Collection[ProcessKey] | None = None) -> SampleColumns:
+def _sample_columns(sample: Sample, only: Collection[ProcessKey] | None = None) -> SampleColumns:
     listed = {} if sample.processes.value is None else sample.processes.value.rates
     waits = sample.waits
     if only is not None:
         listed = {key: listed[key] for key in only if key in listed}
         waits = {key: waits[key] for key in only if key in waits}
     keys = (*listed, *(key for key in waits if key not in listed))
-    more = len(keys) - len(listed) + 1
+    zero_count = len(keys) - len(listed) + 1
     read, write, cpu, delay = (tuple(map(field, listed.values())) for field in _FIELDS)
     no_io: tuple[ProcessKey, ...] = ()
     no_cpu: tuple[ProcessKey, ...] = ()
@@ -149,7 +149,7 @@ def _make(sample: Sample, only: Collection[ProcessKey] | None = None) -> SampleC
         cpu = tuple(v or 0.0 for v in cpu)
     if None in delay:
         delay = tuple(v or 0.0 for v in delay)
-    zeros = (0.0,) * more
-    in_d = (*(1 if key in waits else 0 for key in keys), 0)
-    figures = (*((*row, *zeros) for row in (read, write, cpu, delay)), in_d)
+    zeros = (0.0,) * zero_count
+    state_d = (*(1 if key in waits else 0 for key in keys), 0)
+    figures = (*((*row, *zeros) for row in (read, write, cpu, delay)), state_d)
     return SampleColumns(keys, {key: i for i, key in enumerate(keys)}, figures, no_io, no_cpu)

@@ -65,7 +65,8 @@ def job_steps(frame: Frame, job: Job) -> JobSteps | None:
 
 
 def _parts(frame: Frame, key: ProcessKey, begin_ns: int, newest_ns: int) -> list[StepRates]:
-    """The process's rates between its messages in the window, each once; without messages, the last rates before it.
+    """The process's rates between its messages in the window, each once; without messages, the last rates before the
+    window.
 
     A process that sends no message during the window, nor during twice the time between its last two messages, no
     longer steps and has no rates. newest_ns: the time of its newest message.

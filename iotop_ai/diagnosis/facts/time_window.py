@@ -12,6 +12,7 @@ from iotop_ai.model.process.records import ProcessKey
 from iotop_ai.model.sample import Sample
 
 OTHER_CAUSES = tuple(name for name in LOST if name not in DATA)
+"""The lost shares of a job's time that are not waits for data."""
 
 
 def window_shares(window: Window, key: ProcessKey) -> TimeShares | None:

@@ -168,7 +168,7 @@ def mean(values: Iterable[float | None]) -> float | None:
     return total / len(known) if known else None
 
 
-def graded(value: float | None, enter: float, leave: float, at_leave: float) -> float:
+def claim_level(value: float | None, enter: float, leave: float, at_leave: float) -> float:
     """The level of a claim whose class has its own exit threshold: 1 at ``enter``, ``at_leave`` at ``leave``.
 
     ``enter`` may be above or below ``leave``. The level is 0 when the value is unknown, and never negative.

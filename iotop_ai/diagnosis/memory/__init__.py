@@ -1,1 +1,1 @@
-"""The fold's memory, kept from one Sample to the next."""
+"""The memory of ``engine.fold()``, kept from one Sample to the next."""

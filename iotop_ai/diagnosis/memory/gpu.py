@@ -27,23 +27,23 @@ def update(past: Past, snapshot: Snapshot, sample: Sample, limits: Thresholds = 
     if sample.gap:
         # It is unknown whether a GPU worked in the gap.
         return {uuid: new for uuid, old in past.items() if (new := old._replace(idle_ns=None)) != NOTHING}
-    table, rated = snapshot.gpu.value, sample.gpu
+    table, rates_reading = snapshot.gpu.value, sample.gpu
     if table is None or (not table and not past):
         return {} if table is not None else past
-    if not rated.renewed or rated.seconds is None or rated.value is None:
+    if not rates_reading.renewed or rates_reading.seconds is None or rates_reading.value is None:
         return past
     out = {}
     for uuid, reading in table.items():
-        old, rates = past.get(uuid, NOTHING), rated.value.get(uuid)
-        new = old if reading.value is None or rates is None else _step(old, reading.value, rates, snapshot, limits)
+        old, rates = past.get(uuid, NOTHING), rates_reading.value.get(uuid)
+        new = old if reading.value is None or rates is None else _with_use(old, reading.value, rates, snapshot, limits)
         if reading.value is not None and rates is not None:
-            new = _peak(new, rates, rated.seconds, limits)
+            new = _with_power(new, rates, rates_reading.seconds, limits)
         if new != NOTHING:
             out[uuid] = new
     return out
 
 
-def _step(old: GpuMemory, state: GpuState, rates: GpuRates, snapshot: Snapshot, limits: Thresholds) -> GpuMemory:
+def _with_use(old: GpuMemory, state: GpuState, rates: GpuRates, snapshot: Snapshot, limits: Thresholds) -> GpuMemory:
     """The memory with the current processes and the start of the idle time; an unread figure changes nothing."""
     listed, used, busy = state.processes, rates.memory_used_bytes, rates.busy_ratio
     pids = old.pids if listed is None else tuple(sorted(p.pid for p in listed if p.kind == "compute"))
@@ -58,7 +58,7 @@ def _step(old: GpuMemory, state: GpuState, rates: GpuRates, snapshot: Snapshot, 
     return GpuMemory(pids, since, known.power, known.peak if pids else None)
 
 
-def _peak(new: GpuMemory, rates: GpuRates, seconds: float, limits: Thresholds) -> GpuMemory:
+def _with_power(new: GpuMemory, rates: GpuRates, seconds: float, limits: Thresholds) -> GpuMemory:
     """The memory with the smoothed power (over 10 s) and its highest value, each divided by the power limit."""
     watts, limit = rates.power_watts, rates.power_limit_watts
     if not new.pids or watts is None or not limit or (rates.busy_ratio or 0.0) < limits.gpu_bound:

@@ -11,7 +11,7 @@ Hung = Mapping[str, int]
 NONE: Hung = {}
 
 
-def hung_since(known: Hung, sample: Sample) -> Hung:
+def hung_since(hung: Hung, sample: Sample) -> Hung:
     """The memory after one more Sample; the same mapping if nothing changed.
 
     Source: Documentation/admin-guide/iostats.rst: field 9 is the number of requests in flight; fields 1, 5, 12 and 16
@@ -19,19 +19,19 @@ def hung_since(known: Hung, sample: Sample) -> Hung:
     """
     block = sample.block
     if block.value is None or not block.renewed:
-        return known
+        return hung
     waiting = [(key.name, rates) for key, rates in block.value.items() if rates.in_flight]
     if not waiting:
-        return NONE if known else known
+        return NONE if hung else hung
     out = {
-        name: known.get(name, sample.at_ns)
+        name: hung.get(name, sample.at_ns)
         for name, rates in waiting
         if rates.reads_per_s == 0 and rates.writes_per_s == 0 and not (rates.discards_per_s or rates.flushes_per_s)
     }
-    return known if out == known else out
+    return hung if out == hung else out
 
 
-def hung_s(known: Hung, name: str, now_ns: int) -> float:
+def hung_s(hung: Hung, name: str, now_ns: int) -> float:
     """The seconds for which a device has completed none of its requests; 0 if it answers or has no requests."""
-    since = known.get(name)
+    since = hung.get(name)
     return 0.0 if since is None else max(0.0, (now_ns - since) / 1e9)

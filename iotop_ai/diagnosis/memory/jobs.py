@@ -16,10 +16,10 @@ from iotop_ai.model.snapshot import Snapshot
 MOST_RESTARTS = 8
 _WAITING = 0.5
 """A job waits for its new workers while at least this share of an interval is lost."""
-_AT_LEAST_S = 2.0
+_LEAST_WATCH_S = 2.0
 """The wait after a restart is watched for at least this long, because batches of the old workers may last until
 then."""
-_TURN_S = 3.0
+_LONGEST_SWITCH_S = 3.0
 """The longest time without workers that belongs to a restart. A job without workers for longer did something else, such
 as an evaluation that loads its data itself."""
 NOTHING = JobMemory()
@@ -30,18 +30,18 @@ Memory = Mapping[ProcessKey, JobMemory]
 
 def update(memory: Memory, snapshot: Snapshot, sample: Sample, limits: Thresholds = LIMITS) -> Memory:
     """The memory after one more Sample. A job that ended is forgotten."""
-    table, rated = snapshot.jobs.value, sample.jobs
+    table, reading = snapshot.jobs.value, sample.jobs
     if table is None or (not table.jobs and not memory):
         return memory
-    fresh = rated.renewed and not sample.gap and rated.seconds is not None and rated.value is not None
-    rates = rated.value.jobs if fresh and rated.value is not None else {}
-    seconds = rated.seconds if fresh and rated.seconds is not None else 0.0
+    fresh = reading.renewed and not sample.gap and reading.seconds is not None and reading.value is not None
+    rates = reading.value.jobs if fresh and reading.value is not None else {}
+    seconds = reading.seconds if fresh and reading.seconds is not None else 0.0
     out = {}
     for key, job in table.jobs.items():
         old = memory.get(key, NOTHING)
         lost = _lost(job, rates.get(key), sample) * seconds
-        old = _without_workers(old, job, snapshot.at_ns - int(seconds * 1e9))
-        new = _step(old, job, snapshot.at_ns, lost, lost >= _WAITING * seconds > 0, limits)
+        old = _with_worker_end(old, job, snapshot.at_ns - int(seconds * 1e9))
+        new = _after_sample(old, job, snapshot.at_ns, lost, lost >= _WAITING * seconds > 0, limits)
         if new != NOTHING:
             out[key] = new
     return out
@@ -63,7 +63,7 @@ def _lost(job: Job, rates: JobRates | None, sample: Sample) -> float:
     return max(0.0, min(waits, 1.0 - (busy or 0.0)))
 
 
-def _without_workers(old: JobMemory, job: Job, since_ns: int) -> JobMemory:
+def _with_worker_end(old: JobMemory, job: Job, since_ns: int) -> JobMemory:
     """The memory; if the job has just lost its workers, ``last_worker_ended_ns`` is set to ``since_ns``.
 
     since_ns: the time of the previous Sample, when the workers were last seen.
@@ -73,7 +73,12 @@ def _without_workers(old: JobMemory, job: Job, since_ns: int) -> JobMemory:
     return old._replace(last_worker_ended_ns=since_ns)
 
 
-def _step(old: JobMemory, job: Job, at_ns: int, lost_s: float, waiting: bool, limits: Thresholds) -> JobMemory:
+def _after_sample(old: JobMemory, job: Job, at_ns: int, lost_s: float, waiting: bool, limits: Thresholds) -> JobMemory:
+    """The memory with a new restart if all workers were replaced, and with the lost time of the interval.
+
+    lost_s: the lost time of the interval that ends at ``at_ns``. It belongs to the last restart while the job still
+    waits for its new workers, else to other causes. waiting: whether at least half of the interval is lost.
+    """
     # The first rank stands for all ranks: the workers of several ranks are never all replaced at the same moment.
     starts = [worker.start_ticks for worker in job.ranks[0].workers]
     if not starts:
@@ -82,7 +87,7 @@ def _step(old: JobMemory, job: Job, at_ns: int, lost_s: float, waiting: bool, li
     if old.newest_ticks and min(starts) > old.newest_ticks:
         no_workers_s = 0.0 if old.last_worker_ended_ns is None else (at_ns - old.last_worker_ended_ns) / 1e9
         idle_s = old.idle_s + lost_s
-        own_s = idle_s * min(1.0, _TURN_S / no_workers_s) if no_workers_s else idle_s
+        own_s = idle_s * min(1.0, _LONGEST_SWITCH_S / no_workers_s) if no_workers_s else idle_s
         restart = WorkerRestart(at_ns, round(own_s, 3), 0.0)
         before = old.restarts
         if old.following and before:
@@ -95,7 +100,7 @@ def _step(old: JobMemory, job: Job, at_ns: int, lost_s: float, waiting: bool, li
         return JobMemory(newest)
     last, lost_s = old.restarts[-1], lost_s + old.idle_s
     age_s = (at_ns - last.at_ns) / 1e9
-    following = old.following and (waiting or age_s < _AT_LEAST_S)
+    following = old.following and (waiting or age_s < _LEAST_WATCH_S)
     if old.following and age_s > limits.respawn_most_s:
         last, following = _unrelated(last), False
     if old.following and age_s <= limits.respawn_most_s:

@@ -73,7 +73,7 @@ def learn(
         if out is None:
             out = dict(learned)
         # The devices are ordered by their newest reads, so the first entry is the first to be dropped.
-        out[name] = _added(out.pop(name, DeviceBaseline()), at, rates, block.seconds, limits)
+        out[name] = _with_reads(out.pop(name, DeviceBaseline()), at, rates, block.seconds, limits)
     if out is None:
         return learned
     for name in list(out)[: max(0, len(out) - MOST_DEVICES)]:
@@ -81,7 +81,7 @@ def learn(
     return out
 
 
-def _added(
+def _with_reads(
     baseline: DeviceBaseline, at_ns: int, rates: BlockRates, seconds: float, limits: Thresholds
 ) -> DeviceBaseline:
     minute = at_ns // MINUTE_NS

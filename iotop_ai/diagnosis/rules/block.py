@@ -100,8 +100,8 @@ def _evidence(facts: Facts, stall: _Stall, await_limit: float, gpu_limit: float)
 
 
 def _family_count(facts: Facts, has_group: bool) -> int:
-    pressed = (facts.io_pressure_ratio or 0.0) >= facts.limits.pressure
-    return 1 + has_group + pressed + bool(facts.gpu.used)
+    under_pressure = (facts.io_pressure_ratio or 0.0) >= facts.limits.pressure
+    return 1 + has_group + under_pressure + bool(facts.gpu.used)
 
 
 def _caps(facts: Facts, group: Group | None) -> list[float]:
@@ -152,14 +152,14 @@ def processes_wait_for_disk(facts: Facts) -> tuple[Claim, ...]:
         lost = _lost_share(facts, group.blocked_ratio)
         if device is None or lost < limits.gate:
             continue
-        clear = share(device.slow) >= limits.leave_share
-        flags: Flags = device.slow if clear else device.above_normal
+        clearly_slow = share(device.slow) >= limits.leave_share
+        flags: Flags = device.slow if clearly_slow else device.above_normal
         if facts.gpu.used:
             flags = both(flags, below(facts.gpu.busy, limits.gpu_fair))
-        factor = limits.inflation_slow if clear else limits.inflation_some
+        factor = limits.inflation_slow if clearly_slow else limits.inflation_some
         await_limit = limits.disk_await_ms if device.serves_serially else factor * device.normal_ms
         stall = _Stall(group, device, lost)
-        caps = [*_caps(facts, group), 1.0 if clear else ALMOST_NORMAL]
+        caps = [*_caps(facts, group), 1.0 if clearly_slow else ALMOST_NORMAL]
         sure = confidence(BASE, _family_count(facts, has_group=True), *caps)
         evidence = _evidence(facts, stall, await_limit, limits.gpu_fair)
         finding = _finding(facts, stall, evidence, severe=False, sure=sure)

@@ -30,12 +30,14 @@ def memory_is_short(facts: Facts) -> tuple[Claim, ...]:
     pressure, swap = pressure_ratio(window, "memory"), mean(swapped) or 0.0
     if max((pressure or 0.0) / limits.memory_pressure, swap / limits.swap_bytes_per_s) < limits.leave_level:
         return ()
-    pressed = [None if (p := (s.pressure.value or {}).get("memory")) is None else p.some_ratio for s in window.samples]
-    again = mean(None if s.memory.value is None else s.memory.value.refault_file_bytes_per_s for s in window.samples)
+    pressures = [
+        None if (p := (s.pressure.value or {}).get("memory")) is None else p.some_ratio for s in window.samples
+    ]
+    refaults = mean(None if s.memory.value is None else s.memory.value.refault_file_bytes_per_s for s in window.samples)
     # A wait for file pages concerns the page cache and not the programs' own memory.
-    factor = 2.0 if (again or 0.0) > limits.swap_bytes_per_s and swap < limits.swap_bytes_per_s else 1.0
+    factor = 2.0 if (refaults or 0.0) > limits.swap_bytes_per_s and swap < limits.swap_bytes_per_s else 1.0
     flags = either(
-        at_least(pressed, factor * limits.memory_pressure * limits.leave_level),
+        at_least(pressures, factor * limits.memory_pressure * limits.leave_level),
         at_least(swapped, limits.swap_bytes_per_s * limits.leave_level),
     )
     level = max((pressure or 0.0) / limits.memory_pressure / factor, swap / limits.swap_bytes_per_s)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from iotop_ai.diagnosis.facts.gather import Args, Claim, Facts, claim, confidence, gpu_args, gpu_evidence
-from iotop_ai.diagnosis.facts.process import Group, TaskFacts, grouped
+from iotop_ai.diagnosis.facts.process import Group, TaskFacts, group_tasks
 from iotop_ai.diagnosis.facts.window import Flags, below
 from iotop_ai.diagnosis.verdict.advice import worker_advice
 from iotop_ai.model.finding import Evidence, Finding, Severity
@@ -17,7 +17,8 @@ WAITING_CPU = 0.3
 """A training process that uses less CPU than this waits for its workers."""
 
 
-def _preparing(facts: Facts, task: TaskFacts) -> bool:
+def _prepares_data(facts: Facts, task: TaskFacts) -> bool:
+    """Whether the process computes most of the time, rather than waiting in state D."""
     limits = facts.limits
     cpu = task.cpu_ratio or 0.0
     return cpu >= limits.worker_busy * limits.leave_level and cpu > task.blocked_ratio
@@ -70,10 +71,10 @@ def workers_compute(facts: Facts) -> tuple[Claim, ...]:
     mapped = with_gpu and facts.gpu.pids is not None
     # If the processes on the GPUs are unknown, loaders are recognised by their names only.
     candidates = facts.gpu_tasks.busy(limits.worker_busy * limits.leave_level) if mapped else facts.gpu_tasks.loaders()
-    workers = [t for t in candidates if _preparing(facts, t) and _is_worker(facts, t, with_gpu)]
-    guessed = _alike(facts, table) if with_gpu and facts.gpu.pids is None else ()
+    workers = [t for t in candidates if _prepares_data(facts, t) and _is_worker(facts, t, with_gpu)]
+    guessed = _alike_groups(facts, table) if with_gpu and facts.gpu.pids is None else ()
     out = []
-    for group in (*grouped(workers, table), *guessed):
+    for group in (*group_tasks(workers, table), *guessed):
         cpu = group.cpu_ratio or 0.0
         lost = 1 - busy if with_gpu and busy is not None else min(1.0, cpu)
         if lost < limits.gate:
@@ -97,16 +98,20 @@ def workers_compute(facts: Facts) -> tuple[Claim, ...]:
     return tuple(out)
 
 
-def _alike(facts: Facts, table: ProcessTable) -> tuple[Group, ...]:
+def _alike_groups(facts: Facts, table: ProcessTable) -> tuple[Group, ...]:
     """Groups of two or more processes of one name that each keep a core busy, without the known DataLoader names."""
     busy = facts.limits.thread_busy * facts.limits.leave_level
-    tasks = (t for t in facts.tasks if not t.is_loader and (t.cpu_ratio or 0.0) >= busy and _preparing(facts, t))
+    tasks = (t for t in facts.tasks if not t.is_loader and (t.cpu_ratio or 0.0) >= busy and _prepares_data(facts, t))
     return tuple(
-        g for g in grouped(tasks, table) if g.alike_count > 1 and (g.cpu_ratio or 0.0) >= facts.limits.thread_busy
+        g for g in group_tasks(tasks, table) if g.alike_count > 1 and (g.cpu_ratio or 0.0) >= facts.limits.thread_busy
     )
 
 
 def _is_worker(facts: Facts, task: TaskFacts, with_gpu: bool) -> bool:
+    """Whether the process makes data for another process and does not itself train.
+
+    with_gpu: whether a GPU is in use and its utilisation is known.
+    """
     if with_gpu and facts.gpu.pids is not None:
         return task.key.pid not in facts.gpu.on_gpu
     if not task.is_loader:
@@ -144,7 +149,7 @@ def one_thread_loads(facts: Facts) -> tuple[Claim, ...]:
     if not mapped and len(one_core) != 1:
         return ()
     out = []
-    for group in grouped(one_core, table):
+    for group in group_tasks(one_core, table):
         finding = Finding(
             "single_thread",
             Severity.WARNING,

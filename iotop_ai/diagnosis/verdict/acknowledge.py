@@ -1,4 +1,4 @@
-"""Acknowledged findings: they do not clear by themselves soon, and are hidden until they get worse."""
+"""The acknowledgement of lasting findings: an acknowledged finding is hidden until it gets worse."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ identity; in ACK, a space and the acknowledged value follow."""
 DEATH = "job_died"
 """The class of a job that died. Its finding stays for minutes, so that a user can acknowledge it."""
 _SOURCES = ("smart.", "gpus.", "kernel.")
-"""The prefixes of the metrics whose figures are compared."""
+"""The prefixes of the metrics whose figures are compared with the acknowledged values."""
 _GROWTH = "_growth"
 """The suffix of a figure that shows how fast a count grows. Such a figure rises and falls, but its count only grows."""
 _CODES = ("xid", "recovery", "answers")
@@ -55,8 +55,8 @@ def identity(finding: Finding, snapshot: Snapshot) -> str:
 
 def first_to_acknowledge(findings: Iterable[Finding], snapshot: Snapshot) -> tuple[Finding, str] | None:
     """The first finding that can be acknowledged, with its identity; None if there is none."""
-    named = ((f, identity(f, snapshot)) for f in findings)
-    return next((pair for pair in named if pair[1]), None)
+    pairs = ((f, identity(f, snapshot)) for f in findings)
+    return next((pair for pair in pairs if pair[1]), None)
 
 
 def value_of(finding: Finding) -> str:
@@ -111,6 +111,7 @@ def worse(finding: Finding, value: str) -> bool:
 
 
 def _figure_is_worse(name: str, now: float, then: float, keeps_rising: bool) -> bool:
+    """Whether a figure is worse now than the acknowledged value ``then``."""
     if keeps_rising:
         return now >= max(CLEARLY_TIMES * then, then + CLEARLY_MORE)
     return now != then if name in _CODES else now > then
@@ -134,10 +135,10 @@ def open_findings(findings: Iterable[Finding], acked: Mapping[str, str], snapsho
     """The findings that are not acknowledged, or have become worse since their acknowledgement."""
     if not acked:
         return list(findings)
-    return [f for f in findings if not _silenced(f, acked, snapshot)]
+    return [f for f in findings if not _is_acknowledged(f, acked, snapshot)]
 
 
-def _silenced(finding: Finding, acked: Mapping[str, str], snapshot: Snapshot) -> bool:
+def _is_acknowledged(finding: Finding, acked: Mapping[str, str], snapshot: Snapshot) -> bool:
     name = identity(finding, snapshot)
     value = acked.get(name) if name else None
     return value is not None and not worse(finding, value)

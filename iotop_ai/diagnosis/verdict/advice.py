@@ -30,7 +30,7 @@ def storage_advice(
     loaders the disk blocks; None if unknown.
     """
     out = []
-    copy = facts.lazy.once(f"copy {device.name}", lambda: copy_advice(facts, device))
+    copy = facts.lazy.compute_once(f"copy {device.name}", lambda: copy_advice(facts, device))
     if copy is not None:
         out.append(copy)
     size = device.read_size_bytes

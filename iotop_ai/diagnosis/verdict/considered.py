@@ -1,11 +1,11 @@
-"""The claims about the window that are not in the verdict, each with the reason why it is not a finding."""
+"""The claims about the window that are not in the verdict, each with the reason why it is left out."""
 
 from __future__ import annotations
 
 from iotop_ai.diagnosis.facts.gather import Claim, Facts
 from iotop_ai.diagnosis.rules import RULES
 from iotop_ai.diagnosis.verdict.acknowledge import open_findings
-from iotop_ai.diagnosis.verdict.hysteresis import merged
+from iotop_ai.diagnosis.verdict.hysteresis import merge_claims
 from iotop_ai.lazy.namedtuple import NamedTuple
 from iotop_ai.model.finding import Finding, Verdict
 from iotop_ai.model.fold_state import FoldState
@@ -41,11 +41,11 @@ def considered(facts: Facts, carry: FoldState, verdict: Verdict) -> tuple[Consid
     shown = {(f.class_id, f.subject) for f in verdict.findings}
     enter, now = facts.limits.enter_share, facts.snapshot.at_ns
     out = []
-    for key, claim in merged(c for rule in RULES for c in rule(facts)).items():
+    for key, claim in merge_claims(c for rule in RULES for c in rule(facts)).items():
         if key in shown or (not claim.at_once and min(claim.level, claim.share) < LEAST):
             continue
         seconds = max(0, now - carry.pending.get(key, now)) / 1e9
-        why = _lacks(claim, enter)
+        why = _reason(claim, enter)
         if key in carry.held or claim.at_once:
             why = EXCLUDED if open_findings((claim.finding,), carry.acked, facts.snapshot) else ACKNOWLEDGED
         out.append(
@@ -54,7 +54,8 @@ def considered(facts: Facts, carry: FoldState, verdict: Verdict) -> tuple[Consid
     return tuple(sorted(out, key=lambda other: (-other.finding.confidence, PRECEDENCE.index(other.finding.class_id))))
 
 
-def _lacks(claim: Claim, enter: float) -> str:
+def _reason(claim: Claim, enter: float) -> str:
+    """Why a claim that is not active has not become a finding."""
     if claim.samples < claim.needed:
         return SAMPLES
     if claim.level < 1:

@@ -14,18 +14,19 @@ from iotop_ai.model.finding import Advice, Finding
 from iotop_ai.model.job.records import Job
 from iotop_ai.model.process.records import ProcessInfo
 
-_Fit = Callable[[Facts, Finding, Advice], Advice | None]
+_Adapter = Callable[[Facts, Finding, Advice], Advice | None]
 """A function that adapts a cure; None removes the cure."""
 
 
 def with_cures(facts: Facts, finding: Finding) -> Finding:
     """The finding with its cures adapted; cures that do not fit are removed."""
-    adapted = [_FITS[a.template](facts, finding, a) if a.template in _FITS else a for a in finding.advice]
+    adapted = [_ADAPTERS[a.template](facts, finding, a) if a.template in _ADAPTERS else a for a in finding.advice]
     advice = tuple(a for a in adapted if a is not None)
     return finding if advice == finding.advice else finding._replace(advice=advice)
 
 
 def _job(facts: Facts, finding: Finding) -> Job | None:
+    """The job that the finding is about; the first job for a finding about the machine; None without a job."""
     pid = job_pid(finding)
     jobs = [job_facts.job for job_facts in facts.jobs]
     return next((job for job in jobs if job.key.pid == pid), jobs[0] if pid is None and jobs else None)
@@ -41,8 +42,9 @@ def _with_framework(facts: Facts, finding: Finding, advice: Advice) -> Advice:
 
 
 def _only_torch(facts: Facts, finding: Finding, advice: Advice) -> Advice | None:
-    fitted = _with_framework(facts, finding, advice)
-    return fitted if dict(fitted.args)["framework"] in ("torch", "") else None
+    """The advice with its framework; None if the job certainly uses a framework other than PyTorch."""
+    adapted = _with_framework(facts, finding, advice)
+    return adapted if dict(adapted.args)["framework"] in ("torch", "") else None
 
 
 def _reset_or_reboot(facts: Facts, finding: Finding, advice: Advice) -> Advice:
@@ -53,6 +55,7 @@ def _reset_or_reboot(facts: Facts, finding: Finding, advice: Advice) -> Advice:
 
 
 def _info(facts: Facts, pid: object) -> ProcessInfo | None:
+    """The process with this pid, which is a float in the arguments of an advice; None when unknown."""
     table = facts.snapshot.processes.value
     if table is None or not isinstance(pid, float):
         return None
@@ -67,7 +70,7 @@ def _is_own_uid(facts: Facts, finding: Finding, uid: int) -> bool:
 
 
 def _ask_owner_of_process(facts: Facts, finding: Finding, advice: Advice) -> Advice:
-    """The advice; if the process certainly belongs to another user, the advice to ask its owner."""
+    """The advice to ask the owner if the process certainly belongs to another user; else the advice as it is."""
     args = dict(advice.args)
     info = _info(facts, args.get("other_pid"))
     if info is None or _is_own_uid(facts, finding, info.uid):
@@ -112,7 +115,7 @@ def _with_may_grow(facts: Facts, finding: Finding, advice: Advice) -> Advice:
     return advice._replace(args=(*advice.args, ("may_grow", float(may_grow))))
 
 
-_FITS: dict[str, _Fit] = {
+_ADAPTERS: dict[str, _Adapter] = {
     **dict.fromkeys(
         (
             *("save_async", "use_gpu", "gpu_limits", "larger_kernels", "send_less", "fewer_syncs", "compile_model"),

@@ -18,7 +18,7 @@ Key = tuple[str, str]
 _SEVERITIES = tuple(Severity)
 
 
-def merged(claims: Iterable[Claim]) -> dict[Key, Claim]:
+def merge_claims(claims: Iterable[Claim]) -> dict[Key, Claim]:
     """Merge the claims of each class and subject.
 
     The result is the claim that held in the largest share of its samples, with the highest confidence and severity of
@@ -59,8 +59,8 @@ def decide_active(
     now, limits = facts.snapshot.at_ns, facts.limits
     held: dict[Key, ActiveFinding] = {}
     pending: dict[Key, int] = {}
-    entered = []
-    for key, claim in merged(claims).items():
+    new_keys = []
+    for key, claim in merge_claims(claims).items():
         old, spec = carry.held.get(key), CLASS_SPECS[key[0]]
         enters = claim.at_once
         if claim.samples >= claim.needed and may_begin(limits, claim.share, claim.level):
@@ -74,14 +74,14 @@ def decide_active(
             at = now if old is None else old.entered_ns
             held[key] = ActiveFinding(claim.finding._replace(since_ns=at), at, now)
             if old is None:
-                entered.append(key)
+                new_keys.append(key)
     for key, old in carry.held.items():
-        if key not in held and _kept(key, old, facts, entered, pending):
+        if key not in held and _stays_active(key, old, facts, new_keys, pending):
             held[key] = old
     return held, pending
 
 
-def _kept(key: Key, old: ActiveFinding, facts: Facts, entered: list[Key], pending: dict[Key, int]) -> bool:
+def _stays_active(key: Key, old: ActiveFinding, facts: Facts, new_keys: list[Key], pending: dict[Key, int]) -> bool:
     """Whether a finding stays active although its condition does not hold now; it then keeps its last figures."""
     now, limits, keep_s = facts.snapshot.at_ns, facts.limits, CLASS_SPECS[key[0]].keep_s
     if key[0] == "failing_disk":
@@ -89,10 +89,10 @@ def _kept(key: Key, old: ActiveFinding, facts: Facts, entered: list[Key], pendin
             # The device is gone, or another one has its name.
             return False
         metrics = [e.metric for e in old.finding.evidence if e.metric.startswith("smart.")]
-        if metrics and _silent(facts.snapshot, key[1]):
+        if metrics and _does_not_answer(facts.snapshot, key[1]):
             return True
-        if metrics and _dropped(facts.snapshot, key[1]):
-            # Without the disk, its serial number is unknown, and so is whether the finding was acknowledged.
+        if metrics and _is_gone(facts.snapshot, key[1]):
+            # A missing disk has no known serial number, so the last verdict shows whether the finding is acknowledged.
             shown = () if facts.carry.verdict is None else facts.carry.verdict.findings
             return any((f.class_id, f.subject) == key for f in shown)
         if f"smart.{key[1]}.critical" in metrics:
@@ -103,12 +103,12 @@ def _kept(key: Key, old: ActiveFinding, facts: Facts, entered: list[Key], pendin
         # A GPU that the driver no longer lists is not repaired, nor is any GPU while the driver does not answer.
         return True
     if key[0] == "job_died":
-        if _restarted(facts, old):
+        if _was_started_again(facts, old):
             return False
     elif _job_ended(facts.snapshot, old.finding):
         # Nothing is left to cure, and the finding would be shown as the verdict about the job that leads now.
         return False
-    if _has_rival(key, entered):
+    if _has_rival(key, new_keys):
         return False
     if _has_rival(key, pending):
         return True
@@ -122,13 +122,13 @@ def _job_ended(snapshot: Snapshot, finding: Finding) -> bool:
     return pid is not None and table is not None and all(key.pid != pid for key in table.jobs)
 
 
-def _restarted(facts: Facts, death: ActiveFinding) -> bool:
-    """Whether a job that started after the death works, so that the job was started again."""
+def _was_started_again(facts: Facts, death: ActiveFinding) -> bool:
+    """Whether a job that started after the death is at work; it is taken for the same job, started again."""
     ago_s = (facts.snapshot.at_ns - death.last_true_ns) / 1e9
     return any(job.active and job.age_s is not None and job.age_s < ago_s for job in facts.jobs)
 
 
-def _silent(snapshot: Snapshot, disk: str) -> bool:
+def _does_not_answer(snapshot: Snapshot, disk: str) -> bool:
     """Whether the failing disk does not answer now. Silence does not show that the disk has recovered."""
     smart = snapshot.smart.value
     if smart is None:
@@ -144,7 +144,7 @@ def _may_be_there(facts: Facts, disk: str) -> bool:
     return rates is None or any(key.name == disk and one.reads_per_s is not None for key, one in rates.items())
 
 
-def _dropped(snapshot: Snapshot, disk: str) -> bool:
+def _is_gone(snapshot: Snapshot, disk: str) -> bool:
     """Whether the disk is gone and no other disk has its name. A failing disk may drop off its bus."""
     smart, block = snapshot.smart.value or {}, snapshot.block.value
     return disk not in smart and block is not None and all(key.name != disk for key in block)

@@ -6,7 +6,7 @@ from iotop_ai.diagnosis.facts.block import DeviceFacts
 from iotop_ai.diagnosis.facts.gather import Args, Facts, gpu_args
 from iotop_ai.diagnosis.facts.job import JobFacts
 from iotop_ai.diagnosis.facts.mounts import mount_on
-from iotop_ai.diagnosis.facts.process import Group, grouped
+from iotop_ai.diagnosis.facts.process import Group, group_tasks
 from iotop_ai.diagnosis.thresholds import Thresholds
 from iotop_ai.diagnosis.verdict.ruled_out import (
     cpu_wait,
@@ -31,7 +31,7 @@ class Since(NamedTuple):
     at_ns: int | None
 
 
-def unknown(facts: Facts, reason: str, since: Since, lead: JobFacts | None, slow: SlowDisk | None) -> Finding:
+def unknown_finding(facts: Facts, reason: str, since: Since, lead: JobFacts | None, slow: SlowDisk | None) -> Finding:
     """The finding of class ``unknown``.
 
     reason: MEASURING or NOTHING_FITS. since: the current state. lead: the leading job. slow: the slow disk to name.
@@ -64,14 +64,14 @@ def unknown(facts: Facts, reason: str, since: Since, lead: JobFacts | None, slow
         evidence.append(Evidence(f"processes.{group.name}.blocked_ratio", blocked, "ratio", facts.limits.blocked))
     if device is not None:
         mount = mount_on(device.name, snapshot.disks.value or {})
-        named = slow is not None and slow.device == device.name
-        await_ms = slow.await_ms if slow is not None and named else device.compared_await_ms
+        is_slow_disk = slow is not None and slow.device == device.name
+        await_ms = slow.await_ms if slow is not None and is_slow_disk else device.compared_await_ms
         args += (
             ("device", device.name),
             ("mount", mount),
             ("await_ms", await_ms),
             ("normal_ms", device.normal_ms),
-            ("slow", float(named and not _is_cleared(job, facts.limits))),
+            ("slow", float(is_slow_disk and not _is_cleared(job, facts.limits))),
         )
         args += (("disk_busy", device.busy_ratio),)
         evidence.append(Evidence(f"disks.{device.name}.await_ms", await_ms, "ms", device.normal_ms))
@@ -88,8 +88,9 @@ def unknown(facts: Facts, reason: str, since: Since, lead: JobFacts | None, slow
 
 
 def _device(facts: Facts, slow: SlowDisk | None) -> DeviceFacts | None:
-    named = [device for device in facts.devices if slow is not None and device.name == slow.device]
-    return named[0] if named else slowest_device(facts)
+    """The slow disk if it is known, else the slowest device; None if no device is active."""
+    matching = [device for device in facts.devices if slow is not None and device.name == slow.device]
+    return matching[0] if matching else slowest_device(facts)
 
 
 def _is_cleared(job: JobFacts | None, limits: Thresholds) -> bool:
@@ -142,6 +143,7 @@ def _calm_or_busy(facts: Facts, lead: JobFacts | None, group: Group | None, befo
 
 
 def _disk_at_limit(slow: SlowDisk | None) -> Args:
+    """The slow disk as the limit, with its rates; () without one."""
     if slow is None:
         return ()
     rates = (("read_bytes_per_s", slow.read_bytes_per_s), ("write_bytes_per_s", slow.write_bytes_per_s))
@@ -149,9 +151,13 @@ def _disk_at_limit(slow: SlowDisk | None) -> Args:
 
 
 def _cpu_at_limit(facts: Facts, factor: float) -> Args:
+    """The CPUs as the limit, with the processes that use most of them; () if the CPUs are not at their limit.
+
+    factor: multiplies the threshold, and is below 1 while the machine is already BUSY.
+    """
     if (facts.cpu_busy_ratio or 0.0) < facts.limits.busy_cpu * factor:
         return ()
-    busy = grouped(facts.all_tasks.busy(_LEAST_CPU), facts.snapshot.processes.value)
+    busy = group_tasks(facts.all_tasks.busy(_LEAST_CPU), facts.snapshot.processes.value)
     busiest = max(busy, key=lambda group: (group.cpu_ratio or 0.0) * group.alike_count, default=None)
     out: Args = (("limit", "cpu"), ("cores", None if (n := facts.allowed_cores) is None else float(n)))
     if busiest is not None:
@@ -170,6 +176,7 @@ _LEAST_CPU = 0.05
 
 
 def _memory_at_limit(facts: Facts, before: str) -> Args:
+    """The memory as the limit, with its largest process; () if the memory is not at its limit."""
     memory = facts.snapshot.memory.value
     if memory is None or memory.available_bytes is None or not memory.total_bytes:
         return ()

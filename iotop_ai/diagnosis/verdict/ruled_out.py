@@ -51,6 +51,7 @@ def disks_are_known(facts: Facts) -> bool:
 
 
 def _storage(facts: Facts) -> RuledOut | None:
+    """Rule out storage_read if no disk is active, no disk is slow, or no process waits for a slow disk; else None."""
     device = slowest_device(facts)
     if device is None:
         disks = unknown_disks(facts)
@@ -68,6 +69,7 @@ def _storage(facts: Facts) -> RuledOut | None:
 
 
 def _cpu(facts: Facts) -> RuledOut | None:
+    """Rule out cpu_prep if even the busiest process that may feed the GPUs uses little CPU; else None."""
     if facts.snapshot.processes.value is None:
         return None
     top = facts.gpu_tasks.busiest()
@@ -139,6 +141,7 @@ def _job(job: JobFacts, limits: Thresholds, waits: bool) -> tuple[RuledOut | Non
 
 
 def _gpu(facts: Facts, lead: JobFacts | None) -> RuledOut | None:
+    """Rule out gpu_bound if there is no GPU, or if the GPUs have idle time; else None."""
     if facts.gpu.absent:
         return RuledOut("gpu_bound", "no_gpu")
     busy = facts.gpu.busy_ratio
@@ -169,6 +172,7 @@ def _comm_wait(facts: Facts) -> RuledOut | None:
 
 
 def _smart(facts: Facts) -> RuledOut | None:
+    """Rule out failing_disk if SMART is known for some disk and no disk is critical; else None."""
     smart = facts.snapshot.smart.value
     known = [r.value for r in (smart or {}).values() if r.value is not None and r.value.severity != "unknown"]
     # A critical disk has no finding once its finding is acknowledged.

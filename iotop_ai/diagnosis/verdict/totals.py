@@ -39,24 +39,24 @@ class VerdictTotalsBuilder:
 
     def add(self, frame: Frame) -> None:
         """Count the interval of a Frame; a gap, and the time before the first pair of Snapshots, count as 0."""
-        took_ns = 0 if frame.sample.gap else round((frame.sample.seconds or 0.0) * 1e9)
+        duration_ns = 0 if frame.sample.gap else round((frame.sample.seconds or 0.0) * 1e9)
         verdict = frame.verdict
         self.count_jobs(frame)
         if verdict.measuring:
-            self.measuring_ns += took_ns
+            self.measuring_ns += duration_ns
             self.needed_s = verdict.needed_s
         if verdict.unjudged:
             return
         for rank, finding in enumerate(verdict.findings):
-            lost_ns = round((finding.lost_ratio or 0.0) * took_ns) if finding.state in LOSING else 0
-            as_primary = (0, 0) if rank else (took_ns, lost_ns)
-            self._add_finding(FindingTotal(finding, took_ns, lost_ns, *as_primary))
+            lost_ns = round((finding.lost_ratio or 0.0) * duration_ns) if finding.state in LOSING else 0
+            as_primary = (0, 0) if rank else (duration_ns, lost_ns)
+            self._add_finding(FindingTotal(finding, duration_ns, lost_ns, *as_primary))
         stall = stall_ratio(verdict.primary)
-        if stall is not None and took_ns:
-            self.stall_ns += round(stall * took_ns)
-            self.known_ns += took_ns
+        if stall is not None and duration_ns:
+            self.stall_ns += round(stall * duration_ns)
+            self.known_ns += duration_ns
         primary = verdict.primary
-        self._add_span(VerdictSpan(frame.snapshot.wall_ns - took_ns, primary.class_id, primary.state, took_ns))
+        self._add_span(VerdictSpan(frame.snapshot.wall_ns - duration_ns, primary.class_id, primary.state, duration_ns))
 
     def join(self, later: VerdictTotals) -> None:
         """Add the totals of the time that follows."""
@@ -84,14 +84,14 @@ class VerdictTotalsBuilder:
 
     def count_jobs(self, frame: Frame) -> None:
         """Count the time of the jobs in the interval of a Frame."""
-        table, rated = frame.snapshot.jobs.value, frame.sample.jobs
-        if table is None or rated.value is None or not rated.renewed or frame.sample.gap:
+        table, reading = frame.snapshot.jobs.value, frame.sample.jobs
+        if table is None or reading.value is None or not reading.renewed or frame.sample.gap:
             return
         for key, job in table.jobs.items():
-            shares = rated.value.times.get(key)
+            shares = reading.value.times.get(key)
             # Rounding removes the error of the multiplication: the products are whole milliseconds.
-            grown = [] if shares is None else [round(share * shares.whole_ms) for share in shares[:-1]]
-            counts = TimeCounts(*grown)
+            milliseconds = [] if shares is None else [round(share * shares.whole_ms) for share in shares[:-1]]
+            counts = TimeCounts(*milliseconds)
             self._add_job(JobTime(key, job.name, counts))
             if key.pid == frame.verdict.job_pid:
                 self.verdict_job_time = _sum(self.verdict_job_time, counts)

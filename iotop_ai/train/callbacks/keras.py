@@ -43,21 +43,21 @@ def _callback_class(base: Any) -> Any:
         def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
             """Mark the epoch. Its first batch is fetched from here on."""
             steps.mark(f"epoch {epoch}")
-            self.session.waiting()
+            self.session.begin_wait()
 
         def on_train_batch_begin(self, batch: int, logs: Any = None) -> None:
             """End the wait, because the batch has arrived."""
-            self.session.batch()
+            self.session.end_wait()
 
         def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
             """Count the step, which has ended."""
             self._steps += 1
             self._newest = self.session.step(self._steps) or self._newest
-            self.session.waiting()
+            self.session.begin_wait()
 
         def on_test_begin(self, logs: Any = None) -> None:
-            """End the wait, because validation begins and its time is not a wait."""
-            self.session.not_waiting()
+            """Drop the wait, because validation begins and its time is not a wait."""
+            self.session.cancel_wait()
 
         def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
             """Put the newest metrics into the epoch's logs."""

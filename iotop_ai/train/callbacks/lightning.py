@@ -44,28 +44,28 @@ class LightningCallback(_base()):  # type: ignore[misc]  # its base class is kno
     def on_train_epoch_start(self, trainer: Any, pl_module: Any) -> None:
         """Mark the epoch. Its first batch is fetched from here on."""
         steps.mark(f"epoch {trainer.current_epoch}")
-        self.session.waiting()
+        self.session.begin_wait()
 
     def on_train_batch_start(self, trainer: Any, pl_module: Any, batch: Any, batch_idx: int) -> None:
         """End the wait, because the batch has arrived."""
-        self.session.batch()
+        self.session.end_wait()
 
     def on_train_batch_end(self, trainer: Any, pl_module: Any, outputs: Any, batch: Any, batch_idx: int) -> None:
         """Count the step, which has ended."""
         self.session.step(trainer.global_step, _to_loggers(trainer))
-        self.session.waiting()
+        self.session.begin_wait()
 
     def on_validation_start(self, trainer: Any, pl_module: Any) -> None:
-        """End the wait, because the time of a validation does not count."""
-        self.session.not_waiting()
+        """Drop the wait, because the time of a validation does not count."""
+        self.session.cancel_wait()
 
     def on_validation_end(self, trainer: Any, pl_module: Any) -> None:
         """Begin the wait, because the next batch is fetched from here on."""
-        self.session.waiting()
+        self.session.begin_wait()
 
     def on_save_checkpoint(self, trainer: Any, pl_module: Any, checkpoint: Any) -> None:
-        """End the wait, because the time up to the next step includes the checkpoint."""
-        self.session.not_waiting()
+        """Drop the wait, because the time up to the next step includes the checkpoint."""
+        self.session.cancel_wait()
 
     def on_exception(self, trainer: Any, pl_module: Any, exception: BaseException) -> None:
         """End the recording when an error or Ctrl-C ends the training. ``teardown`` is then not always called."""

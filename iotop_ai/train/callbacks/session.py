@@ -1,4 +1,4 @@
-"""The common parts of all callbacks: recorder, waits between steps, the verdict in the log, and metrics for loggers."""
+"""The common parts of all callbacks: the recorder, waits between steps, verdicts in the log, metrics for loggers."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ class TrainingSession:
         self._written_verdict = None
 
     def begin_fit(self) -> None:
-        """Begin, after ending the recordings of earlier fits of this thread that are still open.
+        """Start like ``begin``, after ending the recordings of earlier fits of this thread that are still open.
 
         Keras and Transformers do not report an error that ends a fit, so the recorder of such a fit would run until
         Python ends.
@@ -90,25 +90,25 @@ class TrainingSession:
         if self.monitor is not None and (thread, self) not in _OPEN_FITS:
             _OPEN_FITS.append((thread, self))
 
-    def waiting(self) -> None:
-        """Note that the loop waits for its next batch. A step, or other work between two steps, has ended."""
+    def begin_wait(self) -> None:
+        """Begin a wait: a step, or other work between two steps, has ended, and the loop waits for its next batch."""
         self._waiting_since_ns, self._data_ns = time.monotonic_ns(), steps.COUNTER.data_ns
 
-    def not_waiting(self) -> None:
-        """Note that the time up to the next step is not a wait, because a checkpoint or a validation takes it."""
+    def cancel_wait(self) -> None:
+        """Drop the current wait: a checkpoint or a validation takes the time up to the next step."""
         self._waiting_since_ns = None
 
-    def batch(self) -> None:
-        """Note that the loop has its batch, so the wait has ended."""
+    def end_wait(self) -> None:
+        """End the wait, because the loop has its batch, and count it unless it is measured already."""
         counter, since_ns, self._waiting_since_ns = steps.COUNTER, self._waiting_since_ns, None
         # If this loop's loader is watched, the counter has changed and the wait is measured already.
         if self.separable and since_ns is not None and counter.data_ns == self._data_ns:
-            counter.waited(time.monotonic_ns() - since_ns)
+            counter.add_wait(time.monotonic_ns() - since_ns)
 
     def step(self, number: int, emit: Sink | None = None) -> Metrics | None:
         """Count a step of training; return the metrics if they were due, else None.
 
-        number: the number of the step. emit: gets the metrics instead of the writer and the open runs.
+        number: the number of the step. emit: a function that gets the metrics instead of the writer and the open runs.
         """
         steps.COUNTER.step()
         now = time.monotonic_ns()

@@ -34,25 +34,25 @@ class TransformersCallback(import_module("transformers").TrainerCallback):  # ty
         wanted = "tensorboard" in (args.report_to or ())
         if self.session.writer is None and state.is_world_process_zero and wanted:
             self.session.writer = self._own_writer = _tensorboard(args)
-        self.session.waiting()
+        self.session.begin_wait()
 
     def on_epoch_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         """Mark the epoch. Its first batches are fetched from here on."""
         steps.mark(f"epoch {int(state.epoch or 0)}")
-        self.session.waiting()
+        self.session.begin_wait()
 
     def on_step_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         """End the wait, because the batches of the step have arrived."""
-        self.session.batch()
+        self.session.end_wait()
 
     def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         """Count the optimizer step, which has ended."""
         self.session.step(state.global_step)
-        self.session.waiting()
+        self.session.begin_wait()
 
     def on_log(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         """Begin the wait again, because logging, an evaluation or a save has ended."""
-        self.session.waiting()
+        self.session.begin_wait()
 
     on_evaluate = on_save = on_log
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from iotop_ai.diagnosis.facts.gather import gather
-from iotop_ai.diagnosis.facts.process import Tasks, grouped
+from iotop_ai.diagnosis.facts.process import Tasks, group_tasks
 from iotop_ai.diagnosis.facts.process_tree import MonitorPids, ProcessTrees
 from iotop_ai.diagnosis.facts.window import Window
 from iotop_ai.model.process.change_tracking import TrackedDictBuilder
@@ -72,7 +72,7 @@ def test_groups_from_columns_equal_groups_of_single_processes() -> None:
     snapshot, history = histories(Crowd(120), 15)[-1]
     table, window = snapshot.processes.value, gather(snapshot, history).window
     groups = Tasks(table, window, 1).blocked_groups(0.2)
-    assert groups == grouped(Tasks(table, window, 1).blocked(0.2), table)
+    assert groups == group_tasks(Tasks(table, window, 1).blocked(0.2), table)
     assert len(groups) > 10
     assert Tasks(table, window, 1).loaders() == ()
 
@@ -94,7 +94,7 @@ def test_columns_give_the_same_facts_as_single_processes(seed: int) -> None:
         fresh = Tasks(table, window, 1)
         assert fresh.blocked(0.3) == tuple(task for task in tasks.all() if task.blocked_ratio >= 0.3)
         assert fresh.busy(0.1) == tuple(task for task in tasks.all() if (task.cpu_ratio or 0.0) >= 0.1)
-        assert fresh.blocked_groups(0.3) == grouped(tasks.blocked(0.3), table)
+        assert fresh.blocked_groups(0.3) == group_tasks(tasks.blocked(0.3), table)
         known = [task for task in tasks.all() if task.cpu_ratio is not None]
         assert fresh.busiest() == max(known, key=lambda task: task.cpu_ratio or 0.0, default=None)
     assert seen > 100

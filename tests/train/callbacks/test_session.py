@@ -33,9 +33,9 @@ def test_the_wait_is_from_the_end_of_a_step_to_the_next_batch() -> None:
     training = TrainingSession(record=False)
     training.begin()
     for number in range(3):
-        training.waiting()
+        training.begin_wait()
         time.sleep(0.02)
-        training.batch()
+        training.end_wait()
         time.sleep(0.03)
         training.step(number)
     assert steps.COUNTER.data_ns is not None
@@ -47,10 +47,10 @@ def test_the_wait_is_from_the_end_of_a_step_to_the_next_batch() -> None:
 def test_validation_and_checkpoints_do_not_count_as_waiting() -> None:
     training = TrainingSession(record=False)
     training.begin()
-    training.waiting()
-    training.not_waiting()
+    training.begin_wait()
+    training.cancel_wait()
     time.sleep(0.02)
-    training.batch()
+    training.end_wait()
     assert steps.COUNTER.data_ns is None
 
 
@@ -58,9 +58,9 @@ def test_a_watched_loader_is_not_counted_twice() -> None:
     training = TrainingSession(record=False)
     training.begin()
     for number, _ in enumerate(iotop_ai.watch(range(5))):  # type: ignore[attr-defined]
-        training.batch()
+        training.end_wait()
         training.step(number)
-        training.waiting()
+        training.begin_wait()
         time.sleep(0.01)
     assert steps.COUNTER.batches == 5
     assert steps.COUNTER.data_ns is not None
@@ -72,11 +72,11 @@ def test_a_watched_validation_does_not_end_the_measurement() -> None:
     training.begin()
     for number in range(4):
         if number == 2:
-            training.not_waiting()
+            training.cancel_wait()
             list(iotop_ai.watch(range(3)))  # type: ignore[attr-defined]
-        training.waiting()
+        training.begin_wait()
         time.sleep(0.02)
-        training.batch()
+        training.end_wait()
         training.step(number)
     assert steps.COUNTER.batches == 4 + 3
     assert steps.COUNTER.data_ns is not None
@@ -86,8 +86,8 @@ def test_a_watched_validation_does_not_end_the_measurement() -> None:
 def test_a_wait_within_a_step_is_measured_only_by_a_watched_loader() -> None:
     training = TrainingSession(record=False, separable=False)
     training.begin()
-    training.waiting()
-    training.batch()
+    training.begin_wait()
+    training.end_wait()
     training.step(1)
     assert (steps.COUNTER.data_ns, training.data_wait) == (None, "not separable")
     for _ in iotop_ai.watch(range(2)):  # type: ignore[attr-defined]
@@ -170,8 +170,8 @@ def test_metrics_are_emitted_when_they_are_due(monkeypatch: pytest.MonkeyPatch) 
     training = TrainingSession(record=False, writer=writer)
     training.begin()
     training.monitor = Answers()  # type: ignore[assignment]
-    training.waiting()
-    training.batch()
+    training.begin_wait()
+    training.end_wait()
     time.sleep(0.01)
     metrics = training.step(7)
     assert metrics is not None

@@ -14,7 +14,7 @@ from iotop_ai.diagnosis.facts.gpu_groups import (
     metric,
     ratio,
 )
-from iotop_ai.diagnosis.facts.window import graded, mean
+from iotop_ai.diagnosis.facts.window import claim_level, mean
 from iotop_ai.diagnosis.thresholds import Thresholds
 from iotop_ai.lazy.namedtuple import NamedTuple
 from iotop_ai.model.finding import Advice, Evidence, Finding, Severity
@@ -27,7 +27,7 @@ COMM_UNCLEAR = 0.65
 IMBALANCE_BASE = 0.7
 IMBALANCE_BY_POWER = 0.85
 """The confidence of comm_wait and of imbalance, by the signals that agree."""
-_LATE_FEW = 0.5
+_MOST_LATE_SHARE = 0.5
 """At most this part of the GPUs can be late, because the majority sets the norm."""
 _NO_PARENT = (0, 1)
 """Parent pids that do not show that processes belong together: 0 (no parent) and 1 (init)."""
@@ -58,17 +58,17 @@ class _Comm(NamedTuple):
 def _network(group: GpuGroup) -> tuple[str, float | None, float | None]:
     """The busiest network link over the window, the used share of its speed, and its bytes per second, as in _Comm."""
     busy: dict[str, list[float]] = {}
-    moved: dict[str, list[float]] = {}
+    bytes_per_s: dict[str, list[float]] = {}
     for sample in group.window.samples:
         for name, rates in (sample.network.value or {}).items():
             if rates.busy_ratio is not None:
                 busy.setdefault(name, []).append(rates.busy_ratio)
             if rates.rx_bytes_per_s is not None and rates.tx_bytes_per_s is not None:
-                moved.setdefault(name, []).append(max(rates.rx_bytes_per_s, rates.tx_bytes_per_s))
+                bytes_per_s.setdefault(name, []).append(max(rates.rx_bytes_per_s, rates.tx_bytes_per_s))
     shares = {name: sum(values) / len(values) for name, values in busy.items()}
-    rates_of = {name: sum(values) / len(values) for name, values in moved.items()}
-    by = shares or {name: value for name, value in rates_of.items() if value > 0}
-    name = max(by, key=lambda n: (by[n], n), default="")
+    rates_of = {name: sum(values) / len(values) for name, values in bytes_per_s.items()}
+    candidates = shares or {name: value for name, value in rates_of.items() if value > 0}
+    name = max(candidates, key=lambda n: (candidates[n], n), default="")
     return name, shares.get(name), rates_of.get(name)
 
 
@@ -134,12 +134,12 @@ def _comm_signs(facts: Facts, group: GpuGroup) -> _Comm | None:
     quiet = tensor is not None and tensor < limits.tensor_none
     sure = stopped or quiet
     most = limits.spin_power_sure if sure else limits.spin_power
-    level = graded(power, most, most * limits.spin_leave, limits.leave_level)
+    level = claim_level(power, most, most * limits.spin_leave, limits.leave_level)
     peaks = [memory.peak for g in group.gpus if (memory := facts.carry.gpus.get(g.state.uuid)) is not None]
     before = mean(peaks) if len(peaks) == len(group.gpus) else None
     fallen = 0.0
     if before is not None and before >= limits.power_share:
-        fallen = graded(power / before, limits.spin_fallen, limits.spin_fallen_leave, limits.leave_level)
+        fallen = claim_level(power / before, limits.spin_fallen, limits.spin_fallen_leave, limits.leave_level)
     link, link_busy, link_bytes = _network(group)
     spins = quiet or fallen >= limits.leave_level or (link_busy or 0.0) >= limits.network_full
     if not rests and calls is not None and calls >= limits.batch_writes and not spins:
@@ -262,16 +262,16 @@ def _late_gpu(group: GpuGroup, limits: Thresholds) -> _Late | None:
     by_busy = sorted(known, key=lambda gpu: (gpu.busy or 0.0, gpu.state.number))
     late, others = by_busy[0], tuple(by_busy[1:])
     most = max(gpu.busy or 0.0 for gpu in others)
-    level = graded(most - (late.busy or 0.0), limits.spread, limits.spread_leave, limits.leave_level)
+    level = claim_level(most - (late.busy or 0.0), limits.spread, limits.spread_leave, limits.leave_level)
     if level >= limits.leave_level:
         return _less_busy(known, late, others, most, level, limits)
     if min(gpu.busy or 0.0 for gpu in known) < limits.gpu_bound or any(not gpu.watts for gpu in known):
         return None
     late = max(known, key=lambda gpu: (gpu.watts or 0.0, -gpu.state.number))
     others = tuple(gpu for gpu in known if gpu is not late)
-    # The highest power of the others is compared: if several GPUs draw much, several compute.
+    # The highest power of the others is candidates: if several GPUs draw much, several compute.
     share = ratio(max(gpu.watts or 0.0 for gpu in others), late.watts)
-    level = graded(share, limits.peer_power, limits.peer_power_leave, limits.leave_level)
+    level = claim_level(share, limits.peer_power, limits.peer_power_leave, limits.leave_level)
     return _Late(late, others, level, "spins", True, None if share is None else max(0.0, 1 - share))
 
 
@@ -286,7 +286,7 @@ def _less_busy(
         # Power is proportional to computing: peers that are busier but do not draw more only spin.
         how = "spins" if peer_watts * (late.busy or 0.0) < limits.peer_power * watts * peer_busy else "less"
     late_count = sum(most - (gpu.busy or 0.0) >= limits.spread for gpu in known)
-    others_wait = how != "less" and most >= limits.gpu_bound and late_count <= max(1, _LATE_FEW * len(known))
+    others_wait = how != "less" and most >= limits.gpu_bound and late_count <= max(1, _MOST_LATE_SHARE * len(known))
     return _Late(late, others, level, how, others_wait, max(0.0, 1 - (late.busy or 0.0)) if others_wait else None)
 
 
@@ -308,6 +308,7 @@ def one_gpu_is_late(facts: Facts) -> tuple[Claim, ...]:
 
 
 def _rank_of(group: GpuGroup, gpu: OneGpu) -> Rank | None:
+    """The rank of the job that uses this GPU; None when unknown."""
     ranks = group.job.job.ranks if group.job is not None else ()
     return next((rank for rank in ranks if gpu.state.uuid in rank.gpus), None)
 
@@ -326,7 +327,7 @@ def _loaders(facts: Facts, group: GpuGroup, rank: Rank | None) -> tuple[float | 
     return mean(task.disk_ratio for task in rates), mean(cpu_shares)
 
 
-def _busier(busy: float | None, limits: Thresholds) -> float | None:
+def _busy_threshold(busy: float | None, limits: Thresholds) -> float | None:
     """The lowest utilisation at which the other GPUs are clearly busier than this GPU."""
     return None if busy is None else min(1.0, busy + limits.spread)
 
@@ -371,7 +372,7 @@ def _imbalance_finding(facts: Facts, group: GpuGroup, late: _Late) -> Finding:
     )
     evidence = (
         Evidence(metric(gpu, "busy_ratio"), busy, "ratio"),
-        Evidence("gpus.others.busy_ratio", peers, "ratio", None if why == "longer" else _busier(busy, limits)),
+        Evidence("gpus.others.busy_ratio", peers, "ratio", None if why == "longer" else _busy_threshold(busy, limits)),
         Evidence(metric(gpu, "power_watts"), gpu.watts, "W"),
         Evidence("gpus.others.power_watts", peer_watts, "W", by_power if late.how == "spins" else None),
         Evidence(metric(gpu, "loaders_blocked_ratio"), blocked, "ratio", limits.blocked),

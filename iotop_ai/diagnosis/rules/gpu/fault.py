@@ -17,7 +17,7 @@ SURE = 0.95
 LESS_SURE = 0.75
 """The confidence for a fault, and for uncorrected memory errors alone."""
 _FIELDS = {"lost": "answers", "reset": "log_errors", "ecc": "ecc_uncorrected"}
-"""By fault, the name of its figure in the evidence, where it is not the name of the fault."""
+"""The name of a fault's figure in the evidence, where it differs from the name of the fault."""
 _YES_OR_NO = ("rows_failed", "sram_exceeded")
 """The faults, besides "lost", whose figure is a bool."""
 _XID_CURES = {54: "check_gpu_power", 64: "replace_gpu", 79: "reboot_node"}
@@ -85,6 +85,10 @@ def _log_errors(facts: Facts, bus_id: str) -> DeviceErrors | None:
 def _fault(
     facts: Facts, uuid: str, number: int, reading: Reading[GpuState], detail: GpuDetail | None
 ) -> Finding | None:
+    """The finding about the GPU's gravest fault; None if it has none.
+
+    number: the number that names the GPU if it does not answer.
+    """
     state, now_ns = reading.value, facts.snapshot.at_ns
     if state is None:
         if reading.status is not Status.FAILED:
@@ -96,19 +100,21 @@ def _fault(
     listed = bool(state.processes) or any(uuid in job.job.gpus for job in facts.jobs)
     in_use = not facts.jobs or listed or uuid in facts.gpu.uuids
     xid = _xid(state, now_ns, facts.limits)
-    of_xid = None
+    xid_finding = None
     if xid is not None:
         board = xid in OF_THE_BOARD
         ago = None if state.last_xid_at_ns is None else max(0.0, (now_ns - state.last_xid_at_ns) / 1e9)
         template = _xid_cure(xid, recovery_of(state, detail))
-        of_xid = _finding(facts, uuid, name, "xid", xid, SURE, board, template, in_use=in_use, ago=ago, state=state)
+        xid_finding = _finding(
+            facts, uuid, name, "xid", xid, SURE, board, template, in_use=in_use, ago=ago, state=state
+        )
         if board:
-            return of_xid
-    logged = _log_errors(facts, state.bus_id)
-    if logged is not None:
-        ago = max(0.0, (now_ns - logged.at_ns) / 1e9)
-        more: dict[str, Any] = {"in_use": in_use, "reason": logged.what, "ago": ago, "state": state}
-        return _finding(facts, uuid, name, "reset", logged.lines, SURE, True, "read_gpu_log", **more)
+            return xid_finding
+    log_errors = _log_errors(facts, state.bus_id)
+    if log_errors is not None:
+        ago = max(0.0, (now_ns - log_errors.at_ns) / 1e9)
+        more: dict[str, Any] = {"in_use": in_use, "reason": log_errors.what, "ago": ago, "state": state}
+        return _finding(facts, uuid, name, "reset", log_errors.lines, SURE, True, "read_gpu_log", **more)
     if detail is not None and detail.rows_failed:
         return _finding(facts, uuid, name, "rows_failed", 0, SURE, True, "replace_gpu", in_use=in_use, state=state)
     if detail is not None and detail.sram_exceeded:
@@ -116,10 +122,10 @@ def _fault(
     if recovery := recovery_of(state, detail):
         template = _RECOVERY.get(recovery, "drain_gpu")
         return _finding(facts, uuid, name, "recovery", recovery, SURE, True, template, in_use=in_use, state=state)
-    if of_xid is None and detail is not None and detail.ecc_uncorrected:
+    if xid_finding is None and detail is not None and detail.ecc_uncorrected:
         errors = detail.ecc_uncorrected
         return _finding(facts, uuid, name, "ecc", errors, LESS_SURE, False, "reset_gpu", in_use=in_use, state=state)
-    return of_xid
+    return xid_finding
 
 
 def _finding(
@@ -137,6 +143,12 @@ def _finding(
     ago: float | None = None,
     state: GpuState | None = None,
 ) -> Finding:
+    """The finding about one fault.
+
+    figure: the Xid, the recovery action or the number of errors; 0 for other faults. template: the advice. in_use:
+    whether the fault may slow a job. ago: the seconds since the fault. state: the GPU's state; None if it does not
+    answer.
+    """
     job = next((job_facts for job_facts in facts.jobs if uuid in job_facts.job.gpus), None)
     args: Args = (
         *(() if job is None else (("job", job.job.name), ("job_pid", float(job.job.key.pid)))),

@@ -16,7 +16,7 @@ from iotop_ai.diagnosis.facts.gpu_groups import (
     ratio,
 )
 from iotop_ai.diagnosis.facts.job_gpus import pids_of
-from iotop_ai.diagnosis.facts.window import graded
+from iotop_ai.diagnosis.facts.window import claim_level
 from iotop_ai.diagnosis.thresholds import Thresholds
 from iotop_ai.model.finding import Advice, Evidence, Finding, Severity
 from iotop_ai.model.gpu.activity import link_bytes_per_s
@@ -34,7 +34,8 @@ _LINK = itemgetter(*map(GpuRates._fields.index, ("pcie_generation", "pcie_width"
 class _Link:
     """The faults of one GPU's PCIe link.
 
-    level: the level of the worst fault. felt: whether the fault costs time. why: "full", "narrow", "slow" or "replays".
+    level: the level of the worst fault. costs_time: whether the fault costs time. why: "full", "narrow", "slow" or
+    "replays".
     """
 
     def __init__(self, facts: Facts, gpu: OneGpu) -> None:
@@ -53,7 +54,7 @@ class _Link:
             narrow / limits.enter_share,
             slow / limits.enter_share,
             (self.replays or 0.0) / limits.replays_per_s,
-            graded(self.full_ratio, limits.link_full, limits.link_full_leave, at_leave),
+            claim_level(self.full_ratio, limits.link_full, limits.link_full_leave, at_leave),
         )
         self.level = max(levels)
         self.degraded = max(levels[:2]) >= at_leave
@@ -61,7 +62,7 @@ class _Link:
         # A link that was just idle may have a lower generation in one reading, so the shares of readings decide.
         fault = "narrow" if levels[0] >= at_leave else "slow" if levels[1] >= at_leave else "replays"
         self.why = "full" if self.crowded else fault
-        self.felt = (
+        self.costs_time = (
             self.crowded
             or (self.degraded and (self.full_ratio or 0.0) >= limits.link_felt)
             or (self.replays or 0.0) >= limits.replays_felt
@@ -69,10 +70,10 @@ class _Link:
 
 
 def _link_shortfall(gpu: OneGpu, limits: Thresholds) -> tuple[float, float, tuple[int, int]]:
-    """How often the link is below what the board and the slot can do.
+    """The shares of the readings under load in which the link is below what the board and the slot can do.
 
-    Returns the share of readings under load with fewer lanes, the share with a lower generation, and the best
-    (generation, width) of all readings.
+    Returns the share with fewer lanes, the share with a lower generation, and the best (generation, width) of all
+    readings.
     """
     lanes, generation = gpu.state.pcie_max_width or 0, gpu.state.pcie_max_generation or 0
     rows = [row for row in map(_LINK, gpu.rates) if row[0] is not None and row[1] is not None]
@@ -103,14 +104,14 @@ def gpu_link_is_short(facts: Facts) -> tuple[Claim, ...]:
         links = [link for gpu in group.gpus if (link := _Link(facts, gpu)).level >= limits.leave_level]
         if not links or not group.settled:
             continue
-        worst = max(links, key=lambda link: (link.felt, link.level, -link.gpu.state.number))
+        worst = max(links, key=lambda link: (link.costs_time, link.level, -link.gpu.state.number))
         out.append(group_claim(group, _link_finding(facts, group, links, worst), worst.level))
     return tuple(out)
 
 
 def _link_finding(facts: Facts, group: GpuGroup, links: list[_Link], worst: _Link) -> Finding:
     limits, gpu, state = facts.limits, worst.gpu, worst.gpu.state
-    affected = [link.gpu for link in links if link.felt == worst.felt]
+    affected = [link.gpu for link in links if link.costs_time == worst.costs_time]
     # A link whose rate is unknown may be the cause, unless another cause is known.
     unknown = worst.degraded and worst.rate is None and (group.job is None or (group.job.stall or 0.0) < limits.gate)
     # An idle link has a lower generation, so only readings under load are compared.
@@ -129,7 +130,7 @@ def _link_finding(facts: Facts, group: GpuGroup, links: list[_Link], worst: _Lin
         ("possible", worst.possible),
         ("received", float((worst.received or 0.0) >= (worst.sent or 0.0))),
         ("replays", worst.replays),
-        ("felt", float(worst.felt)),
+        ("felt", float(worst.costs_time)),
     )
     evidence = [Evidence(metric(gpu, "pcie_full_ratio"), worst.full_ratio, "ratio", limits.link_full)]
     evidence.append(Evidence(metric(gpu, "pcie_rx_bytes_per_s"), worst.received, "B/s", worst.possible))
@@ -145,7 +146,7 @@ def _link_finding(facts: Facts, group: GpuGroup, links: list[_Link], worst: _Lin
         advice += (Advice("send_less", args),)
     return Finding(
         "pcie",
-        Severity.WARNING if worst.felt or unknown else Severity.INFO,
+        Severity.WARNING if worst.costs_time or unknown else Severity.INFO,
         confidence(LINK_BASE, 3, LINK_UNKNOWN if unknown else 1.0),
         group.subject,
         args,
@@ -170,7 +171,7 @@ def gpu_memory_is_full(facts: Facts) -> tuple[Claim, ...]:
             used, total = gpu.mean("memory_used_bytes"), gpu.mean("memory_total_bytes")
             if gpu.rates and gpu.rates[-1].memory_used_bytes is not None:
                 used = gpu.rates[-1].memory_used_bytes
-            level = graded(ratio(used, total), limits.gpu_memory, limits.gpu_memory_leave, limits.leave_level)
+            level = claim_level(ratio(used, total), limits.gpu_memory, limits.gpu_memory_leave, limits.leave_level)
             if level >= limits.leave_level and used is not None and total:
                 full_in_s = _seconds_left(group, gpu, used, total)
                 nearly_full.append((gpu, level, used, total, full_in_s))

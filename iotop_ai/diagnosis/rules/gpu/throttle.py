@@ -12,7 +12,7 @@ from iotop_ai.diagnosis.facts.gpu_groups import (
     known_evidence,
     metric,
 )
-from iotop_ai.diagnosis.facts.window import graded
+from iotop_ai.diagnosis.facts.window import claim_level
 from iotop_ai.diagnosis.thresholds import Thresholds
 from iotop_ai.model.finding import Advice, Evidence, Finding, Severity
 from iotop_ai.model.gpu.state import THERMAL_REASONS
@@ -30,17 +30,17 @@ _REASONS = (
 """For each of the driver's counters: (the reason, the rate with its share of time)."""
 
 
-def _held_back(gpu: OneGpu, limits: Thresholds) -> tuple[float, str, float | None]:
-    """How much of the time the GPU's clock is lowered: (level, reason, share of time).
+def _throttling(gpu: OneGpu, limits: Thresholds) -> tuple[float, str, float | None]:
+    """The time in which the GPU's clock is lowered: (level, reason, share of time).
 
     Without the driver's counters, the mask of reasons is used; the reason is then "". The share is None when unknown.
     """
     shares = [(share, why) for why, field in _REASONS if (share := gpu.mean(field)) is not None]
     if shares:
         share, why = max(shares)
-        return graded(share, limits.throttled, limits.throttled_leave, limits.leave_level), why, share
+        return claim_level(share, limits.throttled, limits.throttled_leave, limits.leave_level), why, share
     masks = gpu.mean("slowed")
-    level = graded(masks, limits.throttled_mask, limits.throttled_mask_leave, limits.leave_level)
+    level = claim_level(masks, limits.throttled_mask, limits.throttled_mask_leave, limits.leave_level)
     return level, "", masks
 
 
@@ -49,7 +49,7 @@ def _cap_level(gpu: OneGpu, limits: Thresholds) -> float:
     default = None if gpu.detail is None else gpu.detail.default_limit_mw
     if default is None or gpu.state.power_limit_mw is None or gpu.state.power_limit_mw > limits.limit_lowered * default:
         return 0.0
-    return graded(gpu.mean("power_cap_ratio"), limits.capped, limits.capped_leave, limits.leave_level)
+    return claim_level(gpu.mean("power_cap_ratio"), limits.capped, limits.capped_leave, limits.leave_level)
 
 
 def _hot_threshold(gpu: OneGpu, limits: Thresholds) -> float | None:
@@ -67,7 +67,7 @@ def _hot_level(gpu: OneGpu, limits: Thresholds) -> float:
     hot = _hot_threshold(gpu, limits)
     if hot is None:
         return 0.0
-    return graded(gpu.mean("temperature_celsius"), hot, hot - limits.hot_margin, limits.leave_level)
+    return claim_level(gpu.mean("temperature_celsius"), hot, hot - limits.hot_margin, limits.leave_level)
 
 
 def _may_be_heat(gpu: OneGpu, limits: Thresholds) -> bool:
@@ -81,8 +81,8 @@ def _may_be_heat(gpu: OneGpu, limits: Thresholds) -> bool:
     return not cool or bool((gpu.state.clock_reasons or 0) & THERMAL_REASONS)
 
 
-def _with_default_of(worst: OneGpu, affected: list[OneGpu], limits: Thresholds) -> str:
-    """The numbers ("0,1,3") of the GPUs whose power limit is lowered and whose default limit is the worst GPU's."""
+def _lowered_gpu_numbers(worst: OneGpu, affected: list[OneGpu], limits: Thresholds) -> str:
+    """The numbers ("0,1,3") of the GPUs with a lowered power limit and with the worst GPU's default limit."""
     own = None if worst.detail is None else worst.detail.default_limit_mw
     alike = [gpu for gpu in affected if gpu.detail is not None and gpu.detail.default_limit_mw == own]
     return ",".join(str(number) for number in sorted(gpu.state.number for gpu in alike if _cap_level(gpu, limits)))
@@ -106,7 +106,7 @@ def gpu_is_throttled(facts: Facts) -> tuple[Claim, ...]:
         for gpu in group.gpus:
             if (gpu.busy or 0.0) < limits.gpu_working:
                 continue
-            level, why, share = _held_back(gpu, limits)
+            level, why, share = _throttling(gpu, limits)
             capped = _cap_level(gpu, limits)
             if capped > level:
                 level, why, share = capped, "power_cap", gpu.mean("power_cap_ratio")
@@ -176,7 +176,7 @@ def _throttle_finding(
         ("lost", lost),
     )
     if why == "power_cap" and state.is_nvidia:
-        args += (("numbers", _with_default_of(worst, affected, limits)),)
+        args += (("numbers", _lowered_gpu_numbers(worst, affected, limits)),)
     field = dict(_REASONS).get(why, "power_cap_ratio" if why == "power_cap" else "slowed_ratio")
     limit = limits.capped if why == "power_cap" else limits.throttled if why else limits.throttled_mask
     slowdown = None if detail is None else detail.slowdown_celsius

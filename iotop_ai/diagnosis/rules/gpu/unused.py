@@ -28,9 +28,9 @@ def _work_level(facts: Facts, job: JobFacts) -> float:
 
 
 def _free_gpus(facts: Facts) -> tuple[Flags, tuple[int, ...]]:
-    """For each sample, whether a GPU that is free now was certainly idle; and the numbers of these free GPUs.
+    """For each sample, whether one of the GPUs that are free now was certainly idle; and the numbers of these GPUs.
 
-    The result is ((), ()) when no GPU is free or that is unknown.
+    The result is ((), ()) if no GPU is free, or if it is unknown which GPUs are free.
     """
     limits, readings = facts.limits, facts.snapshot.gpu.value or {}
     window = facts.window_over(limits.unused_window_s, ("gpu",))
@@ -103,6 +103,7 @@ def job_uses_no_gpu(facts: Facts) -> tuple[Claim, ...]:
 
 
 def _memory_total(facts: Facts, number: int) -> float | None:
+    """The memory of the GPU with this number, in bytes; None when unknown."""
     states = [r.value for r in (facts.snapshot.gpu.value or {}).values() if r.value is not None]
     return next((float(s.memory_total_bytes) for s in states if s.number == number and s.memory_total_bytes), None)
 

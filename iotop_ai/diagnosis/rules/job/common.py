@@ -1,4 +1,4 @@
-"""The common parts of the rules about jobs: gate, arguments of sentences, evidence and limits of confidence."""
+"""The common parts of the rules about jobs: the lost time, arguments of sentences, evidence, limits of confidence."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ UNEXPLAINED = 0.25
 """Above this share of unexplained time, a verdict is not sure."""
 
 
-def gate(facts: Facts, job: JobFacts) -> float:
-    """The lost share of time divided by its gate; 1 or more counts as a loss. It is 0 while the job cannot be judged.
+def loss_over_gate(facts: Facts, job: JobFacts) -> float:
+    """The lost share of time divided by its threshold; 1 or more counts as a loss. 0 while the job cannot be judged.
 
     It is also 0 if another share of the time, lost or unexplained, is clearly larger. A job that has just started is
     not judged, because it still imports and fills its queues.
@@ -35,21 +35,21 @@ def gate(facts: Facts, job: JobFacts) -> float:
     return max(job.stall / limits.gate, (job.long_stall or 0.0) / limits.long_gate)
 
 
-def lost(job: JobFacts) -> float:
+def lost_share(job: JobFacts) -> float:
     """The share of time lost; 0 when unknown."""
     return job.stall or 0.0
 
 
 def severity(facts: Facts, job: JobFacts) -> Severity:
     """The severity of the job's loss: CRITICAL only if the loss is high and the use of the job's GPUs is known."""
-    grave = lost(job) >= facts.limits.lost_high and job.gpu_busy is not None
+    grave = lost_share(job) >= facts.limits.lost_high and job.gpu_busy is not None
     return Severity.CRITICAL if grave else Severity.WARNING
 
 
-def caps(job: JobFacts, share: float, sure: float) -> list[float]:
+def caps(job: JobFacts, share: float, sure_share: float) -> list[float]:
     """The upper limits of the confidence.
 
-    share: the part of the wait with this cause; below ``sure`` it is a weak signal.
+    share: the part of the wait with this cause; below ``sure_share`` it is a weak signal.
     """
     out = []
     if job.gpu_busy is None:
@@ -58,7 +58,7 @@ def caps(job: JobFacts, share: float, sure: float) -> list[float]:
         out.append(BLIND)
     if job.job.weak:
         out.append(WEAK)
-    if share < sure or (job.time is not None and job.time.unexplained > UNEXPLAINED):
+    if share < sure_share or (job.time is not None and job.time.unexplained > UNEXPLAINED):
         out.append(UNCLEAR)
     return out
 
@@ -77,7 +77,7 @@ def job_args(facts: Facts, job: JobFacts) -> Args:
         ("workers", float(job.workers)),
         ("threads", float(not job.workers and job.loads_off_main_thread)),
         ("stall", job.stall),
-        ("lost", lost(job)),
+        ("lost", lost_share(job)),
         ("disk_share", job.disk),
         ("run_share", job.running),
         ("cpu", job.worker_cpu if job.workers else job.main_running_ratio),
@@ -138,7 +138,8 @@ def _in_container(job: JobFacts | None) -> bool:
 def gated_evidence(
     facts: Facts, short: tuple[str, float | None], long: tuple[str, float | None]
 ) -> tuple[Evidence, ...]:
-    """The evidence of a lost share of time: over the short window, or over both if only the long one meets its gate.
+    """The evidence of a lost share of time: over the short window, or over both if only the long one reaches its
+    threshold.
 
     With both, the short figure has no threshold, because the finding does not rest on it. short, long: (metric, value).
     """

@@ -6,7 +6,15 @@ from iotop_ai.diagnosis.facts.gather import Args, Claim, Facts, confidence
 from iotop_ai.diagnosis.facts.job import JobFacts
 from iotop_ai.diagnosis.facts.neighbours import core_neighbour
 from iotop_ai.diagnosis.facts.window import mean
-from iotop_ai.diagnosis.rules.job.common import caps, gate, job_args, job_claim, lost, severity, stall_evidence
+from iotop_ai.diagnosis.rules.job.common import (
+    caps,
+    job_args,
+    job_claim,
+    loss_over_gate,
+    lost_share,
+    severity,
+    stall_evidence,
+)
 from iotop_ai.diagnosis.verdict.advice import job_cores, job_idle_cores, job_worker_advice
 from iotop_ai.model.finding import Advice, Evidence, Finding, Severity
 from iotop_ai.model.machine.network import received_bytes_per_s
@@ -32,7 +40,7 @@ def job_prepares_too_slowly(facts: Facts) -> tuple[Claim, ...]:
     """
     out, limits = [], facts.limits
     for job in facts.jobs:
-        loss_level, running = gate(facts, job), job.running
+        loss_level, running = loss_over_gate(facts, job), job.running
         if loss_level < limits.leave_level or running is None or not job.loads_off_main_thread:
             continue
         level = min(loss_level, running / limits.decider)
@@ -77,7 +85,7 @@ def job_loads_by_itself(facts: Facts) -> tuple[Claim, ...]:
     """
     out, limits = [], facts.limits
     for job in facts.jobs:
-        loss_level, running = gate(facts, job), job.running
+        loss_level, running = loss_over_gate(facts, job), job.running
         if loss_level < limits.leave_level or job.loads_off_main_thread:
             continue
         if running is None or running <= (job.disk or 0.0):
@@ -116,7 +124,7 @@ def _cpu_claim(
         args,
         stall_evidence(facts, job, *evidence),
         advice=job_worker_advice(facts, job),
-        lost_ratio=lost(job),
+        lost_ratio=lost_share(job),
     )
     return job_claim(facts, job, finding, level)
 
@@ -135,7 +143,7 @@ def job_streams_from_far(facts: Facts) -> tuple[Claim, ...]:
     """
     out, limits = [], facts.limits
     for job in facts.jobs:
-        loss_level = gate(facts, job)
+        loss_level = loss_over_gate(facts, job)
         if loss_level < limits.leave_level or job.net is None or not (job.workers or job.time is not None):
             continue
         level = min(loss_level, job.net / limits.decider)
@@ -144,7 +152,7 @@ def job_streams_from_far(facts: Facts) -> tuple[Claim, ...]:
         sure = confidence(STREAM_BASE, 2 + (job.gpu_busy is not None), *caps(job, job.net, limits.decider_sure))
         received = job.place.received_bytes_per_s
         if received is None:
-            received = mean(_received(facts))
+            received = mean(_received_rates(facts))
         args: Args = (*job_args(facts, job), ("net", job.net), ("received", received), ("peer", job.place.peer))
         evidence = stall_evidence(
             facts,
@@ -154,12 +162,20 @@ def job_streams_from_far(facts: Facts) -> tuple[Claim, ...]:
         )
         advice = (Advice("more_connections", args), *job_worker_advice(facts, job, io=True))
         finding = Finding(
-            "object_stream", Severity.WARNING, sure, job.subject, args, evidence, advice=advice, lost_ratio=lost(job)
+            "object_stream",
+            Severity.WARNING,
+            sure,
+            job.subject,
+            args,
+            evidence,
+            advice=advice,
+            lost_ratio=lost_share(job),
         )
         out.append(job_claim(facts, job, finding, level))
     return tuple(out)
 
 
-def _received(facts: Facts) -> list[float | None]:
+def _received_rates(facts: Facts) -> list[float | None]:
+    """The bytes per second that all network links receive, for each sample of the window; None when unknown."""
     links = facts.snapshot.network.value or {}
     return [received_bytes_per_s(links, sample.network.value or {}) for sample in facts.window.samples]

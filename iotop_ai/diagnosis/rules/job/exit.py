@@ -61,10 +61,11 @@ def unmatched_kills(events: Sequence[Event], now_ns: int) -> tuple[Event, ...]:
     ends = [event for event in events if event.kind == ENDED]
     kills = (event for event in events if event.kind == OOM_KILL)
     fresh = [kill for kill in kills if may_end_by_kill(kill.pid, now_ns - kill.at_ns)]
-    return tuple(kill for kill in fresh if not any(_of_kill(end, kill) for end in ends))[-_MOST_KILLS:]
+    return tuple(kill for kill in fresh if not any(_follows_from_kill(end, kill) for end in ends))[-_MOST_KILLS:]
 
 
 def _weight(event: Event, killed: bool) -> int:
+    """The precedence of an end as the cause of the other ends of its job; the highest is the cause."""
     return 2 if killed else int(event.code in _FAULTS)
 
 
@@ -82,10 +83,10 @@ def _follows(facts: Facts, pid: int, killed: bool) -> bool:
 
 def _oom_killed(event: Event, kills: list[Event]) -> bool:
     """Whether the OOM killer killed the process."""
-    return any(_of_kill(event, kill) for kill in kills)
+    return any(_follows_from_kill(event, kill) for kill in kills)
 
 
-def _of_kill(end: Event, kill: Event) -> bool:
+def _follows_from_kill(end: Event, kill: Event) -> bool:
     """Whether the end follows from the OOM kill. If the killed process is unknown, it may be any process."""
     if kill.pid is not None:
         return end.pid == kill.pid and end.code in (None, KILLED)

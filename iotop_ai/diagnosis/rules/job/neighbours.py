@@ -5,7 +5,15 @@ from __future__ import annotations
 from iotop_ai.diagnosis.facts.block import base_of
 from iotop_ai.diagnosis.facts.gather import Args, Claim, Facts, confidence
 from iotop_ai.diagnosis.facts.neighbours import CHECK, RESYNC, UNSEEN, Neighbour, core_neighbour, disk_neighbour
-from iotop_ai.diagnosis.rules.job.common import caps, gate, job_args, job_claim, lost, severity, stall_evidence
+from iotop_ai.diagnosis.rules.job.common import (
+    caps,
+    job_args,
+    job_claim,
+    loss_over_gate,
+    lost_share,
+    severity,
+    stall_evidence,
+)
 from iotop_ai.diagnosis.rules.job.storage import families, wait_finding, waits_of
 from iotop_ai.model.finding import Advice, Evidence, Finding
 
@@ -87,7 +95,7 @@ def job_shares_its_cores(facts: Facts) -> tuple[Claim, ...]:
     """
     out, limits = [], facts.limits
     for job in facts.jobs:
-        loss_level, running = gate(facts, job), job.running
+        loss_level, running = loss_over_gate(facts, job), job.running
         if loss_level < limits.leave_level or running is None or running < limits.decider * limits.leave_level:
             continue
         neighbour = core_neighbour(facts, job)
@@ -113,7 +121,7 @@ def job_shares_its_cores(facts: Facts) -> tuple[Claim, ...]:
             args,
             evidence,
             advice=(Advice("calm_cpu", args),),
-            lost_ratio=lost(job),
+            lost_ratio=lost_share(job),
         )
         out.append(job_claim(facts, job, finding, min(loss_level, running / limits.decider)))
     return tuple(out)

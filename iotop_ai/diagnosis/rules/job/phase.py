@@ -24,7 +24,7 @@ _DEEPEST = 8
 """The most generations from a compiler up to the job."""
 
 
-def _calm(facts: Facts, job: JobFacts) -> bool:
+def _is_calm(facts: Facts, job: JobFacts) -> bool:
     """Whether the job loses little time and trains most of the time, and its main thread is rarely blocked."""
     limits = facts.limits
     if job.stall is None or job.age_s is None or job.age_s < limits.settle_s:
@@ -58,7 +58,11 @@ def job_is_fed(facts: Facts) -> tuple[Claim, ...]:
         busy = job.gpu_busy
         runs = bool(job.workers) if busy is None else busy >= limits.gpu_fair
         power = power_of(facts, job)
-        if not runs or not _calm(facts, job) or (busy is not None and power is not None and power < limits.power_share):
+        if (
+            not runs
+            or not _is_calm(facts, job)
+            or (busy is not None and power is not None and power < limits.power_share)
+        ):
             continue
         caps = [WITHOUT_GPU] if busy is None else []
         caps += [BLIND] if job.waits_hidden else []

@@ -34,7 +34,7 @@ def job_waits_for_requests(facts: Facts) -> tuple[Claim, ...]:
             or any(w in TRAINING_EVIDENCE for w in job.job.evidence)
         ):
             continue
-        asleep = _asleep(facts, job)
+        asleep = _asleep_share(facts, job)
         works = (job.cpu_ratio or 0.0) >= limits.idle_thread or (job.read_bytes_per_s or 0.0) >= limits.idle_bytes_per_s
         if asleep is None or works or (job.gpu_busy is not None and job.gpu_busy >= limits.gpu_fair):
             continue
@@ -59,7 +59,7 @@ def job_waits_for_requests(facts: Facts) -> tuple[Claim, ...]:
     return tuple(out)
 
 
-def _asleep(facts: Facts, job: JobFacts) -> float | None:
+def _asleep_share(facts: Facts, job: JobFacts) -> float | None:
     """The share of the samples in which the job's main thread sleeps in a queue or a socket; None when unknown."""
     window = facts.window_over(facts.limits.serving_window_s, ("jobs",))
     shares = []

@@ -10,10 +10,10 @@ from iotop_ai.diagnosis.facts.window import mean, share
 from iotop_ai.diagnosis.rules.job.common import (
     caps,
     device_args,
-    gate,
     job_args,
     job_claim,
-    lost,
+    loss_over_gate,
+    lost_share,
     severity,
     stall_evidence,
 )
@@ -54,7 +54,7 @@ def disk_waits(facts: Facts) -> list[Wait]:
     """The jobs with a loss whose workers (the trainer if it has none) are mostly in state D while the trainer waits."""
     limits, out = facts.limits, []
     for job in facts.jobs:
-        loss_level = gate(facts, job)
+        loss_level = loss_over_gate(facts, job)
         disk, running = job.disk, job.running
         if loss_level < limits.leave_level or disk is None:
             continue
@@ -88,7 +88,7 @@ def wait_finding(
         (*job_args(facts, job), *device_args(facts, wait.device), *args),
         stall_evidence(facts, job, *_device_evidence(facts, wait.device), *evidence),
         advice=advice,
-        lost_ratio=lost(job),
+        lost_ratio=lost_share(job),
     )
 
 
@@ -226,14 +226,14 @@ def waits_of(facts: Facts, class_id: str) -> list[Wait]:
     """The jobs with blocked readers whose loss belongs to this class."""
     if not facts.jobs:
         return []
-    waits = facts.lazy.once("held by disk", lambda: [(_class_of(facts, wait), wait) for wait in disk_waits(facts)])
+    waits = facts.lazy.compute_once("waits", lambda: [(_class_of(facts, wait), wait) for wait in disk_waits(facts)])
     return [wait for wait_class, wait in waits if wait_class == class_id]
 
 
 def families(facts: Facts, wait: Wait) -> int:
     """The number of families of signals that agree: task states, device, pressure, GPU."""
-    pressed = (facts.io_pressure_ratio or 0.0) >= facts.limits.pressure
-    return 1 + (wait.device is not None) + pressed + (wait.job.gpu_busy is not None)
+    under_pressure = (facts.io_pressure_ratio or 0.0) >= facts.limits.pressure
+    return 1 + (wait.device is not None) + under_pressure + (wait.job.gpu_busy is not None)
 
 
 def job_waits_for_storage(facts: Facts) -> tuple[Claim, ...]:
@@ -254,7 +254,7 @@ def job_waits_for_storage(facts: Facts) -> tuple[Claim, ...]:
         upper_limits = (*caps(wait.job, wait.share, facts.limits.decider_sure), *more)
         sure = confidence(BASE, families(facts, wait), *upper_limits)
         advice: tuple[Advice, ...] = (
-            () if device is None else storage_advice(facts, device, lost(wait.job), None, wait.job)
+            () if device is None else storage_advice(facts, device, lost_share(wait.job), None, wait.job)
         )
         if not slow and wait.job.workers:
             advice = (*job_worker_advice(facts, wait.job, io=True), *advice)

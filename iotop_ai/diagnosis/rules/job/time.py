@@ -20,10 +20,13 @@ _TRAINED_MS = 1000
 
 
 def _evidence(job: JobFacts, time: TimeShares, name: str, limit: float) -> tuple[Evidence, ...]:
-    return (Evidence(f"jobs.{job.subject}.time.{name}", getattr(time, name), "ratio", limit), *_beside(job, time))
+    return (
+        Evidence(f"jobs.{job.subject}.time.{name}", getattr(time, name), "ratio", limit),
+        *_more_evidence(job, time),
+    )
 
 
-def _beside(job: JobFacts, time: TimeShares) -> tuple[Evidence, ...]:
+def _more_evidence(job: JobFacts, time: TimeShares) -> tuple[Evidence, ...]:
     subject = f"jobs.{job.subject}"
     return (
         Evidence(f"{subject}.time.compute", time.compute, "ratio"),
@@ -67,7 +70,10 @@ def main_thread_holds_up_gpu(facts: Facts) -> tuple[Claim, ...]:
             confidence(HOST_BASE, 3 if time.unexplained < limits.gate else 2),
             job.subject,
             args,
-            (*gated_evidence(facts, (f"{name}.host", time.host), (f"{name}.long_host", long)), *_beside(job, time)),
+            (
+                *gated_evidence(facts, (f"{name}.host", time.host), (f"{name}.long_host", long)),
+                *_more_evidence(job, time),
+            ),
             advice=(Advice("fewer_syncs", args), Advice("compile_model", args)),
             lost_ratio=time.host,
         )

@@ -6,7 +6,7 @@ import pytest
 
 from iotop_ai.diagnosis.engine import fold
 from iotop_ai.diagnosis.facts.gather import gather
-from iotop_ai.diagnosis.facts.window import graded
+from iotop_ai.diagnosis.facts.window import claim_level
 from iotop_ai.diagnosis.rules.gpu.collective import one_gpu_is_late
 from iotop_ai.model.finding import Severity
 from iotop_ai.model.fold_state import FoldState
@@ -359,11 +359,11 @@ def test_a_job_beside_an_idle_gpu_comes_before_a_healthy_job() -> None:
 
 
 def test_a_level_is_graded_between_the_entry_and_the_exit_threshold() -> None:
-    assert graded(0.05, 0.05, 0.01, 0.7) == pytest.approx(1.0)
-    assert graded(0.01, 0.05, 0.01, 0.7) == pytest.approx(0.7)
-    assert graded(0.25, 0.25, 0.35, 0.7) == pytest.approx(1.0)
-    assert graded(0.36, 0.25, 0.35, 0.7) < 0.7
-    assert graded(None, 0.25, 0.35, 0.7) == 0.0
+    assert claim_level(0.05, 0.05, 0.01, 0.7) == pytest.approx(1.0)
+    assert claim_level(0.01, 0.05, 0.01, 0.7) == pytest.approx(0.7)
+    assert claim_level(0.25, 0.25, 0.35, 0.7) == pytest.approx(1.0)
+    assert claim_level(0.36, 0.25, 0.35, 0.7) < 0.7
+    assert claim_level(None, 0.25, 0.35, 0.7) == 0.0
 
 
 @pytest.mark.parametrize(("logged", "is_found"), [("10000:c1:00.0", True), ("0000:c1:00.0", False)])
