@@ -269,7 +269,7 @@ def _late_gpu(group: GpuGroup, limits: Thresholds) -> _Late | None:
         return None
     late = max(known, key=lambda gpu: (gpu.watts or 0.0, -gpu.state.number))
     others = tuple(gpu for gpu in known if gpu is not late)
-    # The highest power of the others is candidates: if several GPUs draw much, several compute.
+    # The highest power of the others is compared: if several GPUs draw much, several compute.
     share = ratio(max(gpu.watts or 0.0 for gpu in others), late.watts)
     level = claim_level(share, limits.peer_power, limits.peer_power_leave, limits.leave_level)
     return _Late(late, others, level, "spins", True, None if share is None else max(0.0, 1 - share))
