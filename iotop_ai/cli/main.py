@@ -35,7 +35,7 @@ TIME_FLAGS = ("--at", "--begin", "--end")
 RECORD_SWITCHES = ("-h", "--help", "--append", "--control", "--exact", "--smart", "--no-smart")
 """The flags of ``record`` that take no value."""
 TEXT_FLAGS = ("-b", "--batch", "-t", "--timestamps", "--once", "--json", "-n", "--count")
-"""The flags of text output, which replaces the screen."""
+"""The flags that select text output instead of the screen."""
 GC_THRESHOLD = 20_000
 """The number of new objects that starts a garbage collection. It is large, because a tick's objects form no cycles."""
 
@@ -227,7 +227,7 @@ def _run_bare(args: argparse.Namespace) -> int:
 
 
 def _refuse_text_flags(argv: Sequence[str], command: str) -> None:
-    """Raise UsageError for a flag of live text before a command, which would ignore it."""
+    """Raise UsageError for a live-text flag before a command, because the command would ignore the flag."""
     for word in argv[: argv.index(command)]:
         name = word.partition("=")[0] if word.startswith("--") else word[:2]
         if name in TEXT_FLAGS:
@@ -283,7 +283,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _fail("unknown", "standard output is closed", 2)
     if hasattr(sys.stdout, "reconfigure"):
         sys.stdout.reconfigure(errors="replace")
-        # Another program may have made a shared pipe non-blocking. Output would be lost while the pipe is full.
+        # Another program may have made a shared pipe non-blocking, and output would be lost while the pipe is full.
         with contextlib.suppress(OSError):  # a stream in memory has no descriptor
             os.set_blocking(sys.stdout.fileno(), True)
     if os.geteuid() == 0 and (ignored := drop_untrusted_variables(os.environ)):
@@ -319,6 +319,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _fail(word: str, text: str, code: int) -> int:
+    """Print the error as one line to stderr; return ``code``. word: the kind of error, such as "usage"."""
     if isinstance(sys.exc_info()[1], OSError):
         _drop_stdout()
     _notice(f"{word}: {clean(text)}")

@@ -1,4 +1,7 @@
-"""The prompt, the progress line and the mark of commands that change the machine. All text goes to stderr."""
+"""The confirmation prompt, progress line and timeline mark of commands that change the machine.
+
+All text goes to stderr.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +16,7 @@ from iotop_ai.model.clean import clean
 from iotop_ai.model.errors import IotopError, UsageError
 
 SHOW_EVERY_S = 0.2
+"""The shortest time between two updates of the progress line, in seconds."""
 _ERASE = "\r\x1b[K"
 
 
@@ -30,7 +34,7 @@ def confirm(word: str, yes: bool) -> bool:
 
 
 def mark_everywhere(text: str) -> None:
-    """Set a mark with this text in every running monitor and recording of this user."""
+    """Set a mark with this text in every running monitor and recording of this user. A failure is printed."""
     try:
         send_mark(text, os.environ)
     except (OSError, IotopError) as error:

@@ -2,10 +2,10 @@
 
 ``{"format": 1, "devices": {"S7X1": [1794884000, [[[1794873600, [[12, 40], [13, 9]]]], [], []]]}}``
 
-A device's entry is keyed by its serial number. It contains the Unix time of the write in seconds and, for each size of
-read, parts of 3 h: the Unix time of the part, and its bins with their minutes. A device without a serial number is not
-kept, because its name may belong to another device after a restart. Each write creates a new file and renames it over
-the old one.
+A device's entry is keyed by its serial number. It contains the Unix time of the write in seconds and, for each of the
+three size buckets of reads, a list of parts of 3 h. A part is its Unix time and a latency histogram: pairs of a bin's
+index and the number of minutes in that bin. A device without a serial number is not kept, because its name may belong
+to another device after a restart. Each write creates a new file and renames it over the old one.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ if TYPE_CHECKING:
 FILE = "baselines.json"
 FORMAT = 1
 LONGEST = 200
-"""The most characters of a serial number."""
+"""The maximum number of characters of a serial number."""
 MOST_DEVICES = 64
 OLDEST_S = 30 * 86_400
 """Older baselines are not used, because the disk may have changed since."""
 _LARGEST = 4 << 20
-"""The most bytes of the file."""
+"""The maximum number of bytes of the file."""
 _MOST_MINUTES = 100_000
 _PART_S = PART_NS // 10**9
 
@@ -43,7 +43,7 @@ class Baselines:
         self._file = os.path.join(folder, FILE)
 
     def read(self, at_ns: int, wall_s: int) -> dict[str, DeviceBaseline]:
-        """The baselines by serial number, with their parts numbered from this boot; {} without a file.
+        """The baselines by serial number, with their parts numbered since this boot; {} without a file.
 
         Parts older than a day are treated as a day old, so that they still count in the first day of this session.
         Baselines older than OLDEST_S are left out. Raises OSError, and ValueError for a file of another kind.
@@ -65,50 +65,53 @@ class Baselines:
         own: this session's baselines by serial number
         """
         serials = {info.serial for info in infos.values() if info.serial}
-        written = {
+        own_entries = {
             serial: (wall_s, [_to_unix_time(baseline, at_ns // PART_NS, wall_s) for baseline in device.sizes])
             for serial, device in own.items()
             if serial in serials and any(baseline.minutes for baseline in device.sizes)
         }
-        if not written:
+        if not own_entries:
             return False
         try:
-            known = self._entries()
+            stored = self._entries()
         except ValueError:  # the file cannot be used and will be replaced
-            known = {}
-        whole = {**{serial: entry for serial, entry in known.items() if wall_s - entry[0] <= OLDEST_S}, **written}
-        newest = sorted(whole.items(), key=lambda item: item[1][0], reverse=True)[:MOST_DEVICES]
+            stored = {}
+        kept = {serial: entry for serial, entry in stored.items() if wall_s - entry[0] <= OLDEST_S}
+        newest = sorted({**kept, **own_entries}.items(), key=lambda item: item[1][0], reverse=True)[:MOST_DEVICES]
         self._write({"format": FORMAT, "devices": dict(newest)})
         return True
 
     def _entries(self) -> dict[str, tuple[int, list[list[tuple[int, Bins]]]]]:
         try:
-            opened = open_file(self._file)
+            file = open_file(self._file)
         except FileNotFoundError:
             return {}
-        with opened as file:
+        with file:
             if os.fstat(file.fileno()).st_uid != os.geteuid():
                 raise ValueError("owned by another user")
             raw = file.read(_LARGEST + 1)
         return parse_baselines(raw)
 
-    def _write(self, whole: Mapping[str, Any]) -> None:
+    def _write(self, content: Mapping[str, Any]) -> None:
         import json
 
-        keep_file(self._folder, FILE, (json.dumps(whole, separators=(",", ":")) + "\n").encode(), lasting=True)
+        keep_file(self._folder, FILE, (json.dumps(content, separators=(",", ":")) + "\n").encode(), lasting=True)
 
 
-def _to_unix_time(baseline: Baseline, present_part: int, wall_s: int) -> list[tuple[int, Bins]]:
-    """The parts with Unix seconds instead of their numbers from this boot."""
-    return [(wall_s - (present_part - part) * _PART_S, bins) for part, bins in baseline.parts]
+def _to_unix_time(baseline: Baseline, current_part: int, wall_s: int) -> list[tuple[int, Bins]]:
+    """The parts with Unix seconds instead of their numbers since this boot.
+
+    current_part: the number of the current part
+    """
+    return [(wall_s - (current_part - part) * _PART_S, bins) for part, bins in baseline.parts]
 
 
-def _to_this_boot(parts: list[tuple[int, Bins]], present_part: int, wall_s: int) -> tuple[tuple[int, Bins], ...]:
-    """The parts with their numbers from this boot instead of Unix seconds, oldest first."""
+def _to_this_boot(parts: list[tuple[int, Bins]], current_part: int, wall_s: int) -> tuple[tuple[int, Bins], ...]:
+    """The parts with their numbers since this boot instead of Unix seconds, oldest first."""
     by_period: dict[int, dict[int, int]] = {}
     for part_s, bins in parts:
         age = min(max(0, (wall_s - part_s) // _PART_S), PARTS - 1)
-        counts = by_period.setdefault(present_part - age, {})
+        counts = by_period.setdefault(current_part - age, {})
         for bin_index, minutes in bins:
             counts[bin_index] = counts.get(bin_index, 0) + minutes
     return tuple((part, tuple(sorted(counts.items()))) for part, counts in sorted(by_period.items()))
@@ -124,10 +127,10 @@ def parse_baselines(raw: bytes) -> dict[str, tuple[int, list[list[tuple[int, Bin
     import json
 
     try:
-        whole = json.loads(raw)
-        if whole["format"] != FORMAT or len(whole["devices"]) > MOST_DEVICES:
+        content = json.loads(raw)
+        if content["format"] != FORMAT or len(content["devices"]) > MOST_DEVICES:
             raise ValueError
-        return {clean(serial, LONGEST): _entry(entry) for serial, entry in whole["devices"].items()}
+        return {clean(serial, LONGEST): _entry(entry) for serial, entry in content["devices"].items()}
     except (RecursionError, ValueError, KeyError, TypeError, AttributeError, OverflowError):
         raise ValueError("not a file of this program") from None
 

@@ -1,6 +1,7 @@
-"""The last hour in memory, for looking back while live: lines of a recording, compressed as Frames arrive.
+"""The last hour in memory, for looking back on the live screen: lines of a recording, compressed as Frames arrive.
 
-Full command lines are in memory only; pre-roll that a file gets from here is redacted.
+The lines contain full command lines, but only in memory: pre-roll (the lines with which a new recording starts) is
+redacted before it is written to a file.
 """
 
 from __future__ import annotations
@@ -37,8 +38,8 @@ BATCH, BATCH_PROCESSES = 8, 2000
 """Frames wait until there are this many of them, or this many processes in them. The second Frame of a batch takes less
 than half the CPU time that it would take a second later, but each Frame that waits keeps a process table in memory."""
 MOST_KEPT_BYTES = RING_BYTES
-"""The most bytes of dropped blocks that a recording keeps for a user who looks at them; beyond this the recording is
-not refreshed."""
+"""The maximum number of bytes of dropped blocks that a recording keeps for a user who looks at them. Beyond this, the
+recording is not refreshed."""
 _LEVEL = 5
 _CHUNK = 1 << 16
 _WAIT_S = 2.0
@@ -53,7 +54,7 @@ class RingState(NamedTuple):
     span_s: how many seconds the user can look back; 0 while looking back is not possible
     size_bytes: the memory that the compressed lines take
     dropped: the number of Frames that were lost because compression was too slow
-    trouble: why no newer Frames are kept any more; "" without an error
+    trouble: why the ring no longer keeps new Frames; "" without an error
     """
 
     span_s: float
@@ -70,7 +71,7 @@ class _Packed(NamedTuple):
 
 
 class Ring:
-    """Compresses Frames on a separate thread; ``recording`` gives access to them. ``put`` never blocks.
+    """A ring buffer of compressed Frames, filled on a separate thread. ``put`` never blocks. ``recording`` reads it.
 
     most_bytes, most_s: the limits of size and age, beyond which the oldest block is dropped
     """
@@ -80,6 +81,7 @@ class Ring:
         self._most_ns = int(most_s * 1e9)
         self._queue = FrameQueue()
         self._waiting: list[Frame] = []
+        """The Frames of the next batch."""
         self._put_lock = threading.Lock()
         self._encoder = Encoder()
         self._redactor: Redactor | None = None
@@ -88,13 +90,14 @@ class Ring:
         self._closed: list[_Packed] = []
         self._closed_bytes = 0
         self._open: Block | None = None
+        """The block to which Frames are added; its compressed text is in ``_parts`` and ``_compressor``."""
         self._compressor = zlib.compressobj(_LEVEL)
         self._parts: list[bytes] = []
         self._open_bytes = 0
         self._session = 0
         self._number = 0
         """The number of blocks so far, dropped ones included; each block has its number as its ``offset``."""
-        self._boot: str | None = None
+        self._boot_id: str | None = None
         self._newest_ns = 0
         self._header: Header | None = None
         self._trouble = ""
@@ -151,9 +154,9 @@ class Ring:
             return (*self._closed, _Packed(newest, b"".join(self._parts) + compressor.flush()))
 
     def preroll(self, level: str, before_ns: int) -> tuple[str, ...]:
-        """The snap lines before a time, redacted and marked "pre".
+        """The snap lines before a time, redacted to a level and marked "pre".
 
-        They start at the last keyframe that is at least a minute before that time, else at the session's first one.
+        They start at the last keyframe that is at least a minute before that time, or else at the session's first one.
         """
         self.drain()
         recording = self.recording()
@@ -186,13 +189,13 @@ class Ring:
                 if queued.orphaned_events:
                     snapshot = snapshot._replace(events=(*queued.orphaned_events, *snapshot.events))
                 self._add(queued.frame._replace(snapshot=snapshot), queued.gap)
-        except Exception as error:  # newer Frames are not kept any more, but the monitor continues
+        except Exception as error:  # the ring keeps no new Frames, but the monitor continues
             log.exception("the ring failed")
             self._trouble = f"{type(error).__name__}: {error}"
 
     def _add(self, frame: Frame, gap: bool) -> None:
         snapshot = frame.snapshot
-        new_boot = snapshot.host.boot_id != self._boot
+        new_boot = snapshot.host.boot_id != self._boot_id
         if new_boot:
             self._encoder.restart()
         try:
@@ -206,7 +209,7 @@ class Ring:
             compressor, parts, change = self._encode(frame, gap)
         with self._lock:
             if new_boot:
-                self._boot = snapshot.host.boot_id
+                self._boot_id = snapshot.host.boot_id
                 self._session += 1
                 self._header = _header(snapshot)
             if compressor is not self._compressor:

@@ -26,7 +26,7 @@ class Source(Protocol):
         ...
 
     def suspend_smart_queries(self, suspend: bool) -> None:
-        """Request that no disk is queried for SMART, or allow it again; used while a device is saturated."""
+        """Stop or resume SMART queries; they are suspended while a device is saturated."""
         ...
 
     def add_event(self, kind: str, text: str) -> None:

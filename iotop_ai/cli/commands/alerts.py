@@ -34,17 +34,17 @@ def run(args: argparse.Namespace) -> int:
     """List the rules or send a test message; return 0, or 1 if a test message was not delivered."""
     if args.what == "list" and args.names:
         raise UsageError(f"alerts list accepts no names; remove {clean(args.names[0])!r}")
-    unanswered: list[str] = []
-    config = load_alerts(args.alerts, unanswered.append)
-    if unanswered and args.what != "list":
-        raise UnknownError(unanswered[0])
-    for text in unanswered:
+    warnings: list[str] = []
+    config = load_alerts(args.alerts, warnings.append)
+    if warnings and args.what != "list":
+        raise UnknownError(warnings[0])
+    for text in warnings:
         print_notice(text)
     if args.what == "list":
         off = "the rules are off"
         if args.alerts == "none":
             off = f"--alerts none: {off}"
-        elif not unanswered:
+        elif not warnings:
             off = f"{alerts_path()} is missing: {off}"
         _list(config, off)
         return 0
@@ -87,6 +87,7 @@ def _list(config: AlertConfig | None, off: str) -> None:
 
 
 def _test(config: AlertConfig, names: list[str]) -> int:
+    """Send a test message to the named deliveries, or to all if ``names`` is empty; return the exit code."""
     alert = Alert(
         rule="test",
         state=TEST,

@@ -60,8 +60,8 @@ def print_blocks(
                 base=first.snapshot if settings.accumulated else None,
                 cmdline=settings.cmdline,
             )
-            judged = with_job_verdict(frame, settings.job)
-            text = _json_line(judged, settings) if as_json else render_block(judged, block)
+            judged_frame = with_job_verdict(frame, settings.job)
+            text = _json_line(judged_frame, settings) if as_json else render_block(judged_frame, block)
             printed += 1  # before the write, so that Ctrl-C during it gives exit code 0 too
             sys.stdout.write(text)
             sys.stdout.flush()

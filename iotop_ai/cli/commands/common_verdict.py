@@ -1,4 +1,4 @@
-"""Shared by the commands that judge: watching for a while, the verdict on a selected job, and the exit code."""
+"""The parts that commands with a verdict share: watching for a while, selecting a job, and the exit code."""
 
 from __future__ import annotations
 
@@ -27,6 +27,7 @@ LONGEST_WATCH_S = 60.0
 Some causes show only after 30 s or more.
 """
 LEAST_S, MOST_S = 1.0, 86_400.0
+"""The limits of --duration, in seconds."""
 _UNDECIDED = (State.UNSURE, State.STARTING)
 
 
@@ -53,7 +54,7 @@ def parse_duration(text: str) -> float:
 
 
 class SelectedJob:
-    """The job that --job selects. It judges each Frame for that job, and reports a job that no Frame contains.
+    """The job that --job selects: judges each Frame for that job, and reports a job that no Frame contains.
 
     pid: the pid of any process of the job; 0 selects the leading job.
     """
@@ -122,7 +123,7 @@ def watch(
     Ctrl-C stops early, and raises KeyboardInterrupt before the first Frame. Raises UsageError if the first Frame lacks
     the process that --job names.
 
-    seconds: the time to watch; None watches for WATCH_S, and for up to LONGEST_WATCH_S while measuring or undecided.
+    seconds: the time to watch; None watches for WATCH_S, or up to LONGEST_WATCH_S while there is no clear verdict.
     on_frame: called with each judged Frame.
     """
     last: Frame | None = None

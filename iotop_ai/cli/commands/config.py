@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 
 from iotop_ai.cli.config.common import DEFAULT
-from iotop_ai.cli.config.effective import Effective, effective
+from iotop_ai.cli.config.effective import Effective, effective_settings
 from iotop_ai.cli.config.file import ConfigFile, read_config
 from iotop_ai.cli.config.table import AUTO, SETTINGS, TABLES, Setting, value_of
 from iotop_ai.cli.options.common import flags_of
@@ -23,7 +23,7 @@ from iotop_ai.present.text.units import plural
 
 ACTIONS = ("init", "print", "path", "validate")
 WRITE_S = 5.0
-"""How long ``init`` waits for the file's disk or server."""
+"""The longest time that ``init`` waits for the file's disk or server, in seconds."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -48,7 +48,7 @@ def run(args: argparse.Namespace) -> int:
         return _init(path, force=args.force)
     if args.action == "validate":
         return _validate(path, required=bool(args.config or os.environ.get(CONFIG_VARIABLE)))
-    print(effective_text(effective(flags_of(args), os.environ, args.config)), end="")
+    print(effective_text(effective_settings(flags_of(args), os.environ, args.config)), end="")
     return 0
 
 
@@ -74,7 +74,7 @@ def _validate(path: Path, *, required: bool) -> int:
         print(f"no file {path}: the defaults apply")
         return 0
     for problem in file.problems:
-        print(file.located(problem))
+        print(file.describe(problem))
     for note in _rebound_keys(file):
         print(note)
     if file.problems:

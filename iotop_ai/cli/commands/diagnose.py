@@ -9,7 +9,7 @@ from itertools import chain, islice
 from iotop_ai.cli.commands.common_verdict import SelectedJob, add_watch_flags, exit_code_of, watch
 from iotop_ai.cli.cut_off import warn_of_truncation
 from iotop_ai.cli.options.common import add_source_flags, settings_of
-from iotop_ai.cli.options.conditions import add_fail_if_flag, conditions_of, exit_code_if, fail_lines
+from iotop_ai.cli.options.conditions import add_fail_if_flag, conditions_of, exit_code_of_conditions, fail_lines
 from iotop_ai.cli.options.devices import resolve_devices
 from iotop_ai.cli.prompt import Progress
 from iotop_ai.cli.stderr import print_notice
@@ -54,15 +54,15 @@ def run(args: argparse.Namespace) -> int:
     """
     conditions = [ConditionOverRun(condition) for condition in conditions_of(args)]
     job, diagnosis = SelectedJob(getattr(args, "job", 0)), Diagnosis(conditions)
-    last = _recorded(args, job, diagnosis) if args.file is not None else _live(args, job, diagnosis)
+    last = _diagnose_recording(args, job, diagnosis) if args.file is not None else _diagnose_live(args, job, diagnosis)
     if last is None:
         raise UnknownError("no data could be read" if args.file is None else f"{args.file}: no data in that period")
     job.check()
     print_lines([render_diagnosis_json(diagnosis, job.top_pid)] if args.json else _text(diagnosis, last, job.top_pid))
-    return exit_code_if(diagnosis.outcomes()) if conditions else exit_code_of(diagnosis.primary)
+    return exit_code_of_conditions(diagnosis.outcomes()) if conditions else exit_code_of(diagnosis.primary)
 
 
-def _live(args: argparse.Namespace, job: SelectedJob, diagnosis: Diagnosis) -> Frame | None:
+def _diagnose_live(args: argparse.Namespace, job: SelectedJob, diagnosis: Diagnosis) -> Frame | None:
     if args.begin is not None or args.end is not None:
         raise UsageError("--begin and --end work with a recording only; name its file")
     settings = resolve_devices(settings_of(args))
@@ -76,7 +76,7 @@ def _live(args: argparse.Namespace, job: SelectedJob, diagnosis: Diagnosis) -> F
     return watch(LiveSource(settings, marks=True), args.duration, job, add)
 
 
-def _recorded(args: argparse.Namespace, job: SelectedJob, diagnosis: Diagnosis) -> Frame | None:
+def _diagnose_recording(args: argparse.Namespace, job: SelectedJob, diagnosis: Diagnosis) -> Frame | None:
     if args.duration is not None:
         raise UsageError("--duration works with this machine only; for a recording use --begin and --end")
     last = None
@@ -133,7 +133,10 @@ def _lines(diagnosis: Diagnosis, last: Frame, pid: int) -> Iterator[str]:
 
 
 def _listed_spans(diagnosis: Diagnosis) -> list[VerdictSpan]:
-    """Return the verdicts over time, without transitions to findings that are not shown; all if none would be left."""
+    """Return the spans of the verdicts that are listed.
+
+    A short span is left out if its finding is not shown above; all spans are returned if none would be left.
+    """
     shown = {(finding.class_id, finding.state) for finding in diagnosis.findings}
     spans = diagnosis.spans
     listed = [s for s in spans if (s.class_id, s.state) in shown or diagnosis.lasts(s.state, s.duration_ns)]

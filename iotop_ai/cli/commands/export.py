@@ -33,7 +33,7 @@ Out = CsvOut | JsonlOut | SqliteOut | ParquetOut
 
 
 class Target(NamedTuple):
-    """An output and the tables that it receives. path: the path of a file, or "-" for standard output."""
+    """An output and the tables that are written to it. path: the path of a file, or "-" for standard output."""
 
     path: str
     tables: tuple[Table, ...]
@@ -69,7 +69,7 @@ def run(args: argparse.Namespace) -> int:
     warn_of_truncation(recorded)
     with contextlib.ExitStack() as stack:
         if _is_folder(args.output):
-            stack.enter_context(_folder(args.output))
+            stack.enter_context(_make_folder(args.output))
         files = [stack.enter_context(OutFile(t.path, force=args.force)) for t in targets if t.path != STDOUT]
         out_files: list[OutFile | None] = [*files] or [None]
         outs = [_open_out(stack, format_name, file, t, args.raw) for file, t in zip(out_files, targets, strict=True)]
@@ -131,7 +131,7 @@ def _is_folder(output: str) -> bool:
 
 
 @contextlib.contextmanager
-def _folder(path: str) -> Iterator[None]:
+def _make_folder(path: str) -> Iterator[None]:
     """Create a missing folder and its parents; remove them if the ``with`` block fails before it completes a file."""
     missing, folder = [], path.rstrip("/") or "/"
     while not os.path.isdir(folder):

@@ -126,7 +126,7 @@ def _class(name: str) -> Iterator[str]:
 
 
 def _claim(doc: str) -> tuple[str, str]:
-    """The class that a rule names, and what it claims, from the rule's docstring."""
+    """Return the class and the claim in a rule's docstring."""
     sentence, _, rest = doc.partition("\n\n")
     class_id, _, claim = " ".join(rest.partition("Claim: ")[2].partition("Evidence: ")[0].split()).partition(": ")
     return class_id, f"{' '.join(sentence.split()).removesuffix('.')}: {claim}"

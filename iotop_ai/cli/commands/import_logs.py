@@ -87,13 +87,13 @@ class Writer:
         self._origin = origin
         self.snapshots = 0
 
-    def write(self, file: BinaryIO, imported: Iterator[Frame]) -> None:
+    def write(self, file: BinaryIO, log_frames: Iterator[Frame]) -> None:
         """Write all Frames to the file. Raises UnknownError when the log holds no interval."""
         encoder = Encoder()
         boot_id = ""
         frame = None
         has_rates = False
-        for frame in imported:
+        for frame in log_frames:
             snapshot = frame.snapshot
             if snapshot.host.boot_id != boot_id:
                 boot_id = snapshot.host.boot_id

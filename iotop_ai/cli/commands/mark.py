@@ -9,7 +9,7 @@ from iotop_ai.collectors.io.monitor_sockets import LONGEST_TEXT, SOCKET_VARIABLE
 from iotop_ai.model.errors import UnknownError
 
 _DEFAULT_TEXT = "by command"
-"""The text of a mark for which the user gives none. The key on the screen writes "by key" instead."""
+"""The text of a mark if the user gives none. A mark that is set with the screen's key has the text "by key"."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

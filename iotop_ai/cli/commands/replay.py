@@ -62,13 +62,13 @@ def run(args: argparse.Namespace) -> int:
     path = args.file
     if path == STDIN:
         if not stat.S_ISREG(os.fstat(0).st_mode):
-            return _stream(args, settings)
+            return _show_stdin(args, settings)
         path = "/dev/stdin"
     with corrupt_input_as_error(args.file):
-        return _file(path, args, settings)
+        return _show_file(path, args, settings)
 
 
-def _stream(args: argparse.Namespace, settings: Settings) -> int:
+def _show_stdin(args: argparse.Namespace, settings: Settings) -> int:
     from iotop_ai.cli.commands.monitor.remote import show_stream
 
     if args.at is not None or args.speed is not None:
@@ -91,9 +91,9 @@ def keys_from_terminal() -> int:
     return stream
 
 
-def _file(path: str, args: argparse.Namespace, settings: Settings) -> int:
+def _show_file(path: str, args: argparse.Namespace, settings: Settings) -> int:
     from iotop_ai.cli.commands.monitor.command import ScreenStart, run_screen
-    from iotop_ai.cli.options.devices import shown_devices
+    from iotop_ai.cli.options.devices import devices_in_frame
     from iotop_ai.playback.player import FrameCursor
     from iotop_ai.present.screen.view import Timeline
     from iotop_ai.store.source import MemoryRecording
@@ -135,7 +135,7 @@ def _file(path: str, args: argparse.Namespace, settings: Settings) -> int:
         if args.at is None and not playing:
             frame = cursor.first_verdict()
         view["base"] = frame.snapshot if settings.accumulated else None
-        view["devices"] = shown_devices(frame, settings.devices)
+        view["devices"] = devices_in_frame(frame, settings.devices)
         return ScreenStart(frame, (), MemoryRecording(), view, make_playback=make_playback)
 
     return run_screen(settings, make_screen_start, chain.close, RECORDED_TEXT)
@@ -183,14 +183,14 @@ class Chain:
         if file is None or file == self._file:
             return None
         try:
-            following = next_part(self._path, self.parts[-1])
+            new_part = next_part(self._path, self.parts[-1])
         except InputError:  # another program's file has this name now
             return None
-        if following is not None:
-            self.parts.append(following)
-            if following.path == self._path:  # otherwise more parts follow before the file of this name
+        if new_part is not None:
+            self.parts.append(new_part)
+            if new_part.path == self._path:  # otherwise more parts follow before the file of this name
                 self._file = file
-        return following
+        return new_part
 
     def close(self) -> None:
         """Close the files of all parts."""

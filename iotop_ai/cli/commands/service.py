@@ -91,9 +91,9 @@ def _alerts_advice() -> list[str]:
 
 
 def writable_by_others(path: str) -> str:
-    """Return the file, or the lowest folder or link on the way to it, that users other than root can change.
+    """Return the last part of the path (a folder, a link or the file) that users other than root can change.
 
-    Returns "" if there is none. A part of the way that cannot be examined counts too.
+    Returns "" if there is none. A part that cannot be examined counts too.
     """
     unsafe_part = ""
     try:

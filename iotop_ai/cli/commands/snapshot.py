@@ -60,14 +60,14 @@ def take_frame(source: LiveSource) -> Frame:
         if late_parts(after):
             source.wait_smart(SMART_WAIT_S)
             source.wait_gpu(GPU_WAIT_S)
-            after = completed(after, source.snapshot())
+            after = with_late_parts(after, source.snapshot())
         for later in stream if after.interval_s < SLOWEST_S else ():
             if not late_parts(after) or later.at_ns - after.at_ns > SLOWEST_S * 1e9:
                 break
-            after = completed(after, later)
+            after = with_late_parts(after, later)
     finally:
         source.close()
-        for _ in stream:  # to its end, which releases the source's resources
+        for _ in stream:  # running the iterator to its end releases the source's resources
             pass
     return judged_frame(before, after)
 
@@ -82,6 +82,6 @@ def judged_frame(before: Snapshot, after: Snapshot) -> Frame:
     return frame._replace(carry=carry, verdict=verdict)
 
 
-def completed(after: Snapshot, later: Snapshot) -> Snapshot:
+def with_late_parts(after: Snapshot, later: Snapshot) -> Snapshot:
     """Return ``after`` with its pending fields filled from the later Snapshot. The counters stay as they are."""
     return after._replace(**{name: getattr(later, name) for name in late_parts(after)})

@@ -8,7 +8,7 @@ import sys
 from iotop_ai.cli.commands.common_verdict import SelectedJob, parse_duration, watch
 from iotop_ai.cli.commands.snapshot import take_frame
 from iotop_ai.cli.options.common import add_job_flag, add_source_flags, settings_elsewhere, settings_of
-from iotop_ai.cli.options.devices import resolve_devices, shown_devices
+from iotop_ai.cli.options.devices import devices_in_frame, resolve_devices
 from iotop_ai.cli.options.job import check_job
 from iotop_ai.model.errors import UnknownError, UsageError
 from iotop_ai.model.frame import Frame
@@ -57,9 +57,9 @@ def run(args: argparse.Namespace) -> int:
             raise UsageError("--follow and --duration watch this machine; leave FILE out")
         if getattr(args, "path", None):
             raise UsageError("--path is a folder of this machine; with FILE use --device")
-        newest = job.judge(_newest(args.file, allow_root=args.allow_root))
+        newest = job.judge(_newest_frame(args.file, allow_root=args.allow_root))
         job.check()
-        return _print(newest, line_format, shown_devices(newest, settings_elsewhere(args).devices))
+        return _print(newest, line_format, devices_in_frame(newest, settings_elsewhere(args).devices))
     settings = resolve_devices(settings_of(args))._replace(smart=False)
     source = LiveSource(settings)
     if args.follow:
@@ -68,12 +68,12 @@ def run(args: argparse.Namespace) -> int:
     if frame is None:
         raise UnknownError("no data could be read")
     check_job(frame.snapshot, job.pid)
-    judged = job.judge(frame)
+    judged_frame = job.judge(frame)
     job.check()
-    return _print(judged, line_format, settings.devices)
+    return _print(judged_frame, line_format, settings.devices)
 
 
-def _newest(path: str, *, allow_root: bool) -> Frame:
+def _newest_frame(path: str, *, allow_root: bool) -> Frame:
     """Return the newest Frame of a recording."""
     from iotop_ai.playback.player import FrameCursor
     from iotop_ai.sources.recorded.rotated_parts import open_chain
@@ -89,8 +89,8 @@ def _follow(source: LiveSource, settings: Settings, job: SelectedJob, line_forma
     try:
         for frame in stream:
             if begun:  # the first Frame has no rates
-                judged = job.judge(frame)
-                _print(judged, line_format, settings.devices, has_job=job.is_in(frame))
+                judged_frame = job.judge(frame)
+                _print(judged_frame, line_format, settings.devices, has_job=job.is_in(frame))
             else:
                 check_job(frame.snapshot, job.pid)
             begun = True

@@ -20,6 +20,7 @@ from iotop_ai.store.source import Source, stop
 
 DEFAULT_COUNT = 60
 HEIGHT = 45
+"""The number of lines of the charts."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

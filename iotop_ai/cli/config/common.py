@@ -1,6 +1,6 @@
 """Names that start-up, the table of settings and some commands share.
 
-Every command loads this module, so it is small.
+Every command loads this module, so keep it small.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from iotop_ai.model.settings import Settings
 DEFAULT = "default"
 """The origin of a setting that neither a flag, a variable nor the file sets."""
 READ_ONLY = "read-only (--readonly, --procfs, --sysfs or the settings)"
-"""The first words of the error message if read-only mode refuses a command."""
+"""The first words of the error message when read-only mode refuses a command."""
 PREFIX = "IOTOP_AI_"
 """The prefix of the environment variables that hold a setting."""
 

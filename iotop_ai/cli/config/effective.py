@@ -25,8 +25,8 @@ class Effective(NamedTuple):
     origins: Mapping[str, str]
 
 
-def effective(flags: Mapping[str, object], environ: Mapping[str, str], config: str | None = None) -> Effective:
-    """Return the effective settings of the flags, the environment and the settings file.
+def effective_settings(flags: Mapping[str, object], environ: Mapping[str, str], config: str | None = None) -> Effective:
+    """Return the settings that result from the flags, the environment and the settings file.
 
     flags: the values of the flags on the command line, by the field of Settings. config: the file that --config names.
     Raises UsageError for the first invalid value.
@@ -40,11 +40,11 @@ def effective(flags: Mapping[str, object], environ: Mapping[str, str], config: s
         print_notice(f"settings: {clean(str(path))}: {error.strerror}; using the defaults, read-only")
         file = ConfigFile(path, {"readonly": True}, {}, ())  # the file may set readonly, and an action cannot be undone
     if file is not None and file.problems:
-        raise UsageError(file.located(file.problems[0]))
-    return _combined(flags, environ, file)
+        raise UsageError(file.describe(file.problems[0]))
+    return _combine(flags, environ, file)
 
 
-def _combined(flags: Mapping[str, object], environ: Mapping[str, str], file: ConfigFile | None) -> Effective:
+def _combine(flags: Mapping[str, object], environ: Mapping[str, str], file: ConfigFile | None) -> Effective:
     values = dict(flags)
     origins: dict[str, str] = {}
     in_file: Mapping[str, object] = {} if file is None else file.values

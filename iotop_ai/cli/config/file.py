@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from iotop_ai.cli.config.table import BY_NAME, TABLES, PartError, nearest
+from iotop_ai.cli.config.table import BY_NAME, TABLES, PartError, did_you_mean
 from iotop_ai.collectors.io.input_file import open_input
 from iotop_ai.collectors.io.trust import why_untrusted
 from iotop_ai.collectors.io.with_timeout import HOME_TIMEOUT_S, call_with_timeout
@@ -19,9 +19,9 @@ from iotop_ai.model.toml_text import TomlError, parse_toml
 
 LARGEST_BYTES = 256 * 1024
 _NOT_REGULAR = "it is not a regular file"
-_HEADER = re.compile(r"\s*\[\s*([^\[\]]+?)\s*\]\s*(#.*)?$")
-_LINE = re.compile(r"""\s*((?:"[^"]*"|'[^']*'|[\w-]+)(?:\s*\.\s*(?:"[^"]*"|'[^']*'|[\w-]+))*)\s*=""")
-_PART = re.compile(r"""\s*("[^"]*"|'[^']*'|[\w-]+)\s*\.?""")
+_TABLE_HEADER = re.compile(r"\s*\[\s*([^\[\]]+?)\s*\]\s*(#.*)?$")
+_ASSIGNMENT = re.compile(r"""\s*((?:"[^"]*"|'[^']*'|[\w-]+)(?:\s*\.\s*(?:"[^"]*"|'[^']*'|[\w-]+))*)\s*=""")
+_KEY_PART = re.compile(r"""\s*("[^"]*"|'[^']*'|[\w-]+)\s*\.?""")
 
 
 class Problem(NamedTuple):
@@ -43,7 +43,7 @@ class ConfigFile(NamedTuple):
     lines: Mapping[str, int]
     problems: tuple[Problem, ...]
 
-    def located(self, problem: Problem) -> str:
+    def describe(self, problem: Problem) -> str:
         """Return the problem as one line of text: the file, the line number and the mistake."""
         place = f"{self.path}:{problem.line}" if problem.line is not None else str(self.path)
         return clean(f"{place}: {problem.text}")
@@ -126,7 +126,7 @@ def parse_config(path: Path, text: str) -> ConfigFile:
     for name, value in _named_values(tree).items():
         setting = BY_NAME.get(name)
         if setting is None:
-            problems.append(Problem(_line(lines, name), f"unknown key {name!r}{nearest(name, BY_NAME)}"))
+            problems.append(Problem(_line(lines, name), f"unknown key {name!r}{did_you_mean(name, BY_NAME)}"))
             continue
         try:
             values[name] = setting.read(value)
@@ -150,6 +150,7 @@ def _named_values(tree: Mapping[str, object]) -> dict[str, object]:
 
 
 def _line(lines: Mapping[str, int], name: str) -> int | None:
+    """Return the line number of a key, or of the first key in a table of this name; None if there is none."""
     return lines.get(name) or min((line for key, line in lines.items() if key.startswith(name + ".")), default=None)
 
 
@@ -161,14 +162,14 @@ def key_lines(text: str) -> dict[str, int]:
     out: dict[str, int] = {}
     table = ""
     for number, line in enumerate(text.split("\n"), start=1):
-        if header := _HEADER.match(line):
-            table = _unquoted(header[1])
+        if header := _TABLE_HEADER.match(line):
+            table = _unquote(header[1])
             out.setdefault(table, number)
-        elif key := _LINE.match(line):
-            name = _unquoted(key[1])
+        elif key := _ASSIGNMENT.match(line):
+            name = _unquote(key[1])
             out.setdefault(f"{table}.{name}" if table else name, number)
     return out
 
 
-def _unquoted(dotted: str) -> str:
-    return ".".join(part.strip("\"'") for part in _PART.findall(dotted))
+def _unquote(dotted: str) -> str:
+    return ".".join(part.strip("\"'") for part in _KEY_PART.findall(dotted))

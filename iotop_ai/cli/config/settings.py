@@ -12,11 +12,11 @@ from iotop_ai.model.settings import Settings
 
 
 def settings_now(flags: Mapping[str, object], environ: Mapping[str, str], config: str | None = None) -> Settings:
-    """Return the Settings that result from flags, environment and file. The arguments are those of ``effective``."""
+    """Return the Settings that result from flags, environment and file. Arguments: as in ``effective_settings``."""
     if config or any(name.startswith(PREFIX) for name in environ) or _may_exist(settings_file(environ)):
-        from iotop_ai.cli.config.effective import effective
+        from iotop_ai.cli.config.effective import effective_settings
 
-        return effective(flags, environ, config).settings
+        return effective_settings(flags, environ, config).settings
     return read_only_elsewhere(Settings()._replace(**flags, chosen=frozenset(flags)))  # type: ignore[arg-type]
 
 

@@ -30,8 +30,8 @@ class Setting(NamedTuple):
     """One setting.
 
     name: its key in the file, such as "marks.util" for ``util`` in the table ``marks``. field: the field of Settings,
-    or mark_FIELD for a field of Marks; mark_await is ``await_ms``. allowed: the allowed values, as text. text: its
-    description. example: the line for it in the file that ``config init`` writes. in_environment: whether an
+    or mark_FIELD for a field of Marks; mark_await stands for ``await_ms``. allowed: the allowed values, as text. text:
+    its description. example: the line for it in the file that ``config init`` writes. in_environment: whether an
     environment variable can set it too.
     """
 
@@ -146,12 +146,12 @@ def read_columns(value: object) -> tuple[str, ...]:
     optional = {column.id for column in optional_columns()}
     for name in names:
         if name not in optional:
-            raise UsageError(f"{_quoted(name)} is not a column that can be hidden{nearest(name, optional)}")
+            raise UsageError(f"{_quoted(name)} is not a column that can be hidden{did_you_mean(name, optional)}")
     return names
 
 
 def read_smart_types(value: object) -> tuple[tuple[str, str], ...]:
-    """Return the pairs of disk and type in a table for ``smartctl -d``."""
+    """Return (disk, type for ``smartctl -d``) for each line of the table smart_types. Raises UsageError."""
     if not isinstance(value, Mapping) or not all(isinstance(name, str) and name for name in value.values()):
         raise UsageError("smart_types must be a table; write a line like sda = 'megaraid,3' below [smart_types]")
     return tuple(value.items())
@@ -163,9 +163,9 @@ def read_keys(value: object) -> tuple[tuple[str, tuple[str, ...]], ...]:
         raise UsageError('keys must be a table; write a line like "sort.next" = ["F11"] below [keys]')
     keys_by_action: dict[str, tuple[str, ...]] = {}
     actions = all_actions()
-    for name, keys in flat(value).items():
+    for name, keys in flatten(value).items():
         if name not in actions:
-            raise PartError(name, f"unknown action {_quoted(name)}{nearest(name, actions)}")
+            raise PartError(name, f"unknown action {_quoted(name)}{did_you_mean(name, actions)}")
         words = [keys] if isinstance(keys, str) else keys
         if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
             raise PartError(name, f"{name}: {_quoted(keys)} is not a list of keys; write ['F11', '>']")
@@ -183,18 +183,18 @@ def read_keys(value: object) -> tuple[tuple[str, tuple[str, ...]], ...]:
     return keymap
 
 
-def flat(table: Mapping[str, object], prefix: str = "") -> dict[str, object]:
-    """Return a nested table with dotted names. TOML reads an unquoted ``sort.next`` as a table within a table."""
+def flatten(table: Mapping[str, object], prefix: str = "") -> dict[str, object]:
+    """Return the values of a nested table by dotted name. TOML reads an unquoted ``sort.next`` as a nested table."""
     out: dict[str, object] = {}
     for name, value in table.items():
         if isinstance(value, Mapping):
-            out |= flat(value, f"{prefix}{name}.")
+            out |= flatten(value, f"{prefix}{name}.")
         else:
             out[prefix + name] = value
     return out
 
 
-def nearest(word: str, candidates: Iterable[str]) -> str:
+def did_you_mean(word: str, candidates: Iterable[str]) -> str:
     """Return the text "; did you mean 'x'?" for the most similar candidate; "" if none is similar."""
     import difflib
 

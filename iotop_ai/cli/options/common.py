@@ -41,21 +41,22 @@ class Parser(argparse.ArgumentParser):
     called_parser: Parser | None = None
     """The parser of the command that the user calls.
 
-    The parser is kept, because argparse reports unknown words to the outer parser.
+    The outer parser keeps it, because argparse reports unknown words to the outer parser.
     """
     argv: Sequence[str] = ()
     commands: tuple[str, ...] = ()
+    """The names of all commands."""
     other_command_hint = ""
     """A sentence that names the command to use for a flag that this command lacks."""
 
     def _get_values(self, action: argparse.Action, arg_strings: list[str]) -> object:
-        """Refuse an empty value, as of an unset shell variable.
+        """Refuse an empty value, such as that of an unset shell variable.
 
-        Otherwise the flag would count as missing, and an error about a path would not name it.
+        Otherwise the flag would count as missing, and an error about an empty path would name no path.
         """
         if arg_strings == [""] and action.option_strings and action.dest not in _MAY_BE_EMPTY:
             self.error(f"{action.option_strings[-1]} is empty")
-        # The test of nargs skips the words after a command's name and record's command, which may hold an empty word.
+        # The test of nargs excludes the words after a command's name and the command to record, which may be empty.
         if "" in arg_strings and action.metavar and not action.option_strings and action.nargs in (None, "?", "*"):
             self.error(f"{action.metavar} is empty")
         return super()._get_values(action, arg_strings)
@@ -129,7 +130,7 @@ def add_source_flags(parser: argparse.ArgumentParser, *, sub: bool) -> None:
 
 
 def add_machine_flags(parser: argparse._ActionsContainer, absent: str | None = None) -> None:
-    """Add the flags for the paths of /proc, /sys and smartctl, and for whether smartctl runs.
+    """Add the flags for the paths of /proc, /sys and smartctl, and the flag that turns smartctl off.
 
     absent: the value of a flag that is not on the command line.
     """
@@ -223,7 +224,10 @@ def add_screen_flags(parser: argparse.ArgumentParser) -> None:
 
 
 def settings_of(args: argparse.Namespace) -> Settings:
-    """Return the Settings of flags, environment and file. ``devices`` are as typed, for ``resolve_devices``."""
+    """Return the Settings of flags, environment and file.
+
+    ``devices`` holds the words that the user typed; ``resolve_devices`` replaces them by kernel names.
+    """
     settings = settings_now(flags_of(args), os.environ, getattr(args, "config", None))
     return settings._replace(job=getattr(args, "job", 0))
 

@@ -31,11 +31,11 @@ def conditions_of(args: argparse.Namespace, extra: Mapping[str, str] | None = No
 
 
 def fail_lines(outcomes: Iterable[ConditionResult]) -> list[str]:
-    """Return a line about each condition."""
+    """Return one line of text per condition with its outcome."""
     return [f"fail-if   {outcome_text(outcome)}" for outcome in outcomes]
 
 
-def exit_code_if(outcomes: Sequence[ConditionResult]) -> int:
+def exit_code_of_conditions(outcomes: Sequence[ConditionResult]) -> int:
     """Return 1 if a condition is met, else 0.
 
     Raises UnknownError if no condition is met and a condition is unknown, so call this function after all output.

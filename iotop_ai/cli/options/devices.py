@@ -20,6 +20,7 @@ from iotop_ai.model.settings import Settings
 ALL = "ALL"
 _MOST_LISTED = 12
 _QUIET_KINDS = ("ram", "loop", "zram", "rom", "floppy", "nvme-path")
+"""Kinds of devices of which a machine may have many, and which seldom matter."""
 
 
 def resolve_devices(settings: Settings, root: Root | None = None) -> Settings:
@@ -69,8 +70,8 @@ def matching_devices(word: str, infos: Mapping[str, BlockInfo]) -> list[str]:
     return matches
 
 
-def shown_devices(frame: Frame, words: Sequence[str]) -> tuple[str, ...]:
-    """Return the kernel names of the disks in a Frame of a recording or of another machine that the words name.
+def devices_in_frame(frame: Frame, words: Sequence[str]) -> tuple[str, ...]:
+    """Return the kernel names of the disks that the words name in a Frame of a recording or of another machine.
 
     Returns the words if the Frame has no list of disks. Raises UsageError for an unknown disk.
     """
@@ -83,7 +84,7 @@ def shown_devices(frame: Frame, words: Sequence[str]) -> tuple[str, ...]:
 def _device_list(infos: Mapping[str, BlockInfo]) -> str:
     """Return a list of the devices, as text.
 
-    A device of a quiet kind, of which there are many, comes last if it is in use, and is left out otherwise.
+    A device of a quiet kind comes last if it is in use, and is left out otherwise.
     """
     quiet = {name for name, info in infos.items() if info.kind in _QUIET_KINDS}
     used = [name for name in infos if name in quiet and (infos[name].mounts or infos[name].holders)]

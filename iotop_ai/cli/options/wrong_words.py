@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from iotop_ai.model.clean import clean
 
 _UNKNOWN = "unrecognized arguments: "
+"""The beginning of argparse's message about unknown flags and words."""
 _NO_COMMAND = re.compile(r"argument COMMAND: invalid choice: '([^']*)'")
 _LEAST_SIMILARITY = 0.75
 RECORDING_SUFFIXES = (".jsonl", ".jsonl.gz", ".jsonl.zst")
@@ -40,6 +41,6 @@ def _no_command(word: str, commands: Sequence[str]) -> str:
     return f"{word!r} is not a command{_nearest_hint(word, commands) or '; choose from ' + ', '.join(commands)}"
 
 
-def _nearest_hint(word: str, known: Sequence[str]) -> str:
-    matches = difflib.get_close_matches(word, known, 1, _LEAST_SIMILARITY)
+def _nearest_hint(word: str, candidates: Sequence[str]) -> str:
+    matches = difflib.get_close_matches(word, candidates, 1, _LEAST_SIMILARITY)
     return f"; did you mean {matches[0]}?" if matches else ""

@@ -17,9 +17,10 @@ NAME = "crash.log"
 
 
 def note_crash(error: BaseException) -> BaseException:
-    """Return the error with a note that names the crash log.
+    """Write the crash log and return the error with a note that names it.
 
-    The note is missing if the error is an expected one, or if the log cannot be written.
+    An expected error (an IotopError or a Ctrl-C) is returned as it is. The note is also missing if the log cannot be
+    written.
 
     The next crash replaces the log. It holds no values of local variables and no text that looks like a secret.
     """

@@ -1,8 +1,8 @@
 """Converts Frames to lines of a recording and back. A line is one JSON object; ``k`` is its kind:
 
 hdr      the writer and the machine: first in a file, and again after a reboot or when a session is appended
-ev       an event, before the snap that it belongs to
-snap     a Snapshot: complete in a keyframe ("key"), otherwise the changes since the previous snap
+ev       an event, before the snap line that it belongs to
+snap     a Snapshot: complete in a keyframe ("key"), otherwise the changes since the previous snap line
 verdict  the verdict, if it changed: a cache that is valid for rules with the stamp in the header
 tally    the summed verdicts since the last keyframe, written just before the next one; also a cache
 end      the last line of a file that was closed properly
@@ -25,7 +25,7 @@ from iotop_ai.model.snapshot import Event, Snapshot
 from iotop_ai.model.verdict_totals import VerdictTotals
 from iotop_ai.store.format.json_chunks import iter_json_chunks, to_line
 from iotop_ai.store.format.line_head import has_key, snap_fields
-from iotop_ai.store.format.process_times import with_predicted, with_written
+from iotop_ai.store.format.process_times import with_predicted_times, with_written_times
 from iotop_ai.store.format.range_checks import (
     check_carry,
     check_sample,
@@ -61,7 +61,7 @@ _NAMES_IN_FORMAT_1 = {
     "ProgramIo": "Moved",
     "ProgramIoRates": "MovedRates",
 }
-"""For a class that was renamed after format 1 was defined, the record's name in the legend of a header."""
+"""The record's name in the legend of a header, for each class that was renamed after format 1 was defined."""
 _FIELDS_IN_FORMAT_1 = {
     "VerdictTotals": {"finding_totals": "shares", "spans": "stretches", "verdict_job_time": "led"},
     "FindingTotal": {"active_ns": "stood_ns", "primary_ns": "first_ns", "primary_lost_ns": "led_ns"},
@@ -69,7 +69,7 @@ _FIELDS_IN_FORMAT_1 = {
     "JobMemory": {"restarts": "turns", "last_worker_ended_ns": "left_ns"},
     "Wait": {"sampled": "looked"},
 }
-"""For fields that were renamed after format 1 was defined, by class and field, the name in the legend of a header."""
+"""By class and field, the name in the legend of a header for fields that were renamed after format 1 was defined."""
 
 
 def record_fields() -> dict[str, list[str]]:
@@ -100,10 +100,10 @@ class Header(NamedTuple):
     """A decoded hdr line.
 
     redact: the level to which command lines are redacted
-    stamp: the stamp of the rules that made the cached verdicts
+    stamp: the stamp (version) of the rules that made the cached verdicts
     continues: whether the session began in another file
     origin: the program whose log was imported; "" if iotop-ai itself recorded
-    after: the name of the previous file if it could not be written any more; otherwise ""
+    after: the name of the file that this one replaces because it could not be written any more; otherwise ""
     """
 
     format: int
@@ -134,7 +134,7 @@ def header_line(header: Header) -> str:
 
 
 class EncodedLines(NamedTuple):
-    """The text of lines with their line ends, in chunks; ``key`` is whether a keyframe is among them."""
+    """The text of lines with their line ends, in chunks. key: whether a keyframe is among them."""
 
     key: bool
     chunks: Iterable[str]
@@ -183,7 +183,7 @@ class Encoder:
             if snapshot.seq != before.seq + 1:
                 line["n"] = snapshot.seq
             line |= times_of(snapshot, before)
-            processes = with_predicted(before.processes, snapshot.processes)
+            processes = with_predicted_times(before.processes, snapshot.processes)
             change = _CHANGES.change(snapshot, before._replace(processes=processes))
             line["v"] = {} if change is SAME else change
             snap = _limited((to_line(line), "\n"))
@@ -199,7 +199,7 @@ class Encoder:
 
 
 def _clock_was_set(before: Snapshot, after: Snapshot) -> bool:
-    """Whether the wall clock and the monotonic clock moved by different amounts, which also happens in a suspend."""
+    """Whether the two clocks moved by different amounts, which also happens when the machine is suspended."""
     return abs((after.wall_ns - before.wall_ns) - (after.at_ns - before.at_ns)) > CLOCK_STEP_NS
 
 
@@ -324,7 +324,7 @@ class Decoder:
     def skip(self, line: bytes) -> None:
         """Skip a snap line whose Snapshot is not needed. Raises InputError if the line exceeds a limit."""
         try:
-            self._budget.line(len(line), has_key(line))
+            self._budget.count_line(len(line), has_key(line))
         except ShapeError as error:
             raise InputError(str(error)) from None
         self._events.clear()
@@ -334,7 +334,7 @@ class Decoder:
         if kind == "snap":
             return self._snap(raw, length)
         if kind == "ev":
-            self._budget.event()
+            self._budget.count_event()
             more = {name: shape.load(raw[name]) for name, shape in _OPTIONAL_EVENT_FIELDS.items() if name in raw}
             event = Event(_int(raw["m"]), _int(raw["t"]), _text(raw["kind"]), _text(raw["text"]), **more)
             self._events.append(event)
@@ -378,15 +378,15 @@ class Decoder:
 
     def _snap(self, raw: dict[str, Any], length: int) -> SnapLine | None:
         key = raw.get("key") is True
-        self._budget.line(length, key)
+        self._budget.count_line(length, key)
         if not key and self._before is None:
             self._events.clear()
             return None
-        snapshot = self._whole(raw) if key or self._before is None else self._changed(raw, self._before)
+        snapshot = self._from_keyframe(raw) if key or self._before is None else self._from_change(raw, self._before)
         check_snapshot(snapshot)
         table = snapshot.processes.value
         cells = rated_cells(snapshot, self._before)
-        self._budget.snapshot(snapshot.at_ns, length, len(table.info) if table else 0, cells)
+        self._budget.count_snapshot(snapshot.at_ns, length, len(table.info) if table else 0, cells)
         self._before = snapshot
         events, self._events = tuple(self._events), []
         states = key and self._states
@@ -399,12 +399,12 @@ class Decoder:
         gap, pre = raw.get("gap") is True, raw.get("pre") is True
         return SnapLine(snapshot._replace(events=events), key, gap, pre, carry, last)
 
-    def _whole(self, raw: dict[str, Any]) -> Snapshot:
+    def _from_keyframe(self, raw: dict[str, Any]) -> Snapshot:
         line_fields = {"seq": raw["n"], "at_ns": raw["m"], "wall_ns": raw["t"], "events": []}
         self._timed = order_of(raw["timed"])
         return with_times(_SNAPSHOT.load({**raw["v"], **line_fields}), raw, None, self._timed)
 
-    def _changed(self, raw: dict[str, Any], before: Snapshot) -> Snapshot:
+    def _from_change(self, raw: dict[str, Any], before: Snapshot) -> Snapshot:
         change = {name: part for name, part in raw["v"].items() if name not in _LINE_FIELDS}
         bare: Snapshot = _SNAPSHOT.apply(change, before)._replace(
             seq=_int(raw["n"]) if "n" in raw else before.seq + 1,
@@ -413,7 +413,7 @@ class Decoder:
             events=(),
         )
         snapshot = with_times(bare, raw, before, self._timed)
-        processes = with_written(change.get("processes", {}), before.processes, snapshot.processes)
+        processes = with_written_times(change.get("processes", {}), before.processes, snapshot.processes)
         return snapshot._replace(processes=processes)
 
 

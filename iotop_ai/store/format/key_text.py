@@ -59,6 +59,7 @@ def key_text(hint: Any) -> KeyText:
         parts = split(text, "/", len(kinds) - 1)
         return make(*(read(part) for read, part in zip(reads, parts, strict=True)))
 
-    if len(kinds) == 2 and all(kind in (str, int) for kind in kinds):  # most keys; a join takes over twice as long
+    # Most keys have two parts, and a join takes over twice as long.
+    if len(kinds) == 2 and all(kind in (str, int) for kind in kinds):
         return KeyText(lambda key: f"{key[0]}/{key[1]}", load)
     return KeyText(lambda key: "/".join(map(str, key)), load)

@@ -1,8 +1,8 @@
-"""The head of a line: its kind and, for a snap line, its marks and times.
+"""The head of a line: its kind and, for a snap line, its times and flags ("pre", "gap", "key").
 
     {"k":"snap","pre":true,"m":86400000000000,"t":1795250000000000000,"gap":true,"key":true,"back":20481,…
 
-Writers build heads with this module, as text. Readers pass the bytes of a file, and find blocks, times and marks
+Writers build heads with this module, as text. Readers pass the bytes of a file, and find blocks, times and flags
 without decoding the line.
 """
 
@@ -20,7 +20,7 @@ TOTALS = b'{"k":"tally",'
 KEY = b',"key":true,'
 GAP = b',"gap":true,'
 KEY_WITHIN = 120
-"""The mark of a keyframe ends within this many bytes of the line's start."""
+"""The "key" field of a keyframe ends within this many bytes of the line's start."""
 PREVIOUS_LENGTH_WITHIN = KEY_WITHIN + 30
 """The ``back`` field of a keyframe ends within this many bytes of the line's start."""
 HEAD_BYTES = 2000
@@ -77,7 +77,7 @@ def is_keyframe(line: str) -> bool:
 
 
 def has_key(line: bytes | bytearray, begin: int = 0, stop: int | None = None) -> bool:
-    """Whether the snap line at ``begin`` is a keyframe; ``stop`` is the end of the known part of the line."""
+    """Whether the snap line at ``begin`` is a keyframe; ``stop`` is the end of the available part of the line."""
     end = begin + KEY_WITHIN
     return line.find(KEY, begin, end if stop is None else min(stop, end)) >= 0
 
@@ -88,7 +88,7 @@ def has_gap(line: bytes) -> bool:
 
 
 def may_begin_block(data: bytes | bytearray, begin: int, stop: int) -> bool:
-    """Whether the line at ``begin`` is a header, an event or a keyframe; ``stop`` is the end of its known part."""
+    """Whether the line at ``begin`` is a header, an event or a keyframe; ``stop`` is the end of its available part."""
     if data.startswith(SNAP, begin):
         return has_key(data, begin, stop)
     return data.startswith((EVENT, HEADER), begin)
@@ -100,7 +100,7 @@ def starts_session(line: bytes) -> bool:
 
 
 def with_pre(line: str) -> str:
-    """The snap line with the mark of the pre-roll."""
+    """The snap line, marked as pre-roll."""
     if line.startswith(_PRE_TEXT, len(_SNAP_TEXT)):
         return line
     return line.replace(_SNAP_TEXT, _SNAP_TEXT + _PRE_TEXT, 1)

@@ -1,4 +1,4 @@
-"""Redacts command lines of snap lines that are written as pre-roll: the minute before a file's first visible line."""
+"""Redacts the command lines in pre-roll: snap lines from the minute before a recording, which readers do not show."""
 
 from __future__ import annotations
 

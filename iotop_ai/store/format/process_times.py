@@ -1,7 +1,8 @@
 """The times of the process sweeps, which a line omits if they follow from the usual order of sweeps.
 
-A usual tick reads the io of all processes, and the stat of one cohort and of the processes whose io changed; the
-cohorts take turns. So ``io_at_ns``, ``stat_at`` and ``stat_out`` are written only if they differ from this prediction.
+A usual tick reads the io of all processes, and the stat of one cohort and of the processes whose io changed. Cohorts
+are groups of processes that take turns. So ``io_at_ns``, ``stat_at`` and ``stat_out`` of a ProcessTable are written
+only if they differ from this prediction.
 """
 
 from __future__ import annotations
@@ -15,17 +16,17 @@ from iotop_ai.model.reading import Reading
 from iotop_ai.store.format.shapes import Shape, shape_of
 
 _TABLE: Shape = shape_of(ProcessTable)
-_KEY = shape_of(frozenset[ProcessKey])
+_KEYS = shape_of(frozenset[ProcessKey])
 _PREDICTED = ("io_at_ns", "stat_at", "stat_out")
 
 
 def _prediction(
-    before: ProcessTable, after: ProcessTable, at_ns: int | None, moved: Iterable[ProcessKey]
+    before: ProcessTable, after: ProcessTable, at_ns: int | None, io_changed: Iterable[ProcessKey]
 ) -> dict[str, Any]:
     """The values of the three fields after a usual sweep.
 
     at_ns: the time of the Reading
-    moved: the processes whose io is in the line
+    io_changed: the processes whose io is in the line
     """
     io_at_ns = before.io_at_ns if at_ns is None else at_ns
     cohorts = len(before.stat_at)
@@ -34,21 +35,21 @@ def _prediction(
     cohort = (before.stat_at.index(max(before.stat_at)) + 1) % cohorts
     present = after.stat
     stat_out = {key: at for key, at in before.stat_out.items() if key.pid % cohorts != cohort and key in present}
-    stat_out.update((key, after.stat_at_ns) for key in moved if key.pid % cohorts != cohort and key in present)
+    stat_out.update((key, after.stat_at_ns) for key in io_changed if key.pid % cohorts != cohort and key in present)
     stat_at = tuple(after.stat_at_ns if i == cohort else at for i, at in enumerate(before.stat_at))
     return {"io_at_ns": io_at_ns, "stat_at": stat_at, "stat_out": stat_out}
 
 
-def with_predicted(before: Reading[ProcessTable], after: Reading[ProcessTable]) -> Reading[ProcessTable]:
+def with_predicted_times(before: Reading[ProcessTable], after: Reading[ProcessTable]) -> Reading[ProcessTable]:
     """``before`` with the predicted times; the line contains the changes relative to it."""
     old, new = before.value, after.value
     if old is None or new is None:
         return before
-    moved = [key for key in changed(new.io, old.io) if old.io.get(key) != new.io[key]]
-    return before._replace(value=old._replace(**_prediction(old, new, after.at_ns, moved)))
+    io_changed = [key for key in changed(new.io, old.io) if old.io.get(key) != new.io[key]]
+    return before._replace(value=old._replace(**_prediction(old, new, after.at_ns, io_changed)))
 
 
-def with_written(raw: Any, before: Reading[ProcessTable], after: Reading[ProcessTable]) -> Reading[ProcessTable]:
+def with_written_times(raw: Any, before: Reading[ProcessTable], after: Reading[ProcessTable]) -> Reading[ProcessTable]:
     """``after`` with the predicted times, except for those that the line contains. Raises ShapeError.
 
     raw: the line's change of the Reading; {} if it did not change
@@ -59,7 +60,7 @@ def with_written(raw: Any, before: Reading[ProcessTable], after: Reading[Process
     if old is None or new is None or type(change) is not dict or "=" in change:
         return after
     io = change.get("io", {})
-    moved = _KEY.load(list(io.get("+", {})))
-    table = new._replace(**_prediction(old, new, after.at_ns, moved))
+    io_changed = _KEYS.load(list(io.get("+", {})))
+    table = new._replace(**_prediction(old, new, after.at_ns, io_changed))
     written = {name: change[name] for name in _PREDICTED if name in change}
     return after._replace(value=_TABLE.apply(written, table) if written else table)

@@ -42,7 +42,7 @@ def _check_processes(table: ProcessTable) -> None:
 
 
 def check_sample(sample: Sample) -> None:
-    """Check that the Sample's time is possible."""
+    """Check the times."""
     check_times(sample.at_ns, sample.wall_ns)
 
 

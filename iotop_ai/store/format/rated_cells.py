@@ -1,5 +1,6 @@
-"""Counts the cells of a Snapshot's rates, to limit their memory: even a short line of a recording can make a reader
-compute all rates of a big table again.
+"""Counts the cells (figures) in a Snapshot's tables of rates, so that a reader can limit the memory for them.
+
+The length of a line is not a limit: even a short line can make a reader compute all rates of a big table again.
 """
 
 from __future__ import annotations
@@ -24,10 +25,12 @@ _ENTRY = 3
 
 
 def _width(kind: Any) -> int:
+    """The cells of one record."""
     return len(kind._fields) + _ENTRY
 
 
 def _rows(kind: Any) -> Callable[[Any], int]:
+    """A function that counts the cells of a table of these records."""
     width = _width(kind)
     return lambda table: len(table) * width
 

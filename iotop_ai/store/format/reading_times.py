@@ -19,7 +19,7 @@ from iotop_ai.store.format.shapes import SAME, Elsewhere, Group, Shape
 
 TIMED: tuple[str, ...] = tuple(name for name, hint in get_type_hints(Snapshot).items() if get_origin(hint) is Reading)
 """The names of a Snapshot's Readings, in the order of the arrays."""
-_KNOWN = frozenset(TIMED)
+_TIMED_SET = frozenset(TIMED)
 
 _LONGEST_US = 1e17
 
@@ -69,7 +69,7 @@ def us_after(at_ns: int, base_ns: int) -> int | float | str:
 
 
 def time_ns(raw: Any, base_ns: int) -> int:
-    """The ns of a time that ``us_after`` wrote. Raises ShapeError."""
+    """The time in ns that ``us_after`` wrote. Raises ShapeError."""
     if type(raw) is str and raw.removeprefix("-").isdecimal() and len(raw) <= 20:
         return int(raw)
     if type(raw) not in (int, float) or not -_LONGEST_US <= raw <= _LONGEST_US:
@@ -107,7 +107,7 @@ def with_times(
         raise ShapeError("an array of times expected")
     changed: dict[str, Any] = {}
     for i, name in enumerate(timed):
-        if name not in _KNOWN:
+        if name not in _TIMED_SET:
             continue
         at, took = (row[i] if i < len(row) else None for row in rows)
         old: Reading[Any] = Reading() if before is None else getattr(before, name)

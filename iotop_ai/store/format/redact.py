@@ -82,7 +82,7 @@ COMMANDS: dict[str, Callable[[tuple[str, ...]], tuple[str, ...]]] = {
     "names": command_names,
     "redacted": command_redacted,
 }
-"""For each level except "full", the function that redacts a command line to it."""
+"""The function that redacts a command line, by level; "full" needs none."""
 
 
 class Redactor:

@@ -15,7 +15,7 @@ class ShapeError(ValueError):
     """JSON that does not have the shape of the record; the message never quotes it."""
 
 
-def checked(raw: Any) -> Any:
+def checked_scalar(raw: Any) -> Any:
     """A scalar from a file: text without control characters, numbers finite and in range. Raises ShapeError."""
     kind = type(raw)
     if kind is str:
@@ -32,5 +32,5 @@ def checked_int(text: str) -> int:
     number = int(text)
     if str(number) != text:
         raise ShapeError("not a key")
-    whole: int = checked(number)
+    whole: int = checked_scalar(number)
     return whole

@@ -13,15 +13,15 @@ from iotop_ai.store.format.secret_flags import FLAGS, LOGINS, PLAIN_WORDS, SUBCO
 
 HIDDEN = "***"
 _LONGEST = 1 << 15
-"""The most characters of a text that are kept, as many as are read from /proc."""
+"""The maximum number of characters of a text that are kept, as many as are read from /proc."""
 _WORD = re.compile(r"[^\s\"'`;|&()]+")
-_SECRET_PART = re.compile(r"passw|passphrase|secret|credential")
+_SECRET_TEXT = re.compile(r"passw|passphrase|secret|credential")
 """Text that makes a name secret wherever it occurs in a part of the name."""
 _SECRET_END = re.compile(
     r"(?:token|apikey|api_?key|accesskey|privatekey|authkey|secretkey|accountkey|signature|pwd|"
     r"(?:ssh|pg|db|user|root|admin|ftp|smtp|ldap|key|store|http|proxy)pass)$"
 )
-_SECRETS = words(
+_SECRET_PARTS = words(
     "pass passcode pw psk pin otp pat jwt sas sig dsn key auth authorization authentication "
     "bearer cookie cookies cred creds literal passin passout"
 )
@@ -37,13 +37,13 @@ _HARMLESS = {
 """For a secret part of a name, other parts of the same name that make it harmless, as in --pad_token_id or --key-dim.
 """
 _FOLDERS = ("PWD", "OLDPWD")
-"""The shell's variables for the working directory, which are not passwords in spite of PWD."""
+"""The shell's variables for working directories. They are not passwords, although "pwd" usually means one."""
 _PARTS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 _NAME = re.compile(r"[A-Za-z_][\w.-]{0,63}(?=[\"']?\s{0,2}[=:])")
 _JOIN = re.compile(r"[\"']?\s{0,2}[=:]\s{0,2}[\"']?")
 _VALUE = re.compile(r"(?:(?:bearer|basic|digest|token|negotiate)\s+)?[^\s\"'&;]+", re.IGNORECASE)
 _HEADER_VALUE = re.compile(r"[^\"'\n]+")
-_BARE = re.compile(
+_BARE_NAME = re.compile(
     r"(?:[\w.:/@-]*[_:.-])?(?:password|passwd|passphrase|pwd|psk|secret|token|authtoken|"
     r"api_?key|secret_?key|access_?key|private_?key)",
     re.IGNORECASE,
@@ -59,7 +59,7 @@ _URL_LOGIN = re.compile(r"(?<=//)[^\s/?#@]*@|(?<=//)[^\s:/@?#]*:(?!\d{1,5}(?:/|$
 """The login in a URL. Its length is limited so that text with many "//" does not take quadratic time."""
 _BEFORE_AT = re.compile(r"[^\s@]+")
 _PRIVATE_KEY = re.compile(r"-----BEGIN.*", re.DOTALL)
-_KNOWN = re.compile(
+_KNOWN_TOKEN = re.compile(
     r"(?<![A-Za-z0-9])(?:"
     r"sk-(?=[\w-]{0,64}[A-Z0-9])[\w-]{8,}|[srp]k_(?:live|test)_\w+|gl(?:pat|dt|rt|cbt|ptt|ft|soat|agent|imt)-[\w-]{8,}|gh[oprsu]_\w{8,}|github_pat_\w+|xox[a-z]-[\w-]+|"
     r"xapp-[\w-]+|A(?:KIA|SIA|GPA|IDA|ROA)[A-Z0-9]{10,}|AIza[\w-]{10,}|ya29\.[\w.-]+|hf_(?=[a-z]*[A-Z0-9])[A-Za-z0-9]{10,}|npm_[A-Za-z0-9]{20,}|"
@@ -68,15 +68,18 @@ _KNOWN = re.compile(
     r"AGE-SECRET-KEY-\w+|lin_api_\w+|pplx-\w+|wandb_v1_\w+|dapi[0-9a-f]{16,}"
     r")"
 )
+"""A token that is recognised by the prefix that its service gives to all tokens."""
 _SCHEME = re.compile(r"\b(bearer|basic|digest|token|negotiate)\s+[^\s\"']{6,}", re.IGNORECASE)
 _PASS = re.compile(r"\bpass:[^\s\"']+")
-_LONG_CODE = re.compile(
+_LONG_TOKEN = re.compile(
     r"(?<![A-Za-z0-9+/_-])(?:[0-9a-fA-F]{24,}|(?=[A-Za-z0-9+_-]*\d)[A-Za-z0-9+_-]{32,}={0,2})(?![A-Za-z0-9+_-])"
 )
-_CODE = re.compile(r"[A-Za-z0-9+/]{16,}={0,2}")
+"""Hexadecimal or base64 text that is so long that it is replaced without a further test."""
+_TOKEN = re.compile(r"[A-Za-z0-9+/]{16,}={0,2}")
+"""Base64 text that is replaced if it looks random."""
 _MIXED = 0.35
 """A text looks random if at least this share of its neighbouring characters differ in kind; CamelCase reaches 0.25."""
-_KINDS = str.maketrans(
+_CHARACTER_KINDS = str.maketrans(
     {c: k for k, cs in (("a", "abcdefghijklmnopqrstuvwxyz"), ("A", "ABCDEFGHIJKLMNOPQRSTUVWXYZ"), ("0", "0123456789"))
      for c in cs}
 )  # fmt: skip
@@ -87,9 +90,9 @@ def is_secret_name(name: str) -> bool:
     parts = [part.lower() for part in _PARTS.findall(name)]
     all_parts = frozenset(parts)
     for part in parts:
-        if _SECRET_PART.search(part):
+        if _SECRET_TEXT.search(part):
             return True
-        if part in _SECRETS or _SECRET_END.search(part):
+        if part in _SECRET_PARTS or _SECRET_END.search(part):
             ending = next((word for word in _HARMLESS if part.endswith(word)), None)
             if ending is None or not all_parts & _HARMLESS[ending]:
                 return True
@@ -103,12 +106,12 @@ def without_secrets(text: str) -> str:
     text = _URL_LOGIN.sub(HIDDEN + "@", text)
     if "thin:" in text:
         text = _BEFORE_AT.sub(_thin_login, text)
-    text = _values(text)
+    text = _without_named_values(text)
     text = _SCHEME.sub(rf"\1 {HIDDEN}", text)
     text = _PASS.sub(f"pass:{HIDDEN}", text)
-    text = _KNOWN.sub(HIDDEN, text)
-    text = _LONG_CODE.sub(HIDDEN, text)
-    return _CODE.sub(lambda match: HIDDEN if _is_random(match[0]) else match[0], text)
+    text = _KNOWN_TOKEN.sub(HIDDEN, text)
+    text = _LONG_TOKEN.sub(HIDDEN, text)
+    return _TOKEN.sub(lambda match: HIDDEN if _is_random(match[0]) else match[0], text)
 
 
 def _thin_login(match: re.Match[str]) -> str:
@@ -118,7 +121,7 @@ def _thin_login(match: re.Match[str]) -> str:
     return f"{before}{thin}{HIDDEN}" if is_login else match[0]
 
 
-def _values(text: str) -> str:
+def _without_named_values(text: str) -> str:
     """The text without the values of secret names, as in NAME=VALUE, NAME: VALUE or "NAME": "VALUE", also in URLs."""
     out, done, at = [], 0, 0
     while (name := _NAME.search(text, at)) is not None:
@@ -135,7 +138,7 @@ def _values(text: str) -> str:
 
 
 def _is_random(text: str) -> bool:
-    kinds = text.rstrip("=").translate(_KINDS)
+    kinds = text.rstrip("=").translate(_CHARACTER_KINDS)
     if not {"a", "A", "0"} <= set(kinds):
         return False
     return sum(a != b for a, b in pairwise(kinds)) >= _MIXED * (len(kinds) - 1)
@@ -204,7 +207,7 @@ class _Words:
         for flag in self._flags:
             if flag.startswith("/") and word.startswith(flag):
                 return flag + HIDDEN
-        if _BARE.fullmatch(word):
+        if _BARE_NAME.fullmatch(word):
             self._next = "may"
         return without_secrets(word)
 
@@ -232,7 +235,7 @@ class _Words:
 
 
 def note_redacted(text: str) -> str:
-    """A text that a person typed, with secrets replaced, because it may quote a command line."""
+    """A text that the user typed, with secrets replaced, because it may quote a command line."""
     return _Words().word(text)
 
 

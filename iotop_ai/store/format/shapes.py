@@ -21,7 +21,7 @@ from typing import Annotated, Any, TypeVar, Union, get_args, get_origin, get_typ
 
 from iotop_ai.model.process.change_tracking import changed, counterparts, removed
 from iotop_ai.store.format.key_text import KeyText, key_text
-from iotop_ai.store.format.scalars import LEAST_INT, MOST_INT, ShapeError, checked
+from iotop_ai.store.format.scalars import LEAST_INT, MOST_INT, ShapeError, checked_scalar
 from iotop_ai.store.format.size_limits import MOST_ENTRIES, MOST_ENTRIES_OF, check_size
 
 SAME = object()
@@ -68,9 +68,9 @@ class Scalar(Shape):
     def load(self, raw: Any) -> Any:
         """The scalar, checked to be of the declared type; an int for a float is converted."""
         if type(raw) is self.kind:
-            return checked(raw)
+            return checked_scalar(raw)
         if self.kind is float and type(raw) is int:
-            return float(checked(raw))
+            return float(checked_scalar(raw))
         raise ShapeError(f"{self.kind.__name__} expected")
 
 
@@ -140,14 +140,14 @@ class Several(Shape):
     def load(self, raw: Any) -> Any:
         """The scalar, checked."""
         if type(raw) in self.kinds:
-            return checked(raw)
+            return checked_scalar(raw)
         if float in self.kinds and type(raw) is int:
-            return float(checked(raw))
+            return float(checked_scalar(raw))
         raise ShapeError("another kind of scalar")
 
 
 def _most(item: Shape) -> int:
-    """The most entries that a table of these items may have; a Reading or Maybe counts as the type that it contains."""
+    """The maximum number of entries in a table of these items. A Reading or Maybe counts as its inner type."""
     while isinstance(item, Maybe) or (isinstance(item, Group) and "value" in item.fields):
         item = item.inner if isinstance(item, Maybe) else item.fields["value"]
     kind = item.kind if isinstance(item, Group | Record) else None

@@ -15,9 +15,9 @@ from iotop_ai.store.format.scalars import ShapeError
 
 MIB = 1 << 20
 LONGEST_LINE = 16 * MIB
-"""The most bytes in a line."""
+"""The maximum number of bytes in a line."""
 MOST_ENTRIES = 65_536
-"""The most entries in any mapping, set or list; of all tables of a machine, that of its processes is the largest."""
+"""The maximum number of entries in any mapping, set or list. A machine's largest table is that of its processes."""
 MOST_ENTRIES_OF = {
     **dict.fromkeys(("BlockCounters", "BlockInfo", "BlockRates", "SmartState", "DeviceErrors", "DeviceBaseline"), 4096),
     **dict.fromkeys(("Mount", "FilesystemUsage", "JobMount"), 16_384),
@@ -36,27 +36,28 @@ MOST_ENTRIES_OF = {
 """Lower limits than MOST_ENTRIES, by the record's name, mostly for records that rules compare pairwise. Linux supports
 at most 8192 cores."""
 MOST_VALUES = 4_000_000
-"""The most values in a line: numbers, texts and lists. An object counts as four because of the memory that it takes."""
+"""The maximum number of values in a line: numbers, texts and lists. An object counts as four because of the memory that
+it takes."""
 MOST_WAITING = 4096
-"""The most events in a row before their Snapshot; writers observe model.snapshot.MOST_EVENTS."""
+"""The maximum number of events in a row before their Snapshot; writers observe model.snapshot.MOST_EVENTS."""
 MOST_BLOCK_EVENTS = 64 * MOST_WAITING
-"""The most events from one keyframe to the next."""
+"""The maximum number of events from one keyframe to the next."""
 MOST_BLOCK_LINES = MOST_BLOCK_EVENTS + 16_384
-"""The most lines from one keyframe to the next, empty lines and those of unknown kinds included."""
+"""The maximum number of lines from one keyframe to the next, empty lines and those of unknown kinds included."""
 LARGEST_BLOCK = 64 * MIB
-"""The most bytes from one keyframe to the next."""
+"""The maximum number of bytes from one keyframe to the next."""
 LARGEST_HISTORY = 192 * MIB
-"""The most bytes of the Snapshots whose rates are kept for the rules."""
+"""The maximum number of bytes of the Snapshots whose rates are kept for the rules."""
 MOST_SNAPSHOTS = 3600
-"""The most Snapshots in HISTORY_S; nvidia-smi, whose logs can be imported, samples at most 60 times a second."""
+"""The maximum number of Snapshots in HISTORY_S. Imported logs of nvidia-smi have at most 60 samples a second."""
 MOST_ROWS = 8_000_000
-"""The most processes, summed over the Snapshots in HISTORY_S: 10,000 at the shortest interval of 0.1 s. At
+"""The maximum number of processes, summed over the Snapshots in HISTORY_S: 10,000 at the shortest interval of 0.1 s. At
 intervals of 0.5 s and more, MOST_ENTRIES is the stricter limit."""
 MOST_CELLS = 20_000_000
-"""The most figures in other tables of rates, summed over the Snapshots in HISTORY_S: 2,000 disks at 0.2 s, or 1,000
-at the shortest interval. Each figure takes 32 bytes."""
+"""The maximum number of figures in other tables of rates, summed over the Snapshots in HISTORY_S: 2,000 disks at 0.2 s,
+or 1,000 at the shortest interval. Each figure takes 32 bytes."""
 MOST_BLOCKS = 600_000
-"""The most keyframes in a file: one per minute for a year."""
+"""The maximum number of keyframes in a file: one per minute for a year."""
 _HISTORY_NS = int(HISTORY_S * 1e9)
 
 
@@ -80,7 +81,10 @@ def check_values(line: bytes) -> None:
 
 
 class ReaderBudget:
-    """Counts what a reader keeps in memory of the newest block and the last minute. Raises ShapeError over a limit."""
+    """Counts the data of the newest block and the last minute that a reader keeps in memory.
+
+    The methods raise ShapeError when a limit is exceeded.
+    """
 
     def __init__(self) -> None:
         self._block_bytes = 0
@@ -88,7 +92,7 @@ class ReaderBudget:
         self._bytes = self._rows = self._cells = 0
         self._waiting = self._block_events = 0
 
-    def event(self) -> None:
+    def count_event(self) -> None:
         """Count an event that waits for its Snapshot."""
         self._waiting += 1
         self._block_events += 1
@@ -97,7 +101,7 @@ class ReaderBudget:
         if self._block_events > MOST_BLOCK_EVENTS:
             raise ShapeError(f"more than {MOST_BLOCK_EVENTS} events from one keyframe to the next")
 
-    def line(self, length: int, key: bool) -> None:
+    def count_line(self, length: int, key: bool) -> None:
         """Count the line of a Snapshot before it is decoded or skipped; ``length`` is its number of bytes."""
         self._waiting = 0
         if key:
@@ -106,10 +110,14 @@ class ReaderBudget:
         if self._block_bytes > LARGEST_BLOCK:
             raise ShapeError(f"more than {LARGEST_BLOCK // MIB} MiB from one keyframe to the next")
 
-    def snapshot(self, at_ns: int, length: int, rows: int, cells: int = 0) -> None:
-        """Count a decoded Snapshot with the number of its processes and of the figures in its other rates."""
+    def count_snapshot(self, at_ns: int, length: int, rows: int, cells: int = 0) -> None:
+        """Count a decoded Snapshot.
+
+        rows: the number of its processes
+        cells: the number of figures in its other rates
+        """
         window = self._window
-        # A Snapshot that is not later belongs to another session, so it is not paired with the previous one.
+        # A Snapshot that is not later belongs to another session, so the window starts again.
         if window and at_ns <= window[-1][0]:
             window.clear()
             self._bytes = self._rows = self._cells = 0

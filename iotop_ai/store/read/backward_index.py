@@ -1,8 +1,8 @@
 """Indexes a plain recording from its end backwards: each keyframe contains the length of the block before it.
 
-So a file of a gigabyte is indexed by one read per keyframe instead of a read of the whole file. A length is trusted
-only if a block really begins at the resulting offset. If a length is missing or wrong (an older writer, an edited
-file), the caller reads the remaining part from the start of the file.
+So a file of a gigabyte is indexed with one small read per keyframe instead of a read of the whole file. A length is
+trusted only if a block really begins at the resulting offset. If a length is missing or wrong (an older writer, an
+edited file), the caller reads the remaining part from the start of the file.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from iotop_ai.store.read.line_index import Line
 
 _STEP = 1 << 20
 _FARTHEST = 32 << 20
-"""The most bytes that are searched for the last keyframe; a block is usually far shorter."""
+"""The maximum number of bytes that are searched for the last keyframe; a block is usually far shorter."""
 _LEAD_SIZES = (1 << 10, 1 << 16)
-"""The numbers of bytes to read for the lines before a keyframe: usually there are none, sometimes a header and events.
-"""
+"""The numbers of bytes to read, one after the other, at the start of a block: usually it begins with the keyframe,
+sometimes with a header and events."""
 _MISSES = 3
 """The search ends after this many consecutive keyframes without a usable length, such as the first of each session."""
 

@@ -39,7 +39,10 @@ class BlockContents(NamedTuple):
 
 
 def block_contents(recording: FileRecording, index: int, depth: Depth) -> BlockContents:
-    """Read one block. Raises InputError. Totals before its last Snapshot are ignored; their stamp is not checked."""
+    """Read one block. Raises InputError.
+
+    Totals before its last Snapshot are ignored. Callers check the stamp of the rules that made the totals.
+    """
     block, decoder = recording.blocks[index], Decoder(ReaderBudget(), states=False)
     snapshots: list[SnapLine] = []
     events: list[Event] = []

@@ -15,8 +15,8 @@ from iotop_ai.store.format.size_limits import LONGEST_LINE, MOST_BLOCK_LINES, MO
 from iotop_ai.store.read.backward_index import block_starts
 from iotop_ai.store.read.gzip_members import PREROLL, STARTS_SESSION, iter_decompressed, members, unpack
 from iotop_ai.store.read.gzip_members import Member as GzipMember
-from iotop_ai.store.read.line_index import Line, marked_lines
-from iotop_ai.store.write.sink import whole_length
+from iotop_ai.store.read.line_index import Line, indexed_lines
+from iotop_ai.store.write.sink import length_of_complete_lines
 
 GZIP_MAGIC = b"\x1f\x8b"
 _CHUNK = 1 << 20
@@ -25,7 +25,7 @@ _CHUNK = 1 << 20
 class Block(NamedTuple):
     """A keyframe with the header and event lines directly before it, and the lines up to the next block.
 
-    offset, length: the position in the file, which is packed or plain
+    offset, length: the position in the file, which is packed (gzip) or plain
     at_ns, wall_ns: the times of the keyframe
     session: the number of its session within the file
     pre: whether it belongs to the pre-roll, which builds history and is not shown
@@ -222,9 +222,9 @@ class PlainBlocks:
         """
         size = os.fstat(self._fd).st_size
         if size >= self._end:
-            return self._index_up_to(whole_length(self._fd, size))
+            return self._index_up_to(length_of_complete_lines(self._fd, size))
         self.index, self._end, self._session, self._lead_end = [], 0, 0, -1
-        self._index_up_to(whole_length(self._fd, size))
+        self._index_up_to(length_of_complete_lines(self._fd, size))
         if not self.index:
             raise InputError("it no longer has a complete keyframe")
         return True
@@ -233,13 +233,13 @@ class PlainBlocks:
         if end <= self._end:
             return False
         offset, starts = block_starts(self._fd, end) if self._end == 0 else (end, [])
-        for line in marked_lines(self._fd, self._end, offset):
+        for line in indexed_lines(self._fd, self._end, offset):
             self._add(line)
         for start in starts[:-1]:
             for line in start.lines:
                 self._add(line)
         if starts:  # lines are read up to the end, because a header or events there belong to the next block
-            for line in marked_lines(self._fd, starts[-1].lines[0].offset, end):
+            for line in indexed_lines(self._fd, starts[-1].lines[0].offset, end):
                 self._add(line)
         if self.index:
             last = self.index[-1]

@@ -1,4 +1,7 @@
-"""A recording in a file, which can be read starting at any keyframe, even while the file grows."""
+"""A recording in a file, which can be read starting at any keyframe, even while the file grows.
+
+Verdicts come from a fold over the Snapshots. A keyframe contains the fold state, so that a fold can begin there.
+"""
 
 from __future__ import annotations
 
@@ -17,11 +20,11 @@ from iotop_ai.store.format.size_limits import ReaderBudget
 from iotop_ai.store.read.blocks import Block, Blocks, NoKeyframeError, open_blocks
 
 WARM_UP_S = 300.0
-"""How many seconds before the wanted time the fold starts if other rules made the recorded fold state."""
+"""If other rules made the recorded fold state, the fold begins this many seconds before the requested time."""
 
 
 class Entry(NamedTuple):
-    """Where to begin reading to show a given time.
+    """The position at which reading begins in order to show a given time.
 
     block: the index of the first block to read
     fold_ns: the time of the keyframe at which the fold begins; earlier Snapshots only build history
@@ -100,7 +103,7 @@ class FileRecording:
         return next((b for b in self.blocks if not b.pre), self.blocks[0])
 
     def entry(self, session: int, at_ns: int) -> Entry:
-        """Where to begin reading for a time.
+        """The position at which reading begins in order to show a time.
 
         History begins about a minute, and at least one block, before the keyframe at which the fold begins, if the
         session has that much.
@@ -126,7 +129,7 @@ class FileRecording:
         return self.header_of(index).stamp
 
     def header_of(self, index: int) -> Header:
-        """The header that is valid at a block, which is in the first block of its session. Raises InputError."""
+        """The header that is valid at a block; it is in the first block of the session. Raises InputError."""
         blocks = self.blocks
         first = bisect.bisect_left(blocks, blocks[index].session, key=lambda block: block.session)
         if first not in self._headers:

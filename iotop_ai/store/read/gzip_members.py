@@ -23,7 +23,7 @@ HEADER_BYTES = _HEAD.size + _EXTRA.size
 _STEP = 1 << 20
 """The packed bytes that are read at once."""
 _PART = 4 << 20
-"""The most bytes that are unpacked at once."""
+"""The maximum number of bytes that are unpacked at once."""
 STARTS_SESSION = 1
 PREROLL = 2
 

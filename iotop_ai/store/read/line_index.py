@@ -30,7 +30,7 @@ class Line(NamedTuple):
     head: bytes
 
 
-def marked_lines(fd: int, start: int, end: int, step: int = _BUFFER) -> Iterator[Line]:
+def indexed_lines(fd: int, start: int, end: int, step: int = _BUFFER) -> Iterator[Line]:
     """The header, event and keyframe lines of a part of the file.
 
     Raises InputError for a line of more than LONGEST_LINE. The iterator ends early if the file has become shorter.

@@ -1,4 +1,4 @@
-"""Compresses a finished recording: ``python -m iotop_ai.store.write.compress FILE`` runs at the lowest priority."""
+"""Compresses a finished recording, at the lowest priority: ``python -m iotop_ai.store.write.compress FILE``."""
 
 from __future__ import annotations
 

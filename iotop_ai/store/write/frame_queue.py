@@ -10,10 +10,10 @@ from iotop_ai.model.frame import Frame
 from iotop_ai.model.snapshot import Event
 
 QUEUE = 120
-"""The most Frames that wait."""
+"""The maximum number of Frames that wait."""
 MOST_EVENTS = 2000
-"""The most events of dropped Frames that are kept, about 1 MB if the texts have their greatest length. Without a limit,
-a flood of kernel messages or marks would fill the memory while a disk hangs."""
+"""The maximum number of events of dropped Frames that are kept, about 1 MB if the texts have their greatest length.
+Without a limit, a flood of kernel messages or marks would fill the memory while a disk hangs."""
 
 
 class Lost(NamedTuple):
@@ -24,7 +24,7 @@ class Lost(NamedTuple):
 
 
 class QueuedFrame(NamedTuple):
-    """The next Frame.
+    """A Frame that ``take`` returns.
 
     gap: whether Frames before it were dropped
     orphaned_events: the events of these dropped Frames

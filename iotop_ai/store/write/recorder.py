@@ -85,10 +85,10 @@ class Rotation(NamedTuple):
 class RecorderState(NamedTuple):
     """The progress of writing a recording.
 
-    snapshots: the Snapshots written so far
-    dropped: the Snapshots lost so far
+    snapshots: the number of Snapshots written so far
+    dropped: the number of Snapshots lost so far
     trouble: why nothing is being written; "" if there is no error
-    dropped_events: the events that were lost with dropped Snapshots
+    dropped_events: the number of events that were lost with dropped Snapshots
     """
 
     path: str
@@ -135,7 +135,7 @@ class Recorder:
         self._encoder = Encoder(keyframe_every)
         self._rotation = rotation
         self._rotate = rotate
-        self._min_free = min_free_bytes
+        self._min_free_bytes = min_free_bytes
         self._origin = origin
         self._on_end = on_end
         self._queue = FrameQueue()
@@ -150,7 +150,7 @@ class Recorder:
         self._space_ns: int | None = None
         """The time at which the free space was last read."""
         self._snapshots = self._begin_bytes = 0
-        """The Snapshots written so far, and the size of the file from which a rotation counts."""
+        """The number of Snapshots written so far, and the size of the file from which a rotation counts."""
         # The offsets in the sink of the newest block, and of a header that will be part of the next block.
         self._block_at: int | None = None
         self._lead_at: int | None = None
@@ -252,7 +252,7 @@ class Recorder:
         finally:
             self._busy_ns = None
         self._lost, self._trouble, self._why = queued.lost, "", ""
-        self._retries.worked()
+        self._retries.reset()
         self._snapshots += 1
         if now - self._synced_ns > SYNC_S * 1e9:
             self._sync(now)
@@ -286,7 +286,7 @@ class Recorder:
             self._write_block(lines)
         else:
             self._write(lines)
-        self._count(frame, key, gap)
+        self._add_to_totals(frame, key, gap)
         self._remember(snapshot.at_ns, lines)
 
     def _encode(self, frame: Frame, gap: bool) -> tuple[Frame, list[str]]:
@@ -356,9 +356,9 @@ class Recorder:
     def _count_failure(self, error: Exception) -> None:
         self._why = (error.strerror if isinstance(error, OSError) else str(error)) or "an error"
         self._trouble = f"not recording: {self._why}"
-        self._retries.failed(self._clock.monotonic_ns())
+        self._retries.count_failure(self._clock.monotonic_ns())
 
-    def _count(self, frame: Frame, key: bool, gap: bool) -> None:
+    def _add_to_totals(self, frame: Frame, key: bool, gap: bool) -> None:
         """Add the Frame to the totals, unless its block has none.
 
         A block after a gap has no totals, because a reader lacks the dropped Frames, so that its verdicts may differ. A
@@ -378,17 +378,21 @@ class Recorder:
         return [] if self._totals is None else [tally_line(self._totals[0], self._totals[1].totals())]
 
     def _lose(self, frame: Frame) -> None:
+        """Count the Frame as dropped; the next line is then a keyframe."""
         self._queue.lose(frame)
         self._encoder.restart()
 
     def _short_of_space(self, now: int) -> bool:
-        """Whether the disk has too little free space; read every FREE_SPACE_EVERY_S, or at once while in trouble."""
+        """Whether the disk has too little free space.
+
+        The space is read every FREE_SPACE_EVERY_S, or at every call while nothing can be written.
+        """
         if self._space_ns is not None and now - self._space_ns < FREE_SPACE_EVERY_S * 1e9 and not self._trouble:
             return False
         self._space_ns = now
         free = self._sink.free_bytes()
-        if free is not None and free < self._min_free:
-            self._why = f"less than {_size_text(self._min_free)} free on its disk"
+        if free is not None and free < self._min_free_bytes:
+            self._why = f"less than {_size_text(self._min_free_bytes)} free on its disk"
             self._trouble = f"not recording: {self._why}"
             return True
         return False
@@ -414,6 +418,7 @@ class Recorder:
         self._header, self._continues = None, True
 
     def _begin(self, frame: Frame) -> None:
+        """Write the header and the pre-roll of a file or session that begins with this Frame."""
         snapshot = frame.snapshot
         header = Header(
             FORMAT, __version__, snapshot.host.name, snapshot.host.boot_id, snapshot.wall_ns, snapshot.at_ns,

@@ -1,10 +1,10 @@
-"""Decides when a file that could not be written is tried again, and when another file replaces it."""
+"""Decides when to write again to a file after an error, and when to replace it by another file."""
 
 from __future__ import annotations
 
 PAUSES_S = (0.5, 1.0, 2.0, 4.0, 8.0)
 """The pause before each further try to write to a file, in seconds. After a reset, a path or controller is back within
-seconds, and the kernel itself has tried again before it returns EIO (SCSI: 5 tries of 30 s)."""
+seconds, and the kernel itself retries before it returns EIO (SCSI: 5 tries of 30 s)."""
 LONGEST_S = 60.0
 """The longest pause between tries to begin a new file, in seconds."""
 
@@ -34,7 +34,7 @@ class Retries:
         """Whether it is time for the next try."""
         return now_ns >= self._next_ns
 
-    def failed(self, now_ns: int) -> float:
+    def count_failure(self, now_ns: int) -> float:
         """Count a failure; return the seconds until the next try."""
         further = self._failures - len(PAUSES_S)
         if further < 0:
@@ -45,6 +45,6 @@ class Retries:
         self._next_ns = now_ns + int(pause_s * 1e9)
         return pause_s
 
-    def worked(self) -> None:
+    def reset(self) -> None:
         """Forget the failures after a success."""
         self._failures, self._next_ns = 0, 0

@@ -1,4 +1,4 @@
-"""Rotation: PATH always names the file being written; full files get a time in their name, are packed, and are
+"""Rotation: PATH always names the file being written; full files get a time in their name, are packed (gzip), and are
 passed to a hook.
 
 Packing, the removal of old files and the hook run on a separate thread and in child processes, so the recorder never
@@ -69,7 +69,7 @@ def _timed_parts(path: str) -> list[tuple[str, str]]:
 
 
 class FullSink(Protocol):
-    """The methods of a full sink that rotation needs."""
+    """The parts of a full file's sink that rotation needs."""
 
     path: str
 
@@ -103,7 +103,7 @@ class Rotator:
         self._keep = keep
         self._hook = tuple(hook)
 
-        self._closed: queue.SimpleQueue[tuple[str, str] | None] = queue.SimpleQueue()
+        self._closed_files: queue.SimpleQueue[tuple[str, str] | None] = queue.SimpleQueue()
         """(closed file, PATH); PATH is "" for the last file, for which only the hook runs. None ends the thread."""
         self._child: subprocess.Popen[bytes] | None = None
         self._thread = threading.Thread(target=self._run, name="rotate", daemon=True)
@@ -128,7 +128,7 @@ class Rotator:
             full.path = part
             raise InputError(f"another program has created {clean(path)}") from error
         full.close()
-        self._closed.put((part, path))
+        self._closed_files.put((part, path))
         return sink
 
     def _free_name(self, path: str) -> str:
@@ -144,8 +144,8 @@ class Rotator:
     def finish(self, path: str | None, seconds: float) -> bool:
         """Run the hook for the last file and wait for all work; return whether that took at most ``seconds``."""
         if path is not None:
-            self._closed.put((absolute_path(path), ""))
-        self._closed.put(None)
+            self._closed_files.put((absolute_path(path), ""))
+        self._closed_files.put(None)
         self._thread.join(seconds)
         return not self._thread.is_alive()
 
@@ -156,7 +156,7 @@ class Rotator:
             _kill(child)
 
     def _run(self) -> None:
-        while (closed := self._closed.get()) is not None:
+        while (closed := self._closed_files.get()) is not None:
             path, recording = closed
             try:
                 if recording:

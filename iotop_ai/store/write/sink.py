@@ -18,16 +18,16 @@ _ENDINGS = (".iotop.jsonl", ".jsonl", ".svg")
 
 
 class Full(Exception):  # noqa: N818 - a state of the disk
-    """The disk did not accept a whole write. A part that was written is cut off again."""
+    """The disk did not accept a whole write. The part that was written is cut off again."""
 
 
 class FileSink:
     """A recording to which one or several lines are appended in each write.
 
-    It is opened with O_APPEND and O_NOFOLLOW, mode 0600, under an exclusive flock if the filesystem has locks; Lustre
-    may have none. It is refused with a one-line error if it is a symbolic link, exists although ``append`` is false, is
-    owned or can be written by another user, has a second hard link, is not a recording, is being written by another
-    recorder, or is in a folder where any user can replace any file.
+    The file is opened with O_APPEND and O_NOFOLLOW, mode 0600, under an exclusive flock if the filesystem has locks;
+    Lustre may have none. It is refused with a one-line error if it is a symbolic link, exists although ``append`` is
+    false, is owned or can be written by another user, has a second hard link, is not a recording, is being written by
+    another recorder, or is in a folder where any user can replace any file.
     """
 
     recovers = True
@@ -56,17 +56,17 @@ class FileSink:
         if self._size:
             if os.pread(self._fd, len(HEADER), 0) != HEADER:
                 raise InputError(f"{clean(self.path)} is not a recording; choose another name")
-            self._size = whole_length(self._fd, self._size)
+            self._size = length_of_complete_lines(self._fd, self._size)
             os.ftruncate(self._fd, self._size)
 
     @classmethod
     def new(cls, path: str) -> FileSink:
-        """A new file at ``unused(path)``; safe even if other programs create files at the same time."""
+        """A new file at ``unused_path(path)``; safe even if other programs create files at the same time."""
         while True:
-            free = unused(path)
+            free = unused_path(path)
             try:
                 return cls(free, requested_path=path)
-            except UsageError:  # the file was created after ``unused`` returned
+            except UsageError:  # the file was created after ``unused_path`` returned
                 if not os.path.lexists(free):
                     raise
 
@@ -225,7 +225,7 @@ class TextSink:
             os.close(self._fd)
 
 
-def whole_length(fd: int, size: int) -> int:
+def length_of_complete_lines(fd: int, size: int) -> int:
     """The length of a file up to the end of its last complete line.
 
     Raises InputError if an incomplete line of more than LONGEST_LINE follows.
@@ -250,10 +250,10 @@ def _refusal(path: str, error: OSError, remedy: str) -> IotopError:
     return InputError(f"{clean(path)}: {error.strerror}")
 
 
-def unused(path: str) -> str:
-    """The path, or if it exists, the path with -2, -3 … before its ending.
+def unused_path(path: str) -> str:
+    """The path, or if the file exists, the path with -2, -3 … before its ending.
 
-    It exists, for example, when two recordings begin within the same second.
+    The file exists, for example, when two recordings begin within the same second.
     """
     ending = next((e for e in _ENDINGS if path.endswith(e)), "") or os.path.splitext(path)[1]
     stem, number = path.removesuffix(ending), 1

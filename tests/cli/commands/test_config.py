@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from iotop_ai.cli.commands import config
-from iotop_ai.cli.config.effective import effective
+from iotop_ai.cli.config.effective import effective_settings
 from iotop_ai.cli.config.file import key_lines, parse_config, read_config
 from iotop_ai.cli.config.table import BY_NAME, SETTINGS
 from iotop_ai.cli.main import main
@@ -77,7 +77,7 @@ def settings_from(
     path: Path, text: str, flags: dict[str, object] | None = None, **environ: str
 ) -> tuple[Settings, dict[str, str]]:
     write(path, text)
-    found = effective(flags or {}, {"XDG_CONFIG_HOME": str(path.parent.parent), **environ})
+    found = effective_settings(flags or {}, {"XDG_CONFIG_HOME": str(path.parent.parent), **environ})
     return found.settings, dict(found.origins)
 
 
@@ -128,18 +128,18 @@ def test_flags_override_the_environment_which_overrides_the_file(path: Path) -> 
 
 def test_the_environment_applies_without_a_file(tmp_path: Path) -> None:
     environ = {"XDG_CONFIG_HOME": str(tmp_path), "IOTOP_AI_DEVICES": "sda,sdb", "IOTOP_AI_MARKS_AWAIT": "5"}
-    found = effective({}, environ)
+    found = effective_settings({}, environ)
     assert found.settings.devices == ("sda", "sdb")
     assert found.settings.marks.await_ms == 5.0
     with pytest.raises(UsageError, match="IOTOP_AI_INTERVAL: '0' is outside"):
-        effective({}, environ | {"IOTOP_AI_INTERVAL": "0"})
+        effective_settings({}, environ | {"IOTOP_AI_INTERVAL": "0"})
 
 
 def test_procfs_or_sysfs_of_another_machine_makes_the_program_read_only(tmp_path: Path) -> None:
     home = {"XDG_CONFIG_HOME": str(tmp_path)}
-    found = effective({"procfs": "/proc/"}, {**home, "IOTOP_AI_SYSFS": "/host/sys"})
+    found = effective_settings({"procfs": "/proc/"}, {**home, "IOTOP_AI_SYSFS": "/host/sys"})
     assert (found.settings.readonly, found.origins["readonly"]) == (True, "environment IOTOP_AI_SYSFS")
-    found = effective({"procfs": "/host/proc"}, {**home, "IOTOP_AI_SYSFS": "/sys"})
+    found = effective_settings({"procfs": "/host/proc"}, {**home, "IOTOP_AI_SYSFS": "/sys"})
     assert (found.settings.readonly, found.origins["readonly"]) == (True, "flag")
 
 
@@ -198,7 +198,7 @@ def test_a_mistake_gives_one_line_with_its_place(path: Path, text: str, line: in
     (problem,) = found.problems if "a = 1\n" in text or len(found.problems) == 1 else found.problems[:1]
     assert problem.line == line
     assert message in problem.text
-    where = found.located(problem)
+    where = found.describe(problem)
     assert where.startswith(f"{path}:{line}: ")
     assert where.isprintable()
 

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from iotop_ai.cli.commands.snapshot import completed, judged_frame
+from iotop_ai.cli.commands.snapshot import judged_frame, with_late_parts
 from iotop_ai.model.finding import Severity
 from iotop_ai.model.health.smart import SmartState
 from iotop_ai.model.reading import Reading, Status
@@ -15,7 +15,7 @@ def test_slow_parts_come_from_a_later_snapshot_and_counters_do_not() -> None:
     waiting = after._replace(smart=PENDING, filesystems=ok({"/": PENDING}, after.at_ns))
     assert late_parts(waiting) == ("smart", "filesystems")
     later = before._replace(smart=ok({}, 9), filesystems=ok({"/": ok(1, 9)}, 9))
-    done = completed(waiting, later)
+    done = with_late_parts(waiting, later)
     assert done == after._replace(smart=later.smart, filesystems=later.filesystems)
     assert late_parts(done) == ()
 
@@ -24,7 +24,7 @@ def test_without_slow_parts_nothing_changes() -> None:
     before, after = pair()
     assert late_parts(after) == ("filesystems",)
     complete = after._replace(filesystems=ok({}, after.at_ns))
-    assert completed(complete, before) == complete
+    assert with_late_parts(complete, before) == complete
 
 
 def test_a_short_interval_is_judged_by_its_end() -> None:

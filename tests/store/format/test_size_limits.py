@@ -175,7 +175,7 @@ def budget_refusal(lines: Iterable[tuple[int, int, int]]) -> str:
     budget = ReaderBudget()
     try:
         for at_ns, length, rows in lines:
-            budget.snapshot(at_ns, length, rows)
+            budget.count_snapshot(at_ns, length, rows)
     except ShapeError as error:
         return str(error)
     return ""
@@ -184,9 +184,9 @@ def budget_refusal(lines: Iterable[tuple[int, int, int]]) -> str:
 def test_memory_that_a_reader_keeps_is_counted_over_all_lines() -> None:
     budget = ReaderBudget()
     for _ in range(4):
-        budget.line(16 << 20, key=False)
+        budget.count_line(16 << 20, key=False)
     with pytest.raises(ShapeError, match="64 MiB from one keyframe"):
-        budget.line(1, key=False)
+        budget.count_line(1, key=False)
     # Samples older than a minute do not count. A time that does not advance belongs to another session.
     assert budget_refusal((second * SECOND, 2 << 20, 40_000) for second in range(400)) == ""
     assert budget_refusal((number % 2, 100, 1) for number in range(10_000)) == ""
@@ -363,5 +363,5 @@ def test_a_machine_with_40_000_processes_and_2_000_disks_is_accepted() -> None:
             assert decoder.read(line.encode()) is not None
             assert len(line) < 12 << 20
             assert line.count(",") + line.count("[") + 4 * line.count("{") < limits.MOST_VALUES / 2
-            budget.line(len(line), '"key":true' in line[:200])
+            budget.count_line(len(line), '"key":true' in line[:200])
         assert rated_cells(frame.snapshot, None) * 60 < limits.MOST_CELLS

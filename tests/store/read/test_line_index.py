@@ -13,7 +13,7 @@ from iotop_ai.collectors.io.clock import Clock
 from iotop_ai.store.format.line_head import KEY_WITHIN
 from iotop_ai.store.read.blocks import PlainBlocks
 from iotop_ai.store.read.file import FileRecording
-from iotop_ai.store.read.line_index import marked_lines
+from iotop_ai.store.read.line_index import indexed_lines
 from iotop_ai.store.write.recorder import Recorder
 from iotop_ai.store.write.sink import FileSink
 from tests.store.scenario import lived
@@ -57,7 +57,7 @@ def test_the_same_lines_are_found_for_any_size_of_reads(
     (tmp_path / "b").write_bytes(data)
     fd = os.open(tmp_path / "b", os.O_RDONLY)
     try:
-        found = list(marked_lines(fd, 0, len(data), step))
+        found = list(indexed_lines(fd, 0, len(data), step))
     finally:
         os.close(fd)
     expected = by_hand(data)
@@ -71,12 +71,12 @@ def test_the_search_ends_where_the_file_was_cut_off_meanwhile(tmp_path: Path) ->
     data = recorded(tmp_path / "a", 3)
     fd = os.open(tmp_path / "a", os.O_RDONLY)
     try:
-        assert [line.offset for line in marked_lines(fd, 0, len(data) + 10**6)] == [at for at, _ in by_hand(data)]
-        assert list(marked_lines(fd, len(data), len(data) + 10)) == []
+        assert [line.offset for line in indexed_lines(fd, 0, len(data) + 10**6)] == [at for at, _ in by_hand(data)]
+        assert list(indexed_lines(fd, len(data), len(data) + 10)) == []
         long = tmp_path / "long"
         long.write_bytes(data[:100])
         other = os.open(long, os.O_RDONLY)
-        assert list(marked_lines(other, 0, 10**6, KEY_WITHIN)) == []
+        assert list(indexed_lines(other, 0, 10**6, KEY_WITHIN)) == []
         os.close(other)
     finally:
         os.close(fd)

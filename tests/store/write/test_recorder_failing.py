@@ -167,13 +167,15 @@ def test_a_hung_disk_is_reported_and_the_number_of_waiting_events_is_limited(rig
 def test_pauses_between_tries_grow_up_to_a_limit() -> None:
     retries, now, waited = Retries(), 0, []
     for _ in range(len(PAUSES_S) + 4):
-        waited.append(retries.failed(now))
+        waited.append(retries.count_failure(now))
         assert retries.due(now + int(waited[-1] * 1e9))
         assert not waited[-1] or not retries.due(now + int(waited[-1] * 1e9) - 1)
     assert waited == [*PAUSES_S, 0.0, 16.0, 32.0, LONGEST_S]
     assert retries.given_up
-    assert [retries.failed(now) for _ in range(1100)] == [LONGEST_S] * 1100, "the retries stopped within 17 hours"
-    retries.worked()
+    assert [retries.count_failure(now) for _ in range(1100)] == [LONGEST_S] * 1100, (
+        "the retries stopped within 17 hours"
+    )
+    retries.reset()
     assert not retries.failing
 
 

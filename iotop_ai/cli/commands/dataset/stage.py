@@ -30,6 +30,7 @@ from iotop_ai.present.text.units import amount, plural
 
 FINE, PROBLEM = 0, 1
 WORD = "copy"
+"""The word that the user types to confirm."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -58,8 +59,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Print only the new path, or with --json only an object, to stdout, and return the exit code.
 
-    0: the dataset is copied and verified, or a dry run found nothing against it. 1: a copy is refused (no room, not
-    faster, other files in the way), or it differs. 2: it failed or was not confirmed.
+    0: the dataset is copied and verified, or a dry run found no reason to refuse the copy. 1: the copy is refused (no
+    room, not faster, other files in the way), or it differs from the source. 2: it failed or was not confirmed.
     """
     if settings_of(args).readonly:
         raise UsageError(f"{READ_ONLY} does not allow staging")
@@ -105,20 +106,20 @@ class Stage:
             return FINE
         if not confirm(WORD, self._args.yes or not self._plan.left_files):
             raise NotDoneError("not confirmed")
-        failed: list[IotopError] = []
+        errors: list[IotopError] = []
 
         def act() -> Outcome:
             try:
                 self._copy()
             except IotopError as error:
-                failed.append(error)
+                errors.append(error)
                 return Outcome(False, f"not done: {error}")
             return Outcome(True, f"copied: {plural(self._plan.left_files, 'file')}, {self._plan.left_bytes} B")
 
         where = f"{clean(self._ends.source)} -> {clean(self._ends.target)}"
         outcome = audited(Audit(self._clock), "stage", where, act)
         if not outcome.done:
-            raise failed[0] if failed else NotDoneError(outcome.text)
+            raise errors[0] if errors else NotDoneError(outcome.text)
         verified = self._verify()
         print_notice(stage.verified_text(verified))
         self._report(verified, "")

@@ -37,6 +37,7 @@ POLL_S = 5.0
 MOST_UNANSWERED = 12
 """The number of unanswered queries in a row after which --wait gives up."""
 _NEUTRAL = (Status.ASLEEP, Status.UNSUPPORTED)
+"""Statuses that do not make the health unknown."""
 Table = dict[str, Reading[SmartState]]
 History = tuple[str, str, str, Sequence[HealthPoint]]
 """The history of a disk: its name, serial number, model and points."""
@@ -88,6 +89,7 @@ class Health:
         self._history = HealthHistory(state_folder(), clock)
         all_disks = with_given_types(smart_disks(root), settings.smart_types)
         self._unmatched: list[str] = []
+        """The words of the command line that match no disk."""
         self._disks: dict[str, Disk] = {}
         for word in args.disk or [disk.name for disk in all_disks]:
             matching = disks_named(root, word, all_disks)
@@ -121,7 +123,7 @@ class Health:
         """Return each disk's Reading by name. A word that matches no disk gets a Reading with the status ABSENT."""
         table: Table = {clean(word): Reading(None, Status.ABSENT, "no such disk") for word in self._unmatched}
         if self._disks:
-            # Longer than the scan and the queries may take.
+            # The limit is longer than the scan and the queries may take.
             collector.wait(60 + len(self._disks) * (3 * TIMEOUT_S + 10))
             newest = take_reading(collector, self._clock)
             for name, disk in self._disks.items():
@@ -178,10 +180,10 @@ class Health:
                     print(f"{name}: remedy: {outcome.remedy}")
         if not (self._args.wait and started):
             return code
-        results = [self._result(collector, name, before[name].value) for name in started]
+        results = [self._wait_for_result(collector, name, before[name].value) for name in started]
         return PROBLEM if PROBLEM in results else max(code, *results)
 
-    def _result(self, collector: SmartCollector, name: str, before: SmartState | None) -> int:
+    def _wait_for_result(self, collector: SmartCollector, name: str, before: SmartState | None) -> int:
         """Wait until a disk's self-test is over and print its result; return the exit code."""
         unanswered, last_text = 0, ""
         while True:
@@ -226,9 +228,9 @@ class Health:
         """Plot the histories, or print them as JSON; return 2 when a disk has none, else 0."""
         histories: list[History] = []
         missing: list[str] = []
-        for stored in self._history.all_histories():
-            if not self._args.disk or stored.serial in self._unmatched:
-                self._add_history(histories, missing, stored.serial, stored)
+        for history in self._history.all_histories():
+            if not self._args.disk or history.serial in self._unmatched:
+                self._add_history(histories, missing, history.serial, history)
         serials = {serial for _, serial, _, _ in histories}
         self._unmatched = [word for word in self._unmatched if word not in serials]
         table: Table = {}
@@ -259,12 +261,14 @@ class Health:
             print_notice(f"unknown: {clean('; '.join(missing))}")
         return UNKNOWN if missing or not histories else HEALTHY
 
-    def _add_history(self, histories: list[History], missing: list[str], name: str, stored: DiskHistory | None) -> None:
+    def _add_history(
+        self, histories: list[History], missing: list[str], name: str, history: DiskHistory | None
+    ) -> None:
         """Add the stored history to ``histories``, or the reason why there is none to ``missing``."""
-        if stored is None or not stored.points:
-            missing.append(f"{name}: {stored.note if stored is not None and stored.note else 'no history yet'}")
+        if history is None or not history.points:
+            missing.append(f"{name}: {history.note if history is not None and history.note else 'no history yet'}")
         else:
-            histories.append((name, stored.serial, stored.model, stored.points))
+            histories.append((name, history.serial, history.model, history.points))
 
 
 def _duration_text(test: str, state: SmartState) -> str:

@@ -50,8 +50,9 @@ NO_TERMINAL = 2
 LIVE_TEXT = "iotop-ai -b for text, or iotop-ai snapshot"
 """The commands that show this machine without a screen."""
 EXIT_S, LEAST_STATE_S = 0.8, 0.1
-"""The seconds that the whole exit may take, and how many of them are reserved for writing the state folder."""
+"""The longest time for the whole exit, and the part of it that is reserved for writing state files, in seconds."""
 IN_BROWSER = Terminal("dark", 2**24, False)
+"""The capabilities of textual-serve's terminal in a browser."""
 
 
 def refusal(term: str, is_terminal: bool, instead: str = LIVE_TEXT) -> str:
@@ -229,7 +230,7 @@ def run_screen(
     try:
         app = _run_app(settings, make_screen_start, close, this_terminal, first_frame, signals)
     except SignalledError as error:
-        return _ended_by(error.number)
+        return _report_signal(error.number)
     if app.keeper is not None and app.keeper.stuck:
         from iotop_ai.cli.start.abandon import abandon_files
 
@@ -245,7 +246,7 @@ def run_screen(
 
         raise note_crash(app.failure)
     if app.ended_by is not None:
-        return _ended_by(app.ended_by)
+        return _report_signal(app.ended_by)
     return app.return_code or 0
 
 
@@ -343,7 +344,8 @@ def _say(text: str) -> None:
     print_notice(text)
 
 
-def _ended_by(number: int) -> int:
+def _report_signal(number: int) -> int:
+    """Print the name of the signal that ended the screen; return the exit code."""
     from signal import Signals
 
     _say(f"ended by {Signals(number).name}")

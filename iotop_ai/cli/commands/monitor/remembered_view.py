@@ -1,4 +1,4 @@
-"""The screen's view, kept between sessions, such as its sort order, panels, theme and selected device."""
+"""Keeps the screen's view between sessions: its sort order, panels, theme, selected device and so on."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class RememberedView(NamedTuple):
 
     device: the kernel name, serial number, model and label of the selected device. reverse, only_active: None, or the
     values of an older file. They are never used, because a reversed order and the filter for active rows last for one
-    session only.
+    session only. dismissed: the names of the doctor's problems that the user dismissed.
     """
 
     sort: str | None = None
@@ -155,8 +155,8 @@ def view_to_remember(
 ) -> RememberedView:
     """Return the view to remember at exit.
 
-    A field that did not change in this run keeps its remembered value if a flag or setting had set it, and stays None
-    if it was not remembered.
+    A field that the user did not change in this session stays None if it was not remembered. It keeps its remembered
+    value if a flag or setting overrode that value in this session.
 
     chosen_theme: the theme that the user selected by key, or "". settings: the settings with which the screen started.
     """

@@ -9,7 +9,7 @@ import threading
 from collections.abc import Callable, Iterator
 
 from iotop_ai.cli.commands.monitor.command import ScreenStart, memory_keeper, run_screen
-from iotop_ai.cli.options.devices import shown_devices
+from iotop_ai.cli.options.devices import devices_in_frame
 from iotop_ai.cli.stderr import print_notice
 from iotop_ai.collectors.io.programs import find_user_program
 from iotop_ai.collectors.io.spawn import start
@@ -63,7 +63,7 @@ def show_stream(
         if first is None:
             raise InputError(why_empty() or "the stream ended before its first Snapshot")
         base = first.snapshot if settings.accumulated else None
-        devices = shown_devices(first, settings.devices)
+        devices = devices_in_frame(first, settings.devices)
         changes = {"remote": True, "interval_s": first.snapshot.interval_s, "base": base, "devices": devices}
         return ScreenStart(first, stream, source, changes, keeper=memory_keeper, shared=shared)
 

@@ -67,19 +67,19 @@ def open_file(clock: Clock, folder: str = ".") -> FileSink:
 def save_screenshot(svg: str) -> str:
     """Write a screenshot as HOST-TIME.svg, mode 0600, in ``writable_folder(".")``; return its path. Raises OSError."""
     from iotop_ai.cli.commands.record.options import default_output
-    from iotop_ai.store.write.sink import unused
+    from iotop_ai.store.write.sink import unused_path
 
     name = default_output(os.uname().nodename, Clock().wall_ns()).removesuffix(".iotop.jsonl")
-    path = unused(os.path.join(writable_folder("."), f"{name}.svg"))
+    path = unused_path(os.path.join(writable_folder("."), f"{name}.svg"))
     with os.fdopen(create(path), "w", encoding="utf-8") as file:
         file.write(svg)
     return os.path.abspath(path)
 
 
 def writable_folder(folder: str) -> str:
-    """Return the folder, or the recordings' folder if it is not writable or is writable by all users.
+    """Return ``folder``, or ``recordings_folder()`` if ``folder`` is not writable or is writable by all users.
 
-    The recordings' folder is created if it is missing. Raises OSError.
+    The fallback folder is created if it is missing. Raises OSError.
     """
     if not is_private(folder):
         folder = recordings_folder()
@@ -97,7 +97,7 @@ def is_private(folder: str) -> bool:
 
 
 def why_other_folder() -> str:
-    """Return the reason why a recording or screenshot is not put into the current folder; "" if it is put there."""
+    """Return the reason why recordings and screenshots are not put into the current folder; "" if they are."""
     try:
         current = os.getcwd()
         if is_private(current):

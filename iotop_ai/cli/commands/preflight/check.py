@@ -44,7 +44,7 @@ MOST_WORKERS = 256
 LEAST_SAMPLE, MOST_SAMPLE = 4096, 4 << 20
 _WIDTH = 80
 _MISSING = (2, 20)
-"""The numbers of ENOENT and ENOTDIR."""
+"""The error numbers ENOENT and ENOTDIR."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -164,9 +164,9 @@ def check(args: argparse.Namespace, clock: Clock) -> Report:
 
 
 def wanted_rate(args: argparse.Namespace) -> float:
-    """Return how many samples the training needs per second, or 0 without the flags.
+    """Return the number of samples per second that the training needs; 0 if the flags do not set it.
 
-    Raises UsageError when a flag is missing or two flags mean the same.
+    Raises UsageError when a flag lacks its counterpart or two flags mean the same.
     """
     if args.samples_per_s and (args.step_time or args.batch):
         raise UsageError("--samples-per-s and --step-time with --batch mean the same; give one of them")
@@ -188,7 +188,7 @@ def _thresholds(args: argparse.Namespace, report: Report) -> tuple[Threshold, ..
         Threshold("--max-await", args.max_await or 0.0, read_await_ms(results), at_most=True),
         _gpu_threshold(args.min_gpu or 0.0, report),
     )
-    return tuple(one for one in thresholds if getattr(args, one.flag[2:].replace("-", "_")) is not None)
+    return tuple(limit for limit in thresholds if getattr(args, limit.flag[2:].replace("-", "_")) is not None)
 
 
 def _gpu_threshold(limit: float, report: Report) -> Threshold:
@@ -213,7 +213,7 @@ def _parse_seconds(text: str) -> float:
 
 
 def _parse_rate(text: str) -> float:
-    """Return the bytes per second of a rate that has a unit."""
+    """Return a rate in bytes per second. The text must have a unit. Raises ArgumentTypeError."""
     if text.removesuffix("/s").replace(".", "", 1).isdigit():
         raise argparse.ArgumentTypeError(f"{text!r} has no unit; write 500MB/s")
     try:
@@ -238,7 +238,7 @@ def _parse_demand(text: str) -> float:
 
 
 def _parse_await(text: str) -> float:
-    """Return the milliseconds of a latency that has a unit."""
+    """Return a latency in milliseconds. The text must have a unit. Raises ArgumentTypeError."""
     if text[-1:].isdigit():  # a number without a unit would mean seconds, which the user probably does not intend
         raise argparse.ArgumentTypeError(f"{text!r} has no unit; write {text}ms")
     return _parse_argument(parse_duration_s, text) * 1000
@@ -261,7 +261,7 @@ def _parse_size(text: str) -> int:
 
 
 def _parse_step(text: str) -> float:
-    """Return the seconds of a step's duration that has a unit."""
+    """Return the duration of a step in seconds. The text must have a unit. Raises ArgumentTypeError."""
     seconds = _parse_await(text) / 1000
     if not seconds:
         raise argparse.ArgumentTypeError(f"{text!r} must be more than 0, such as 50ms")
@@ -269,7 +269,7 @@ def _parse_step(text: str) -> float:
 
 
 def _parse_share(text: str) -> float:
-    """Return the ratio, above 0 and up to 1, of a share in percent."""
+    """Return a percentage as a ratio, above 0 and up to 1. Raises ArgumentTypeError."""
     number = text.removesuffix("%")
     if not (number.isascii() and number.replace(".", "", 1).isdigit() and 0 < float(number) <= 100):
         raise argparse.ArgumentTypeError(f"{text!r} is not a share; write 90%")

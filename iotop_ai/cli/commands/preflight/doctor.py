@@ -31,7 +31,7 @@ from iotop_ai.sources.live.source import LiveSource
 INTERVAL_S = 0.2
 """The interval between two Snapshots, in seconds. It is short, because the checks use no rate."""
 _LARGEST_BYTES = 16 << 20
-_ENDINGS = (".txt", ".yml", ".yaml")
+_EXPORT_SUFFIXES = (".txt", ".yml", ".yaml")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -100,7 +100,7 @@ def first_answered_snapshot(source: LiveSource) -> Snapshot:
 
 def _export(args: argparse.Namespace, folder: str, clock: Clock) -> int:
     path: str = args.export
-    if not path.endswith(_ENDINGS):
+    if not path.endswith(_EXPORT_SUFFIXES):
         raise UsageError(f"--export {clean(path)}: the name must end in .txt (pip) or .yml (conda)")
     python = read_python(user_python(args.python), folder, clock)
     if python.error:
@@ -136,7 +136,7 @@ def _read_saved(path: str) -> dict[str, Any]:
     except OSError as error:
         raise InputError(f"{clean(path)}: {error.strerror}") from None
     try:
-        saved = _cleaned(json.loads(raw)) if len(raw) <= _LARGEST_BYTES else None
+        saved = _clean_value(json.loads(raw)) if len(raw) <= _LARGEST_BYTES else None
     except (ValueError, RecursionError):
         saved = None
     if not isinstance(saved, dict) or saved.get("format") != FORMAT or "checks" not in saved:
@@ -144,9 +144,9 @@ def _read_saved(path: str) -> dict[str, Any]:
     return saved
 
 
-def _cleaned(value: object) -> Any:
+def _clean_value(value: object) -> Any:
     if isinstance(value, dict):
-        return {clean(str(key)): _cleaned(part) for key, part in value.items()}
+        return {clean(str(key)): _clean_value(part) for key, part in value.items()}
     if isinstance(value, list):
-        return [_cleaned(part) for part in value]
+        return [_clean_value(part) for part in value]
     return clean(value) if isinstance(value, str) else value

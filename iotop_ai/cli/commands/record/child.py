@@ -21,7 +21,7 @@ class NotStarted(UsageError):  # noqa: N818 - its exit codes are those of a shel
     """The command could not be started. exit_code: the code that a shell returns in this case."""
 
     def __init__(self, name: str, error: OSError) -> None:
-        if not name:  # a shell finds no such command; exec would take the first folder of PATH for it and get EACCES
+        if not name:  # a shell finds no such command; exec would try the first folder of PATH itself and get EACCES
             super().__init__("cannot run '': the command is empty")
             self.exit_code = NOT_FOUND
             return
@@ -30,8 +30,8 @@ class NotStarted(UsageError):  # noqa: N818 - its exit codes are those of a shel
         self.exit_code = NOT_FOUND if isinstance(error, FileNotFoundError) else NOT_RUNNABLE
 
 
-def replace_by(argv: Sequence[str]) -> int:
-    """Replace this process with the command. Raises NotStarted."""
+def exec_command(argv: Sequence[str]) -> int:
+    """Replace this process with the command; never return. Raises NotStarted."""
     try:
         os.execvp(argv[0], list(argv))
     except OSError as error:

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from iotop_ai.cli.commands.monitor.save_baselines import save_baselines
-from iotop_ai.cli.commands.record.child import RecordedCommand, redacted_text, replace_by
+from iotop_ai.cli.commands.record.child import RecordedCommand, exec_command, redacted_text
 from iotop_ai.cli.commands.record.control import Control
 from iotop_ai.cli.commands.record.csv_log import CsvLog
 from iotop_ai.cli.commands.record.options import RecordOptions, add_record_flags, record_options
@@ -50,7 +50,7 @@ def run(args: argparse.Namespace) -> int:
     if os.environ.get(OFF_VARIABLE) == "0":
         words = args.words[1:] if args.words[:1] == ["--"] else args.words
         if words:
-            return replace_by(words)
+            return exec_command(words)
         say(f"{OFF_VARIABLE}=0: not recording")
         return 0
     options = record_options(args)
@@ -89,7 +89,7 @@ class Session:
         self._lock = threading.Lock()
         self._stopping = threading.Event()
         self._stopped_ns = 0
-        """The time at which the last Snapshot was requested; 0 until then."""
+        """The monotonic time at which the last Snapshot was requested; 0 until then."""
         self._early_signals: list[signal.Signals] = []
         self._summary = RunSummary()
         self._burst = Burst()
@@ -99,7 +99,7 @@ class Session:
         self._newest: Frame | None = None
 
     def on_signal(self, number: signal.Signals, from_terminal: bool) -> None:
-        """Forward the signal to the command, unless the terminal has already sent it to both.
+        """Forward the signal to the command, unless the terminal has already sent it to the command too.
 
         Without a command, end the recording. While it ends, a further end signal ends the wait for a disk or hook.
         """
@@ -166,7 +166,7 @@ class Session:
         self._finish()
 
     def _on_output_end(self) -> None:
-        """Stop after an output has lost its reader or its disk, unless a command runs or another output continues."""
+        """Stop recording when no output can be written any more, unless a command runs."""
         alive = any(out is not None and out.alive for out in (self._output, self._log))
         if self._source is not None and not self._options.command and not alive:
             self._source.close()

@@ -26,6 +26,7 @@ _STATUS, _END = b'{"kind":"status"}', b'{"kind":"end"}'
 _BLANKS = b" \t\r"
 _BLOCK = 65536
 _MOST_EARLY = 100
+"""The maximum number of messages that are kept until ``connect``."""
 
 
 class Control:
@@ -85,7 +86,7 @@ class Control:
                 *lines, rest = (rest + data).split(b"\n")
                 rest = rest[-LARGEST_BYTES:]
                 for line in lines:
-                    self._answer(line)
+                    self._handle_request(line)
                 if any(line.translate(None, _BLANKS) == _END for line in lines):
                     break
             elif starter_fd in ready:  # a child of that program may still hold its end of the pipe
@@ -94,13 +95,14 @@ class Control:
             os.close(starter_fd)
         self._on_end()
 
-    def _answer(self, line: bytes) -> None:
+    def _handle_request(self, line: bytes) -> None:
+        """Answer a status request, or pass a mark or steps to the source. Other lines are ignored."""
         if len(line) > LARGEST_BYTES:
             return
         if line.translate(None, _BLANKS) == _STATUS:
             try:
                 self.write_line("status", **self._status())
-            except Exception as error:  # it would end this thread, which ends the recording when its starter dies
+            except Exception as error:  # this thread must go on, to end the recording when its starter dies
                 log.warning("no answer to a status request: %r", error)
             return
         message = parse_message(line, self._clock.monotonic_ns())

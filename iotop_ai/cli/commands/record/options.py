@@ -26,8 +26,9 @@ _DURATION = re.compile(r"([\d.]+(ms|s|m|min|h|d))+")
 class RecordOptions(NamedTuple):
     """The values of the flags of ``record``, already checked.
 
-    output, csv: a path, "-" for standard output, or "" for no file. hook, command: the words of a command line; () for
-    none. burst_s: the interval during a burst, in seconds; None for no bursts.
+    output, csv: a path, "-" for standard output, or "" for no file. keep: the number of full files to keep; None for
+    all. hook, command: the words of a command line; () for none. burst_s: the interval during a burst, in seconds; None
+    for no bursts.
     """
 
     settings: Settings

@@ -22,9 +22,9 @@ from iotop_ai.store.write.rotation import HOOK_S, Rotator
 from iotop_ai.store.write.sink import FileSink, PipeSink
 
 CLOSE_S = 20.0
-"""The longest wait for the last lines to be written."""
+"""The longest wait for the last lines to be written, in seconds."""
 OPEN_S = 5.0
-"""The longest wait for a file to be opened."""
+"""The longest wait for a file to be opened, in seconds."""
 _STEP_S = 0.2
 """The time between two checks for a second end signal while ``close`` waits, in seconds."""
 T = TypeVar("T")
@@ -89,7 +89,7 @@ class Output:
         self._on_end()
 
     def _open_file(self) -> FileSink:
-        # A program that controls the recording cannot choose another name if this one exists, so we use another one.
+        # A program that controls the recording cannot choose another name if this one exists, so we choose one for it.
         if self._options.control and not self._options.append:
             return FileSink.new(self.path)
         return FileSink(self.path, append=self._options.append)
@@ -110,10 +110,10 @@ class Output:
         self._recorder.put(frame)
         self._report_trouble()
 
-    def _next_file(self, full: Sink) -> Sink:
+    def _next_file(self, full_sink: Sink) -> Sink:
         assert self._rotator is not None
         try:
-            return self._rotator.next_file(full)
+            return self._rotator.next_file(full_sink)
         except (OSError, IotopError) as error:
             why = error.strerror if isinstance(error, OSError) else str(error)
             self._say(f"cannot start a new file, continuing the old one: {why}")

@@ -109,15 +109,16 @@ def judged_story(
 def _read(
     file: str, args: argparse.Namespace, conditions: list[Condition], pid: int, *, again: bool = False
 ) -> tuple[Story, StoryBuilder]:
-    watches = tuple(ConditionOverRun(condition) for condition in conditions)
+    """Read the file for the job with the process ``pid``. again: whether it was read, and warned about, before."""
+    conditions_over_run = tuple(ConditionOverRun(condition) for condition in conditions)
     job = SelectedJob(pid)
     with corrupt_input_as_error(file), Progress(after_s=1.0) as show:
         recorded = RecordedFrames(file, args.begin, args.end, allow_root=args.allow_root)
         if not again:
             warn_of_truncation(recorded)
-        folded = job.is_given or any(condition.needs_frames for condition in watches)
+        folded = job.is_given or any(condition.needs_frames for condition in conditions_over_run)
         reader = RunReader(recorded, every=True if args.every else None, folded=folded)
-        builder = StoryBuilder(*_span(recorded), watches)
+        builder = StoryBuilder(*_span(recorded), conditions_over_run)
         for item in _items(reader, job):
             builder.add(item)
             if not isinstance(item, JudgedSpan):
@@ -128,7 +129,7 @@ def _read(
 
 
 def _items(reader: RunReader, job: SelectedJob) -> Iterator[RunItem]:
-    """Yield the items. With --job, a Frame in which nothing is about that job yields its figures without a verdict."""
+    """Yield the items. With --job, a Frame without that job and without findings about it yields only its figures."""
     for item in reader:
         if not isinstance(item, Frame) or not job.is_given:
             yield item

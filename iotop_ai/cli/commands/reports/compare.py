@@ -14,7 +14,7 @@ from iotop_ai.cli.commands.reports.common import (
     text_layout,
 )
 from iotop_ai.cli.options.common import parse_pid
-from iotop_ai.cli.options.conditions import add_fail_if_flag, conditions_of, exit_code_if, fail_lines
+from iotop_ai.cli.options.conditions import add_fail_if_flag, conditions_of, exit_code_of_conditions, fail_lines
 from iotop_ai.cli.stdout import print_lines
 from iotop_ai.export.compare.comparison import ALIGNMENTS, GPU_BUSY, STEPS, Comparison, compare_runs
 from iotop_ai.export.report.step_curve import with_steps
@@ -71,11 +71,11 @@ def run(args: argparse.Namespace) -> int:
         after, builder = judged_story(args.after, args, conditions, args.after_job)
         before, after = (s if log is None else with_steps(s, log) for s, log in zip((before, after), logs, strict=True))
         comparison = compare_runs(before, after, args.align)
-        outcomes = builder.diagnosis.outcomes(_values(comparison, changes))
-        out.put(_rendered(args, comparison, outcomes))
+        outcomes = builder.diagnosis.outcomes(_figure_values(comparison, changes))
+        out.put(_render(args, comparison, outcomes))
     if not args.json and args.html != STREAM:
         print_lines(fail_lines(outcomes))
-    return exit_code_if(outcomes)
+    return exit_code_of_conditions(outcomes)
 
 
 def _change_figures(texts: list[str]) -> dict[str, str]:
@@ -91,7 +91,7 @@ def _change_figures(texts: list[str]) -> dict[str, str]:
     return out
 
 
-def _values(comparison: Comparison, changes: dict[str, str]) -> dict[str, float | None]:
+def _figure_values(comparison: Comparison, changes: dict[str, str]) -> dict[str, float | None]:
     """Return the figures of _OWN_UNITS in AFTER and the changes, by name.
 
     A figure or change is None if it is unknown. A change that is not clear is 0.
@@ -114,7 +114,7 @@ def _values(comparison: Comparison, changes: dict[str, str]) -> dict[str, float 
     return out
 
 
-def _rendered(args: argparse.Namespace, comparison: Comparison, outcomes: tuple[ConditionResult, ...]) -> str:
+def _render(args: argparse.Namespace, comparison: Comparison, outcomes: tuple[ConditionResult, ...]) -> str:
     if args.json:
         from iotop_ai.export.compare.text import render_compare_json
 

@@ -13,7 +13,7 @@ from iotop_ai.cli.commands.reports.common import (
     text_layout,
 )
 from iotop_ai.cli.options.common import add_job_flag
-from iotop_ai.cli.options.conditions import add_fail_if_flag, conditions_of, exit_code_if, fail_lines
+from iotop_ai.cli.options.conditions import add_fail_if_flag, conditions_of, exit_code_of_conditions, fail_lines
 from iotop_ai.cli.stdout import print_lines
 from iotop_ai.export.report.money import Price, parse_price
 from iotop_ai.export.report.step_curve import with_steps
@@ -50,15 +50,13 @@ def run(args: argparse.Namespace) -> int:
         story, builder = judged_story(args.file, args, conditions, getattr(args, "job", 0))
         story = story if log is None else with_steps(story, log)
         outcomes = builder.diagnosis.outcomes()
-        out.put(_rendered(args, story, price, outcomes))
+        out.put(_render(args, story, price, outcomes))
     if not args.json and args.html != STREAM:
         print_lines(fail_lines(outcomes))
-    return exit_code_if(outcomes)
+    return exit_code_of_conditions(outcomes)
 
 
-def _rendered(
-    args: argparse.Namespace, story: Story, price: Price | None, outcomes: tuple[ConditionResult, ...]
-) -> str:
+def _render(args: argparse.Namespace, story: Story, price: Price | None, outcomes: tuple[ConditionResult, ...]) -> str:
     if args.json:
         from iotop_ai.export.report.json import render_report_json
 

@@ -150,7 +150,7 @@ class ServeSession:
                 if alerts is not None:
                     for alert in alerts.take(frame):
                         say(f"alert: {alert.text}")
-                self._take(frame)
+                self._publish(frame)
         finally:
             timer.cancel()
             source.close()
@@ -159,7 +159,8 @@ class ServeSession:
             if last is not None:
                 save_baselines(settings, last)
 
-    def _take(self, frame: Frame) -> None:
+    def _publish(self, frame: Frame) -> None:
+        """Pass the Frame to every output."""
         self._scrape.put(frame)
         if self._verdict_server is not None:
             self._verdict_server.put(frame)
