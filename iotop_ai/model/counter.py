@@ -27,11 +27,11 @@ def delta_up_to(most: int, before: int | None, after: int | None) -> int | None:
     return None if before == most else delta(before, after)
 
 
-def per_second(grown: int | float | None, seconds: float | None) -> float | None:
+def per_second(increase: int | float | None, seconds: float | None) -> float | None:
     """The growth per second; None when the growth is unknown or the interval is not positive."""
-    if grown is None or seconds is None or seconds <= 0:
+    if increase is None or seconds is None or seconds <= 0:
         return None
-    return grown / seconds
+    return increase / seconds
 
 
 def quotient(part: int | float | None, whole: int | float | None) -> float | None:

@@ -1,7 +1,6 @@
 """The state that ``diagnosis.engine.fold()`` passes from one Sample to the next, besides the last 60 s of Samples.
 
-The state is small, and two states can be compared. Every keyframe of a recording contains a state, so that a replay can
-begin there.
+The state is small. Every keyframe of a recording contains it, so that a replay can begin there.
 """
 
 from __future__ import annotations
@@ -79,7 +78,7 @@ class FoldState(NamedTuple):
     states: tuple[tuple[int, str], ...] = ()
     """(at_ns, state word) at each change of the last hour and at the last change before that hour, oldest first."""
     lost: Mapping[ProcessKey, float] = {}
-    """The hours that each job has lost so far."""
+    """The hours (not GPU-hours) that each job has lost so far."""
     classes: tuple[tuple[int, str], ...] = ()
     """(at_ns, class of the verdict) at each change in the same period as ``states``, oldest first."""
     pending: Mapping[tuple[str, str], int] = {}

@@ -18,6 +18,7 @@ class Frame(NamedTuple):
     """Everything that is shown at one time.
 
     history: the Samples of the last 60 s, but at least the newest five, oldest first; the last one is ``sample``
+    carry: the state of the fold after ``sample``
     """
 
     snapshot: Snapshot

@@ -1,4 +1,4 @@
-"""A Snapshot from which a fold can continue, with the fold's state and the Snapshot's rates."""
+"""A Snapshot from which ``diagnosis.engine.fold()`` can continue, with the fold's state and the Snapshot's rates."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ class Keyframe(NamedTuple):
 
     snapshot: Snapshot
     carry: FoldState | None
-    """The state after this Snapshot; None if other rules made it, so that the fold must run again."""
+    """The state after this Snapshot; None if another version of the rules made it, so that the fold must run
+    again."""
     last: Sample | None
     """The Sample that ends at this Snapshot; None if it was not recorded."""
     gap: bool = False
@@ -26,6 +27,6 @@ class Keyframe(NamedTuple):
     session: bool = False
     """Whether the keyframe begins a session: no Snapshot before it belongs to that session."""
     pre: bool = False
-    """Whether the keyframe is pre-roll, which yields no Frame."""
+    """Whether the keyframe is pre-roll: it gives the fold a history before the first Frame, and yields no Frame."""
     folds: bool = True
     """Whether the fold must run here; False if a later keyframe's state is used and only the Sample is needed."""

@@ -44,21 +44,21 @@ class Metric(NamedTuple):
 @cache
 def metrics_of(record: type) -> dict[str, Metric]:
     """The Metric of each field of a record class, in field order; fields without a Metric are left out."""
-    return _declared(record, Metric)
+    return _annotations_of_kind(record, Metric)
 
 
-def _declared(record: type, kind: type[T]) -> dict[str, T]:
+def _annotations_of_kind(record: type, kind: type[T]) -> dict[str, T]:
     out = {}
     for name, hint in get_type_hints(record, include_extras=True).items():
-        for extra in getattr(hint, "__metadata__", ()):
-            if isinstance(extra, kind):
-                out[name] = extra
+        for annotation in getattr(hint, "__metadata__", ()):
+            if isinstance(annotation, kind):
+                out[name] = annotation
     return out
 
 
 def unit_of(name: str) -> str:
     """The unit that a field's name ends with; "" if it ends with none."""
-    return next((unit for end, unit in _UNITS if name.endswith(end)), "")
+    return next((unit for suffix, unit in _UNITS if name.endswith(suffix)), "")
 
 
 class Exported(NamedTuple):
@@ -79,4 +79,4 @@ class Exported(NamedTuple):
 @cache
 def exported_of(record: type) -> dict[str, Exported]:
     """The Exported of each field of a record class, in field order; fields without an Exported are left out."""
-    return _declared(record, Exported)
+    return _annotations_of_kind(record, Exported)

@@ -1,4 +1,4 @@
-"""Parses durations, sizes and times that users type."""
+"""Parses durations, sizes, lists of names and times that users type."""
 
 from __future__ import annotations
 
@@ -90,8 +90,8 @@ def parse_time_ns(text: str, begin_ns: int, end_ns: int, zone: tzinfo | None = N
     if (share := _SHARE.fullmatch(typed)) is not None and float(share[1]) <= 100:
         return begin_ns + int((end_ns - begin_ns) * float(share[1]) / 100)
     if typed[:1] in "+-" and typed[1:2].isdigit():
-        away_ns = int(parse_duration_s(typed[1:]) * 1e9)
-        return begin_ns + away_ns if typed[0] == "+" else end_ns - away_ns
+        offset_ns = int(parse_duration_s(typed[1:]) * 1e9)
+        return begin_ns + offset_ns if typed[0] == "+" else end_ns - offset_ns
     if (clock := _CLOCK.fullmatch(typed)) is not None:
         return _clock_ns(typed, clock, begin_ns, end_ns, zone)
     try:
@@ -106,19 +106,20 @@ def is_time_of_day(text: str) -> bool:
 
 
 def _clock_ns(text: str, clock: re.Match[str], begin_ns: int, end_ns: int, zone: tzinfo | None) -> int:
+    """The Unix time in ns of a time of day: the last one in the recording, or else the nearest one outside it."""
     from datetime import datetime, time, timedelta
 
     hour, minute, second = int(clock[1]), int(clock[2]), int(clock[3] or 0)
     if hour > 23 or minute > 59 or second > 59:
         raise UsageError(f"{text!r} is not a time of day")
-    of_day = time(hour, minute, second, int((clock[4] or "0").ljust(6, "0")))
+    time_of_day = time(hour, minute, second, int((clock[4] or "0").ljust(6, "0")))
     first, last = (datetime.fromtimestamp(ns // 1_000_000_000, zone) for ns in (begin_ns, end_ns))
     moments_ns = []
     for day in {last.date() + timedelta(days=n) for n in (-1, 0, 1)} | {
         first.date() + timedelta(days=n) for n in (-1, 0)
     }:
         for fold in (0, 1):  # when summer time ends, one hour of the day occurs twice
-            moment = datetime.combine(day, of_day.replace(fold=fold), zone)
+            moment = datetime.combine(day, time_of_day.replace(fold=fold), zone)
             moments_ns.append(_wall_ns(moment if zone is not None else moment.astimezone()))
     within = [ns for ns in moments_ns if begin_ns <= ns <= end_ns]
     return max(within) if within else min(moments_ns, key=lambda ns: max(begin_ns - ns, ns - end_ns))

@@ -29,6 +29,7 @@ from iotop_ai.model.reading import Rated, Reading
 from iotop_ai.model.snapshot import OwnCost, Snapshot
 
 GAP_FACTOR = 3.0
+"""Two Snapshots that are more than this many intervals apart have a gap between them."""
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -41,7 +42,9 @@ class OwnRates(NamedTuple):
     """The CPU time as a share of one core; None in the monitor's first Sample."""
     rss_bytes: int | None
     collect_s: float | None
+    """How long the collection took."""
     late_s: float | None
+    """How late the collection began."""
 
 
 class Sample(NamedTuple):
@@ -143,7 +146,7 @@ def _pool_rates(before: PoolTable | None, after: PoolTable, seconds: float | Non
 
 
 def own_rates(before: OwnCost | None, after: OwnCost, seconds: float | None) -> OwnRates:
-    """The cost of the monitor between two readings of it."""
+    """The monitor's own cost in the interval between two readings."""
     cpu = None
     if before is not None and before.pid == after.pid and seconds:
         used = delta(before.cpu_ns, after.cpu_ns)

@@ -32,7 +32,10 @@ class Settings(NamedTuple):
     interval_s: the seconds between two readings, 0.1 to 3600
     devices: the kernel names or labels of the devices to show; () for all
     path: the folder whose devices were selected; "" without one
+    only_active: whether idle disks and processes are hidden
+    accumulated: whether sums since the start are shown instead of rates
     theme: one of THEMES; "" to choose one that fits the terminal
+    readonly: whether actions that change the machine are refused
     smart: whether smartctl is used at all
     smartctl: the path of smartctl; "" to search for it
     smart_types: pairs of (disk, argument of ``smartctl -d``), for disks behind a USB bridge or a RAID controller

@@ -106,7 +106,7 @@ class Snapshot(NamedTuple):
     at_ns: int
     wall_ns: int
     interval_s: float
-    """The set interval between two ticks, in seconds."""
+    """The configured interval between two ticks, in seconds."""
     host: Host
     events: tuple[Event, ...]
     own: OwnCost
@@ -136,7 +136,7 @@ class Snapshot(NamedTuple):
     """
     suspended_ns: int | None = None
     """How long the machine has been suspended since boot; None in recordings without this field. Monotonic time
-    excludes this time, the start_ticks of a process include it."""
+    excludes this time; the start_ticks of a process include it."""
     marks: Reading[bool] = Reading()
     """Whether marks from other programs are received; set only if the monitor should receive them."""
     cgroups: Reading[CgroupTable] = Reading()

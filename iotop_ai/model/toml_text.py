@@ -1,4 +1,4 @@
-"""Parses TOML that users wrote. Any fault becomes a TomlError, with the number of its line."""
+"""Parses TOML that users wrote. Any fault becomes a TomlError, with the number of its line if known."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 from iotop_ai.lazy.regex import pattern
 from iotop_ai.model.errors import UsageError
 
-_PLACE = pattern(r" \(at (?:line (\d+), column \d+|end of document)\)$")
+_POSITION = pattern(r" \(at (?:line (\d+), column \d+|end of document)\)$")
 _LONG_NUMBER = pattern(r"\d[\d_]{4000,}")
 _NESTED = pattern(r"(?:[\[{][^\[\]{}]*){100}")
 
@@ -32,10 +32,10 @@ def parse_toml(text: str) -> dict[str, Any]:
     try:
         return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        place = _PLACE.search(str(error))
+        position_match = _POSITION.search(str(error))
         # A fault at the end of the document has no line number.
-        line = int(place[1]) if place and place[1] else text.count("\n") + 1
-        raise TomlError(_PLACE.sub("", str(error)), line) from None
+        line = int(position_match[1]) if position_match and position_match[1] else text.count("\n") + 1
+        raise TomlError(_POSITION.sub("", str(error)), line) from None
     except ValueError:  # Python limits the number of digits of an integer
         raise TomlError("a number is too long; write a shorter one", _line_of(_LONG_NUMBER, text)) from None
     except RecursionError:

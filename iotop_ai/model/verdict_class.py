@@ -25,7 +25,7 @@ class State(StrEnum):
     STARTING = "STARTING"
     OK = "OK"
     CALM = "CALM"
-    """Nothing is slow, and no training job works; or the job has its data, and is not seen to be healthy yet."""
+    """Nothing is slow, and no training job is working; or a job gets its data, but is not known to be healthy yet."""
     BUSY = "BUSY"
     """No training job runs, and a disk, the CPUs or memory are at their limit."""
     UNSURE = "UNSURE"
@@ -203,8 +203,8 @@ _BY_PRECEDENCE = (
 
 CLASS_SPECS: Mapping[str, ClassSpec] = {spec.class_id: spec for spec in _BY_PRECEDENCE}
 """The classes by id, in the order of precedence: the first active class determines the state. Two exceptions: a full
-filesystem from which no job is seen to read counts after the causes of lost time, and a finding that costs no time now
-(``is_aside``) after all others.
+filesystem that no job is known to read from ranks after the causes of lost time, and a finding that costs no time now
+(``is_aside`` in diagnosis/engine.py) ranks after all others.
 """
 PRECEDENCE = tuple(CLASS_SPECS)
 RIVALS = frozenset(spec.class_id for spec in _BY_PRECEDENCE if spec.rival)

@@ -41,7 +41,7 @@ class VerdictSpan(NamedTuple):
 
 
 class JobTime(NamedTuple):
-    """The time of one job by share; ``counts`` is in milliseconds, all 0 if not recorded."""
+    """The time of one job; ``counts`` divides it into shares, in milliseconds, and is all 0 if not recorded."""
 
     key: ProcessKey
     name: str
@@ -52,7 +52,7 @@ class VerdictTotals(NamedTuple):
     """The sums over a period."""
 
     measuring_ns: int = 0
-    """The time before a rule had a full window, in ns."""
+    """The time before any rule had a full window, in ns."""
     needed_s: float = 0.0
     """The shortest window of a rule while measuring, in seconds; 0 if the period has no such time."""
     stall_ns: int = 0

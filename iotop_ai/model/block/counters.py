@@ -212,8 +212,8 @@ def _delta_ms(before: int | None, after: int | None) -> int | None:
 
     None if the growth is at least half the range, because then the counter probably fell.
     """
-    grown = delta_u32(before, after)
-    return None if grown is None or grown >= U32 // 2 else grown
+    growth = delta_u32(before, after)
+    return None if growth is None or growth >= U32 // 2 else growth
 
 
 def block_rates_of(before: BlockCounters, after: BlockCounters, seconds: float) -> BlockRates:
@@ -223,17 +223,17 @@ def block_rates_of(before: BlockCounters, after: BlockCounters, seconds: float) 
     which is valid because no count has fallen.
     """
     if None not in before and None not in after:
-        grown = [*map(sub, after, before)]
-        grown[_IN_FLIGHT] = 0
-        if min(grown) >= 0 and max(grown) < U32 // 2:
-            return _plain_rates(grown, after.in_flight, seconds)
+        growth = [*map(sub, after, before)]
+        growth[_IN_FLIGHT] = 0
+        if min(growth) >= 0 and max(growth) < U32 // 2:
+            return _plain_rates(growth, after.in_flight, seconds)
     return _checked_rates(before, after, seconds)
 
 
-def _plain_rates(grown: list[int], in_flight: int | None, seconds: float) -> BlockRates:
+def _plain_rates(growth: list[int], in_flight: int | None, seconds: float) -> BlockRates:
     """The rates when every counter is known and has not fallen, as in nearly every reading."""
-    rd_ios, rd_merges, rd_sectors, rd_ms, wr_ios, wr_merges, wr_sectors, wr_ms = grown[:_IN_FLIGHT]
-    busy_ms, queue_ms, dc_ios, dc_merges, dc_sectors, dc_ms, fl_ios, fl_ms = grown[_IN_FLIGHT + 1 :]
+    rd_ios, rd_merges, rd_sectors, rd_ms, wr_ios, wr_merges, wr_sectors, wr_ms = growth[:_IN_FLIGHT]
+    busy_ms, queue_ms, dc_ios, dc_merges, dc_sectors, dc_ms, fl_ios, fl_ms = growth[_IN_FLIGHT + 1 :]
     all_ios = rd_ios + wr_ios + dc_ios
     return BlockRates(
         *_plain_request_rates(rd_ios, rd_merges, rd_sectors, rd_ms, seconds),
@@ -324,7 +324,10 @@ def block_rates(
             out[key] = UNKNOWN_BLOCK_RATES._replace(in_flight=now.in_flight)
         else:
             out[key] = block_rates_of(old, now, seconds)
-    for key in [key for key in after if (info := infos.get(key.name)) is not None and info.stats_off] if infos else ():
+    without_accounting = (
+        [key for key in after if (info := infos.get(key.name)) is not None and info.stats_off] if infos else []
+    )
+    for key in without_accounting:
         if (old := before.get(key)) is not None and old[:_IN_FLIGHT] == after[key][:_IN_FLIGHT]:
             out[key] = UNKNOWN_BLOCK_RATES
     heads = uncounted_heads(after)
@@ -382,12 +385,12 @@ def head_rates(pairs: Iterable[tuple[BlockCounters | None, BlockCounters]], seco
         if before is None or is_reset(before, after):
             complete = False
             continue
-        grown = [
+        growth = [
             _delta_ms(a, b) if i in _MS_FIELDS else delta(a, b)
             for i, (a, b) in enumerate(zip(before, after, strict=True))
         ]
-        active_paths += any(grown)
-        sums = [total(a, b) for a, b in zip(sums, grown, strict=True)]
+        active_paths += any(growth)
+        sums = [total(a, b) for a, b in zip(sums, growth, strict=True)]
     if not complete:
         return UNKNOWN_BLOCK_RATES._replace(in_flight=in_flight)
     zero = BlockCounters(*[0] * len(sums))

@@ -87,10 +87,10 @@ def with_minute(baseline: Baseline, at_ns: int, wait_ms: float) -> Baseline:
     number, index = at_ns // PART_NS, bin_of(wait_ms)
     kept = [part for part in baseline.parts if number - PARTS < part[0] < number]
     newest = next((bins for part, bins in baseline.parts if part == number), ())
-    return Baseline((*kept, (number, _with(newest, index))))
+    return Baseline((*kept, (number, _with_one_more(newest, index))))
 
 
-def _with(bins: Iterable[tuple[int, int]], index: int) -> Bins:
+def _with_one_more(bins: Iterable[tuple[int, int]], index: int) -> Bins:
     counts = dict(bins)
     counts[index] = counts.get(index, 0) + 1
     return tuple(sorted(counts.items()))

@@ -32,13 +32,13 @@ def leaves_below(name: str, infos: BlockInfos) -> tuple[str, ...]:
     leaves: dict[str, None] = {}
     seen: set[str] = set()
 
-    def walk(at: str) -> None:
-        if at in seen or at not in infos:
+    def walk(device: str) -> None:
+        if device in seen or device not in infos:
             return
-        seen.add(at)
-        below = [n for n in below_of(infos[at]) if n in infos]
+        seen.add(device)
+        below = [n for n in below_of(infos[device]) if n in infos]
         if not below:
-            leaves[at] = None
+            leaves[device] = None
         for n in below:
             walk(n)
 

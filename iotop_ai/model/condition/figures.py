@@ -89,7 +89,7 @@ def matches(name_pattern: str, name: str) -> bool:
 
 @cache
 def _compiled(name_pattern: str) -> re.Pattern[str]:
-    return re.compile("".join({"*": ".*", "?": "."}.get(sign, re.escape(sign)) for sign in name_pattern), re.DOTALL)
+    return re.compile("".join({"*": ".*", "?": "."}.get(char, re.escape(char)) for char in name_pattern), re.DOTALL)
 
 
 def _disks(frame: Frame) -> Table:
@@ -126,14 +126,14 @@ def _memory_state(frame: Frame) -> Table:
 
 
 def _filesystems(frame: Frame) -> Table:
-    return _values(frame.snapshot.filesystems.value)
+    return _values_of_readings(frame.snapshot.filesystems.value)
 
 
 def _smart(frame: Frame) -> Table:
-    return _values(frame.snapshot.smart.value)
+    return _values_of_readings(frame.snapshot.smart.value)
 
 
-def _values(table: Mapping[str, Any] | None) -> Table:
+def _values_of_readings(table: Mapping[str, Any] | None) -> Table:
     return _UNKNOWN if table is None else Table([(name, reading.value) for name, reading in table.items()])
 
 
@@ -147,7 +147,7 @@ def _jobs(frame: Frame) -> Table:
     return Table(shares, rated.renewed)
 
 
-def _named(field: str) -> Callable[[Frame], Table]:
+def _table_by_name(field: str) -> Callable[[Frame], Table]:
     """Return a function that finds the objects in a Sample's field, which is a table by name."""
 
     def table_of(frame: Frame) -> Table:
@@ -157,7 +157,7 @@ def _named(field: str) -> Callable[[Frame], Table]:
     return table_of
 
 
-def _alone(field: str) -> Callable[[Frame], Table]:
+def _only_object(field: str) -> Callable[[Frame], Table]:
     """Return a function that finds the only object of a family in a Sample's field."""
 
     def table_of(frame: Frame) -> Table:
@@ -174,16 +174,16 @@ FAMILIES = {
         Family("gpus", ((GpuRates, _gpus),)),
         Family("jobs", ((TimeShares, _jobs),)),
         Family("cpu", ((CoreRates, _cpu),)),
-        Family("memory", ((MemoryRates, _alone("memory")), (MemoryState, _memory_state)), alone=True),
-        Family("pressure", ((PressureRates, _named("pressure")),)),
+        Family("memory", ((MemoryRates, _only_object("memory")), (MemoryState, _memory_state)), alone=True),
+        Family("pressure", ((PressureRates, _table_by_name("pressure")),)),
         Family("filesystems", ((FilesystemUsage, _filesystems),)),
         Family("smart", ((SmartState, _smart),)),
-        Family("network", ((LinkRates, _named("network")),)),
-        Family("nfs", ((NfsRates, _named("netfs")),)),
-        Family("tcp", ((TcpRates, _alone("tcp")),), alone=True),
-        Family("rdma", ((RdmaRates, _named("rdma")),)),
-        Family("cgroups", ((CgroupRates, _named("cgroups")),)),
-        Family("clocks", ((ClockRates, _alone("clocks")),), alone=True),
+        Family("network", ((LinkRates, _table_by_name("network")),)),
+        Family("nfs", ((NfsRates, _table_by_name("netfs")),)),
+        Family("tcp", ((TcpRates, _only_object("tcp")),), alone=True),
+        Family("rdma", ((RdmaRates, _table_by_name("rdma")),)),
+        Family("cgroups", ((CgroupRates, _table_by_name("cgroups")),)),
+        Family("clocks", ((ClockRates, _only_object("clocks")),), alone=True),
     )
 }
 
@@ -277,7 +277,7 @@ _ALL_REQUESTS = dict.fromkeys(("await_ms", "request_size_bytes"), "reads_per_s")
 
 
 def values(figure: Figure, frame: Frame) -> list[Value]:
-    """The value of the figure for each object in the Frame that it names, and for each object without a name."""
+    """The figure's value for each object in the Frame that the figure names, and for each object without a name."""
     if not figure.family:
         return _verdict_job_share(figure, frame)
     out = []

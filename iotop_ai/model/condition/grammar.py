@@ -29,7 +29,7 @@ _HELP = "write FIGURE > NUMBER or finding CLASS; add 'for 30s' to require a dura
 _BINARY = {letter: 1024**power for power, letter in enumerate("kmgt", 1)}
 _BITS = pattern("[KMGT]b(/s)?")
 _TIMES = {"us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
-_OTHER = {"c": "celsius", "celsius": "celsius", "w": "W", "mhz": "MHz", "/s": "1/s", "rpm": "1/min"}
+_UNIT_ALIASES = {"c": "celsius", "celsius": "celsius", "w": "W", "mhz": "MHz", "/s": "1/s", "rpm": "1/min"}
 _IN_SECONDS = {"ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0}
 
 
@@ -119,7 +119,7 @@ def _in_unit(text: str, number: float, unit: str, figure: Figure) -> float:
         raise UsageError(f"{text!r}: {unit} means bits; {figure.text} is in bytes: write {unit[0]}B{unit[2:]}")
     if figure_unit in ("B", "B/s") and (factor := _bytes(lower, figure_unit)) is not None:
         return number * factor
-    if figure_unit in (unit, _OTHER.get(lower)):
+    if figure_unit in (unit, _UNIT_ALIASES.get(lower)):
         return number
     if figure_unit == "MHz" and lower == "ghz":
         return number * 1000

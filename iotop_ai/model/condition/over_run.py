@@ -18,7 +18,7 @@ from iotop_ai.model.job.time_shares import shares_of
 from iotop_ai.model.reading import Status
 from iotop_ai.model.verdict_totals import VerdictTotals
 
-_READ_SINGLY = {"gpus": "gpu", "smart": "smart", "filesystems": "filesystems"}
+_READ_PER_OBJECT = {"gpus": "gpu", "smart": "smart", "filesystems": "filesystems"}
 """The families in which each object has a Reading of its own, with their field in a Snapshot."""
 _DISKS = "disks"
 
@@ -49,7 +49,7 @@ class ConditionOverRun:
         self._failed: dict[int, dict[str, bool]] = {
             i: {}
             for i, clause in enumerate(condition.clauses)
-            if clause.figure is not None and clause.figure.family in (*_READ_SINGLY, _DISKS)
+            if clause.figure is not None and clause.figure.family in (*_READ_PER_OBJECT, _DISKS)
         }
         """For each clause, by object: whether all readings failed; for a disk, whether it was never measured."""
 
@@ -104,11 +104,11 @@ class ConditionOverRun:
                 results.append(best._replace(met=False) if never_together else best)
             elif i in self._sums:
                 means = {name: total / weight for name, (total, weight) in self._sums[i].items()}
-                results.append(_compared(clause, means))
+                results.append(_comparison_result(clause, means))
             elif clause.figure is None:
                 results.append(_finding_result(clause, totals))
             else:
-                results.append(_compared(clause, _of_totals(clause, totals, extra or {})))
+                results.append(_comparison_result(clause, _shares_in_totals(clause, totals, extra or {})))
         results = [self._or_unknown(i, result) for i, result in enumerate(results)]
         return ConditionResult(self.condition, all_clauses_met(results), tuple(results))
 
@@ -120,7 +120,7 @@ class ConditionOverRun:
 
 def _answered(figure: Figure, frame: Frame) -> dict[str, bool]:
     """Whether each object has a value. Objects without a value are included only if their reading failed."""
-    table = getattr(frame.snapshot, _READ_SINGLY[figure.family]).value or {}
+    table = getattr(frame.snapshot, _READ_PER_OBJECT[figure.family]).value or {}
     return {
         name: reading.value is not None
         for name, reading in table.items()
@@ -136,14 +136,14 @@ def _order(result: ClauseResult) -> tuple[bool, bool, float]:
     return result.met is not None, bool(result.met), result.held_s
 
 
-def _compared(clause: Clause, known: Mapping[str, float]) -> ClauseResult:
+def _comparison_result(clause: Clause, known: Mapping[str, float]) -> ClauseResult:
     if not known:
         return ClauseResult(clause)
     name, value = nearest(clause, known.items())
     return ClauseResult(clause, value is not None and clause.met_by(value), name, value)
 
 
-def _of_totals(clause: Clause, totals: VerdictTotals, extra: Mapping[str, float | None]) -> dict[str, float]:
+def _shares_in_totals(clause: Clause, totals: VerdictTotals, extra: Mapping[str, float | None]) -> dict[str, float]:
     """The share that a clause names over the whole period, by pid of the job; "" stands for the verdict's job.
 
     A figure in ``extra`` has the name "" too.

@@ -95,7 +95,7 @@ class ClauseWatch:
         return result._replace(name=name, value=self._known.get(name), held_s=held_s)
 
     def _forget_replaced_disks(self, frame: Frame) -> None:
-        """Forget since when each disk meets the clause if another disk now has its name."""
+        """Forget how long a disk has met the clause if another disk now has its name."""
         table = frame.snapshot.block.value
         if table is None or self.clause.figure is None or self.clause.figure.family not in _OF_DISKS:
             return

@@ -12,8 +12,8 @@ OK, WARNING, CRITICAL = 0, 1, 2
 """The severities of a disk's health."""
 SILENT_S = 90.0
 """A machine whose newest reading is older than this counts as silent; Prometheus scrapes at least once a minute."""
-_TROUBLE = (*LOSING, State.WASTED)
-_LOST_AT = tuple(SHARES.index(name) for name in LOST)
+_TROUBLE_STATES = (*LOSING, State.WASTED)
+_LOST_INDEXES = tuple(SHARES.index(name) for name in LOST)
 
 
 class FleetFinding(NamedTuple):
@@ -93,7 +93,7 @@ class JobPart(NamedTuple):
     @property
     def lost_s(self) -> float | None:
         """The seconds of the window that were lost for a known reason."""
-        return None if self.seconds is None else sum(self.seconds[i] for i in _LOST_AT)
+        return None if self.seconds is None else sum(self.seconds[i] for i in _LOST_INDEXES)
 
     @property
     def lost_gpu_h(self) -> float | None:
@@ -140,7 +140,7 @@ class FleetJob(NamedTuple):
 
     @property
     def key(self) -> str:
-        """A text that no other job has. The jobs of one unit share their name."""
+        """A key that is unique among the jobs; ``name`` is not, because the jobs of one unit share it."""
         first = self.parts[0]
         joined = first.slurm or len(self.parts) > 1
         return self.name if joined else f"{self.name} {first.machine} {first.pid} {first.script}"
@@ -148,7 +148,7 @@ class FleetJob(NamedTuple):
     @property
     def lost_gpu_h(self) -> float | None:
         """The GPU-hours lost on all machines."""
-        return summed(part.lost_gpu_h for part in self.parts)
+        return sum_of_known(part.lost_gpu_h for part in self.parts)
 
     @property
     def machine_count(self) -> int:
@@ -158,19 +158,19 @@ class FleetJob(NamedTuple):
     @property
     def gpus(self) -> int | None:
         """The number of the job's GPUs on all machines."""
-        total = summed(part.gpus for part in self.parts)
+        total = sum_of_known(part.gpus for part in self.parts)
         return None if total is None else int(total)
 
     @property
     def ranks(self) -> int | None:
         """The number of training processes on all machines."""
-        total = summed(part.ranks for part in self.parts)
+        total = sum_of_known(part.ranks for part in self.parts)
         return None if total is None else int(total)
 
     @property
     def seconds(self) -> tuple[float, ...] | None:
         """How the job spent its time, as seconds in the order of SHARES; each machine is weighted by its GPUs."""
-        return weighted(self.parts)
+        return weighted_seconds(self.parts)
 
 
 class FleetMachine(NamedTuple):
@@ -212,27 +212,29 @@ class FleetMachine(NamedTuple):
     @property
     def lost_gpu_h(self) -> float | None:
         """The GPU-hours lost in the window."""
-        return summed(part.lost_gpu_h for part in self.job_parts)
+        return sum_of_known(part.lost_gpu_h for part in self.job_parts)
 
     @property
     def seconds(self) -> tuple[float, ...] | None:
         """How its jobs spent their time, as seconds in the order of SHARES; each job is weighted by its GPUs."""
-        return weighted(self.job_parts)
+        return weighted_seconds(self.job_parts)
 
     @property
     def troubled(self) -> bool:
         """Whether something is wrong: time is lost, a disk is unhealthy, an alert fires, or the machine is silent."""
         primary = self.primary
-        loses = primary is not None and primary.severity in ("warning", "critical") and primary.state in _TROUBLE
-        disk_is_ill = self.health is not None and self.health.severity > OK
-        return loses or disk_is_ill or self.silent or any(alert.reports_trouble for alert in self.alerts)
+        loses_time = (
+            primary is not None and primary.severity in ("warning", "critical") and primary.state in _TROUBLE_STATES
+        )
+        disk_is_unhealthy = self.health is not None and self.health.severity > OK
+        return loses_time or disk_is_unhealthy or self.silent or any(alert.reports_trouble for alert in self.alerts)
 
     @property
     def lost_ratio(self) -> float | None:
         """The share of its jobs' time that was lost for a known reason."""
         seconds = self.seconds
         whole = sum(seconds or ())
-        return None if seconds is None or not whole else sum(seconds[i] for i in _LOST_AT) / whole
+        return None if seconds is None or not whole else sum(seconds[i] for i in _LOST_INDEXES) / whole
 
 
 class Fleet(NamedTuple):
@@ -251,13 +253,13 @@ class Fleet(NamedTuple):
     unanswered: tuple[str, ...] = ()
 
 
-def summed(values: Iterable[float | None]) -> float | None:
+def sum_of_known(values: Iterable[float | None]) -> float | None:
     """The sum of the known values; None if all are unknown."""
     known = [value for value in values if value is not None]
     return sum(known) if known else None
 
 
-def weighted(parts: tuple[JobPart, ...]) -> tuple[float, ...] | None:
+def weighted_seconds(parts: tuple[JobPart, ...]) -> tuple[float, ...] | None:
     """The sums of the parts' seconds, in the order of SHARES; None if all are unknown.
 
     Each part is multiplied by its number of GPUs, or by 1 if it has none.

@@ -56,5 +56,5 @@ def _spins(gpu: GpuState) -> bool:
 
 def receives_at_link_rate(gpu: GpuState, received_bytes_per_s: float | None) -> bool:
     """Whether a GPU receives data at nearly the full rate of its PCIe link; False if unknown."""
-    most = link_bytes_per_s(gpu.pcie_generation, gpu.pcie_width)
-    return most is not None and (received_bytes_per_s or 0.0) >= LINK_FULL * most
+    limit = link_bytes_per_s(gpu.pcie_generation, gpu.pcie_width)
+    return limit is not None and (received_bytes_per_s or 0.0) >= LINK_FULL * limit

@@ -1,4 +1,4 @@
-"""The meaning of the bits of an AMD GPU's throttle status. Pure.
+"""The meaning of the bits of an AMD GPU's throttle status.
 
 Source: drivers/gpu/drm/amd/pm/swsmu/inc/amdgpu_smu.h, SMU_THROTTLER_*_BIT.
 """

@@ -16,7 +16,7 @@ from iotop_ai.model.reading import Reading
 MIB = 1 << 20
 KIB = 1 << 10
 ENGINE_TIMES = ("graphics_ns", "compute_ns", "copy_ns", "decoder_ns", "encoder_ns", "jpeg_ns")
-_READ_AT = {
+_READ_TIME_FIELDS = {
     "energy_mj": "energy_at_ns", "pcie_replays": "replays_at_ns", **dict.fromkeys(ENGINE_TIMES, "engines_at_ns"),
 }  # fmt: skip
 """For each counter that a separate call reads, the field with the time of that call; one call reads the others."""
@@ -300,7 +300,7 @@ class _Growth(NamedTuple):
     slow: Mapping[str, GpuEarlier]
     slow_before: frozenset[str]
 
-    def grown(self, field: str) -> tuple[int | None, float | None]:
+    def growth_of(self, field: str) -> tuple[int | None, float | None]:
         """The growth of a counter, and the seconds in which it grew; None if unknown."""
         value: int | None = getattr(self.now, field)
         if field in self.slow:
@@ -309,12 +309,12 @@ class _Growth(NamedTuple):
             return delta(earlier.before, value), seconds
         if self.old is None or field in self.slow_before:
             return None, None
-        times = [getattr(state, _READ_AT.get(field, "fields_at_ns")) for state in (self.old, self.now)]
+        times = [getattr(state, _READ_TIME_FIELDS.get(field, "fields_at_ns")) for state in (self.old, self.now)]
         return delta(getattr(self.old, field), value), self.seconds if None in times else (times[1] - times[0]) / 1e9
 
     def speed(self, field: str, unit: float = 1.0) -> float | None:
         """The growth of a counter per second, multiplied by ``unit``."""
-        rate = per_second(*self.grown(field))
+        rate = per_second(*self.growth_of(field))
         return None if rate is None else rate * unit
 
     def share(self, field: str) -> float | None:
@@ -334,11 +334,11 @@ def _growth(
 
 
 def _rates(growth: _Growth) -> GpuRates:
-    now, grown, speed, share = growth.now, growth.grown, growth.speed, growth.share
+    now, speed, share = growth.now, growth.speed, growth.share
     mean_mw = speed("energy_mj")
     power_mw = now.power_mw if mean_mw is None else mean_mw
-    gaps, _ = grown("gap_samples")
-    samples, _ = grown("busy_samples")
+    gaps, _ = growth.growth_of("gap_samples")
+    samples, _ = growth.growth_of("busy_samples")
     return GpuRates(
         _busy(growth),
         _divided(now.memory_activity_percent, 100),
@@ -353,14 +353,14 @@ def _rates(growth: _Growth) -> GpuRates:
         _divided(now.gpm_occupancy_percent, 100),
         _divided(now.gpm_tensor_percent, 100),
         _divided(now.gpm_dram_percent, 100),
-        _first(
+        _first_known(
             speed("pcie_tx_bytes"),
             _divided(now.gpm_pcie_tx_mib_per_s, 1 / MIB),
             _divided(now.pcie_tx_kib_per_s, 1 / KIB),
         ),
         _received(growth),
-        _first(speed("nvlink_tx_kib", KIB), _divided(now.gpm_nvlink_tx_mib_per_s, 1 / MIB)),
-        _first(speed("nvlink_rx_kib", KIB), _divided(now.gpm_nvlink_rx_mib_per_s, 1 / MIB)),
+        _first_known(speed("nvlink_tx_kib", KIB), _divided(now.gpm_nvlink_tx_mib_per_s, 1 / MIB)),
+        _first_known(speed("nvlink_rx_kib", KIB), _divided(now.gpm_nvlink_rx_mib_per_s, 1 / MIB)),
         share("power_cap_ns"),
         share("sync_boost_ns"),
         share("sw_thermal_ns"),
@@ -370,9 +370,9 @@ def _rates(growth: _Growth) -> GpuRates:
         None if now.clock_reasons is None else bool(now.clock_reasons & SLOWED_REASONS),
         now.pcie_generation,
         now.pcie_width,
-        _first(_divided(now.decoder_percent, 100), share("decoder_ns")),
-        _first(_divided(now.encoder_percent, 100), share("encoder_ns")),
-        _first(_divided(now.jpeg_percent, 100), share("jpeg_ns")),
+        _first_known(_divided(now.decoder_percent, 100), share("decoder_ns")),
+        _first_known(_divided(now.encoder_percent, 100), share("encoder_ns")),
+        _first_known(_divided(now.jpeg_percent, 100), share("jpeg_ns")),
         _divided(now.ofa_percent, 100),
         share("graphics_ns"),
         share("compute_ns"),
@@ -381,8 +381,8 @@ def _rates(growth: _Growth) -> GpuRates:
 
 
 def _busy(growth: _Growth) -> float | None:
-    return _first(
-        _divided(growth.now.utilization_percent, 100), _most(growth.share("graphics_ns"), growth.share("compute_ns"))
+    return _first_known(
+        _divided(growth.now.utilization_percent, 100), _highest(growth.share("graphics_ns"), growth.share("compute_ns"))
     )
 
 
@@ -393,7 +393,7 @@ def busy_ratio(old: Reading[GpuState] | None, new: Reading[GpuState]) -> float |
 
 def _received(growth: _Growth) -> float | None:
     now = growth.now
-    return _first(
+    return _first_known(
         growth.speed("pcie_rx_bytes"),
         _divided(now.gpm_pcie_rx_mib_per_s, 1 / MIB),
         _divided(now.pcie_rx_kib_per_s, 1 / KIB),
@@ -409,9 +409,9 @@ def _divided(value: float | None, divisor: float) -> float | None:
     return None if value is None else value / divisor
 
 
-def _most(*values: float | None) -> float | None:
+def _highest(*values: float | None) -> float | None:
     return max((value for value in values if value is not None), default=None)
 
 
-def _first(*values: float | None) -> float | None:
+def _first_known(*values: float | None) -> float | None:
     return next((value for value in values if value is not None), None)

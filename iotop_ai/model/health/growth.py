@@ -10,7 +10,7 @@ HOUR_S = 3600
 PAST_POINTS = 64
 FORECAST_DAYS = 7.0
 """The shortest period, in days, from which a wear rate is computed: disks report wear in whole percent."""
-_COPIED = tuple(name for name in HealthPoint._fields if name != "wall_s")
+_STORED_FIELDS = tuple(name for name in HealthPoint._fields if name != "wall_s")
 
 
 class Growth(NamedTuple):
@@ -68,7 +68,7 @@ def _growth_since(state: SmartState, name: str, point: HealthPoint | None) -> Gr
 
 def point_of(state: SmartState, wall_s: int) -> HealthPoint:
     """The figures of a reading that are stored for later comparison."""
-    return HealthPoint(wall_s, **{name: getattr(state, name) for name in _COPIED})
+    return HealthPoint(wall_s, **{name: getattr(state, name) for name in _STORED_FIELDS})
 
 
 def nearest(points: tuple[HealthPoint, ...], wall_s: int, ago_s: int = DAY_S) -> HealthPoint | None:

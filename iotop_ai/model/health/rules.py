@@ -43,7 +43,7 @@ CRITICAL_WARNING_BITS: tuple[tuple[int, str, str], ...] = (
     (0x10, "backup", "the volatile memory backup has failed"),
     (0x20, "memory-region", "the persistent memory region is unreliable"),
 )
-"""The bit, its short name and its meaning."""
+"""Each bit of the critical warning, its short name and its meaning."""
 
 Check = Callable[[SmartState], tuple[str, ...]]
 
@@ -103,8 +103,8 @@ def _level(name: str, noun: str, least: int = 1) -> Check:
         value: int | None = getattr(state, name)
         if value is None or value < least:
             return ()
-        more = growth(state, name)
-        return (count(value, _noun(state, noun)) + ("" if more is None else f", {more.text}"),)
+        increase = growth(state, name)
+        return (count(value, _noun(state, noun)) + ("" if increase is None else f", {increase.text}"),)
 
     return clauses
 
@@ -113,10 +113,10 @@ def _grows(name: str, noun: str, per_day: float) -> Check:
     """A check that the count grew by at least ``per_day`` in 24 h."""
 
     def clauses(state: SmartState) -> tuple[str, ...]:
-        value, more = getattr(state, name), growth(state, name)
-        if more is None or more.per_day < per_day:
+        value, increase = getattr(state, name), growth(state, name)
+        if increase is None or increase.per_day < per_day:
             return ()
-        return (f"{count(value, _noun(state, noun))}, {more.text}",)
+        return (f"{count(value, _noun(state, noun))}, {increase.text}",)
 
     return clauses
 
@@ -181,21 +181,22 @@ def _worn_soon(state: SmartState) -> tuple[str, ...]:
 
 
 def _throttles(state: SmartState) -> tuple[str, ...]:
-    grown = [growth(state, name) for name in ("warning_temperature_minutes", "critical_temperature_minutes")]
-    worst = max((more for more in grown if more is not None), key=lambda more: more.amount, default=None)
+    increases = [growth(state, name) for name in ("warning_temperature_minutes", "critical_temperature_minutes")]
+    known = [increase for increase in increases if increase is not None]
+    worst = max(known, key=lambda increase: increase.amount, default=None)
     return (
         () if worst is None else (f"too hot for {count(worst.amount, 'minute')}, {worst.text}: it slows itself down",)
     )
 
 
 def _crc_grows(state: SmartState) -> tuple[str, ...]:
-    more = growth(state, "crc_errors")
-    if more is None or more.per_hour < CRC_PER_HOUR:
+    increase = growth(state, "crc_errors")
+    if increase is None or increase.per_hour < CRC_PER_HOUR:
         # In the mean over a day, a cable that began to fail in the last hour would not show.
-        more = recent_growth(state, "crc_errors")
-        if more is None or more.amount < CRC_BURST:
+        increase = recent_growth(state, "crc_errors")
+        if increase is None or increase.amount < CRC_BURST:
             return ()
-    return (f"{count(state.crc_errors or 0, 'CRC error')}, {more.text}: cable or backplane, not the disk",)
+    return (f"{count(state.crc_errors or 0, 'CRC error')}, {increase.text}: cable or backplane, not the disk",)
 
 
 def _crc(state: SmartState) -> tuple[str, ...]:

@@ -99,7 +99,7 @@ class SmartState(NamedTuple):
     assessment: "PASS", "WARN" or "FAIL" (pySMART's words); None if not reported
     protocol: ata, nvme or scsi; figures that only NVMe has are None for the other two
     severity: ok, warning, critical, or unknown if there is nothing to judge
-    reasons: clauses with a number ("312 reallocated sectors"), the worst first; if the state is ok, they are only notes
+    reasons: clauses with a number ("312 reallocated sectors"), the worst first; if severity is ok, they are only notes
     reallocated, reported_uncorrectable, command_timeouts, pending, uncorrectable, crc_errors: the counts of ATA
         attributes 5, 187, 188 (low 16 bits), 197, 198 and 199, by ``count_of`` of model/health/attributes.py; None if
         the vendor counts something else under the number; for SCSI, reallocated is the size of the grown defect list

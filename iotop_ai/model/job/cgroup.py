@@ -163,8 +163,8 @@ def cgroup_rates(
 
 def _rates(old: Cgroup, now: Cgroup, page_bytes: int, seconds: float | None, stacks: DiskStacks | None) -> CgroupRates:
     def rate(before: int | None, after: int | None, scale: float = 1.0) -> float | None:
-        grown = per_second(delta(before, after), seconds)
-        return None if grown is None else grown * scale
+        per_s = per_second(delta(before, after), seconds)
+        return None if per_s is None else per_s * scale
 
     devices = {} if now.io is None or old.io is None else _io_rates(old.io, now.io, seconds)
     if now.io is None or old.io is None or not seconds:
@@ -204,8 +204,8 @@ def _io_rates(
     return {
         device: CgroupIoRates(
             *(
-                per_second(delta(was, is_now), seconds)
-                for was, is_now in zip(before.get(device, _NO_IO), now, strict=True)
+                per_second(delta(old_count, new_count), seconds)
+                for old_count, new_count in zip(before.get(device, _NO_IO), now, strict=True)
             )
         )
         for device, now in after.items()

@@ -35,13 +35,13 @@ class DiskStacks(NamedTuple):
 
     stacks: Mapping[str, _Stack | None]
 
-    def sum_once(self, moved: Mapping[str, float | None]) -> float | None:
-        """The sum of the bytes ``moved`` on each device, each byte once: in a stack, those of the level with the most.
+    def sum_once(self, bytes_by_device: Mapping[str, float | None]) -> float | None:
+        """The sum of the devices' bytes, each byte once: of a stack, only the level with the most bytes counts.
 
         None if the bytes of a disk are unknown, or if a device with bytes is not in the table and may be a disk.
         """
         sums: dict[_Stack, float] = {}
-        for device, amount in moved.items():
+        for device, amount in bytes_by_device.items():
             stack = self.stacks.get(device)
             if stack is None:
                 if amount != 0 and device not in self.stacks:
@@ -50,7 +50,7 @@ class DiskStacks(NamedTuple):
                 return None
             elif stack not in sums:
                 levels = (stack.leaves, stack.tops, *((number,) for number in stack.between))
-                sums[stack] = max(sum(moved.get(number) or 0.0 for number in level) for level in levels)
+                sums[stack] = max(sum(bytes_by_device.get(number) or 0.0 for number in level) for level in levels)
         return sum(sums.values()) + 0.0
 
 

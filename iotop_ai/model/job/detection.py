@@ -10,14 +10,14 @@ from iotop_ai.model.job.inspection import OFTEN_IDLE, Inspection
 from iotop_ai.model.job.order import job_order, work_level
 from iotop_ai.model.job.process_tree import CandidateTree
 from iotop_ai.model.job.programs import SPAWNED, is_notebook, is_script, names_file, script_name
-from iotop_ai.model.job.rank_numbers import numbered
+from iotop_ai.model.job.rank_numbers import with_rank_numbers
 from iotop_ai.model.job.ray import RayRoles, ray_roles
 from iotop_ai.model.job.records import LOADER, MOST_JOBS, RAY, Job, Rank
 from iotop_ai.model.process.records import ProcessInfo, ProcessKey, ProcessStat
 
-_OF_ONE_JOB = ("launcher", "mpi", "notebook")
+_SINGLE_JOB_LAUNCHERS = ("launcher", "mpi", "notebook")
 """Kinds of launchers that belong to a single job; slurmstepd and a raylet serve the whole machine."""
-_STARTS_RANKS = ("launcher", "mpi", "slurm")
+_RANK_LAUNCHERS = ("launcher", "mpi", "slurm")
 _LEAST_CHILDREN = 2
 """The children of a module may prepare data only if at least this many of them work."""
 
@@ -71,7 +71,7 @@ def find_jobs(
     search = _Search(tree, roles, work, _evidence(tree, roles, work))
     ranks = _ranks(search)
     tops = {rank.key: _top(search, rank.key) for rank in ranks}
-    groups = _joined(search, ranks, tops)
+    groups = _group_by_job(search, ranks, tops)
     kept_keys = frozenset(kept)
     jobs = [(min((tops[rank.key] for rank in members), key=_age), members) for members in groups]
 
@@ -97,9 +97,9 @@ def _helpers(tree: CandidateTree, jobs: list[tuple[ProcessKey, list[Rank]]]) -> 
             out[top].append(top)
     for key in tree.candidates:
         if key not in known:
-            for up in tree.above(key)[:3]:
-                if up in job_of:
-                    out[job_of[up]].append(key)
+            for ancestor in tree.ancestors(key)[:3]:
+                if ancestor in job_of:
+                    out[job_of[ancestor]].append(key)
                     break
     return out
 
@@ -110,12 +110,12 @@ def _evidence(tree: CandidateTree, roles: RayRoles, work: Work) -> dict[ProcessK
     working_children: dict[ProcessKey, int] = {}
     for kind, workers in (("loader", tree.loaders), ("children", tree.pool_children)):
         for worker in workers:
-            up = tree.trainer(worker)
-            if up is None:
+            trainer = tree.trainer(worker)
+            if trainer is None:
                 continue
-            working_children[up] = working_children.get(up, 0) + (worker in work.working)
+            working_children[trainer] = working_children.get(trainer, 0) + (worker in work.working)
             if kind == "loader" or worker in work.busy:
-                worker_evidence.setdefault(up, set()).add(kind)
+                worker_evidence.setdefault(trainer, set()).add(kind)
     ray_programs = {roles.owner[key] for key in roles.owner if key in work.busy}
     out = {}
     for key in dict.fromkeys((*tree.candidates, *worker_evidence)):
@@ -124,7 +124,7 @@ def _evidence(tree: CandidateTree, roles: RayRoles, work: Work) -> dict[ProcessK
         if key in tree.pool_children or key in tree.kinds or (key in tree.ray and key not in roles.ranks):
             continue
         by_workers = worker_evidence.get(key, set())
-        if "children" in by_workers and not _prepares(tree.info[key], working_children.get(key, 0)):
+        if "children" in by_workers and not _may_prepare_data(tree.info[key], working_children.get(key, 0)):
             by_workers = by_workers - {"children"}
         inspection = tree.inspection(key)
         libraries = [name for name in inspection.libraries if name not in OFTEN_IDLE or _works(tree, key, work)]
@@ -138,12 +138,12 @@ def _evidence(tree: CandidateTree, roles: RayRoles, work: Work) -> dict[ProcessK
         if any(kinds):
             out[key] = tuple(kind for kind in kinds if kind)
     for key in tree.candidates:
-        if key not in out and (started := _started(tree, key, work, out)):
-            out[key] = started
+        if key not in out and (launcher_kinds := _launcher_evidence(tree, key, work, out)):
+            out[key] = launcher_kinds
     return out
 
 
-def _prepares(info: ProcessInfo, working_children: int) -> bool:
+def _may_prepare_data(info: ProcessInfo, working_children: int) -> bool:
     """Whether a program's busy children may prepare data: for a script always, for a module if enough of them work."""
     return names_file(info) or (is_script(info) and working_children >= _LEAST_CHILDREN)
 
@@ -153,7 +153,7 @@ def _works(tree: CandidateTree, key: ProcessKey, work: Work) -> bool:
     return key in work.working or any(tree.stat[child].ppid == key.pid for child in tree.pool_children & work.working)
 
 
-def _started(
+def _launcher_evidence(
     tree: CandidateTree, key: ProcessKey, work: Work, evidence: Mapping[ProcessKey, object]
 ) -> tuple[str, ...]:
     """The kind of the launcher that started a working program, as its only evidence; () for any other process."""
@@ -161,14 +161,14 @@ def _started(
         return ()
     if key in tree.loaders or key in tree.pool_children or key in tree.servers or key in tree.trackers:
         return ()
-    above = tree.above(key)
-    if any(up in evidence for up in above):
+    ancestors = tree.ancestors(key)
+    if any(ancestor in evidence for ancestor in ancestors):
         return ()
-    for up in above:
-        kind = tree.kinds.get(up, "")
-        if kind in _STARTS_RANKS:
+    for ancestor in ancestors:
+        kind = tree.kinds.get(ancestor, "")
+        if kind in _RANK_LAUNCHERS:
             return (kind,)
-        if up in tree.candidates:
+        if ancestor in tree.candidates:
             return ()
     return ()
 
@@ -178,9 +178,9 @@ def _ranks(search: _Search) -> list[Rank]:
     tree, evidence, roles = search.tree, search.evidence, search.roles
     workers: dict[ProcessKey, list[ProcessKey]] = {}
     for worker in sorted((*tree.loaders, *tree.pool_children), key=_age):
-        up = tree.trainer(worker)
-        if up is not None and up in evidence:
-            workers.setdefault(up, []).append(worker)
+        own_trainer = tree.trainer(worker)
+        if own_trainer is not None and own_trainer in evidence:
+            workers.setdefault(own_trainer, []).append(worker)
     for children in workers.values():
         # If some children are loaders by name, the others are a pool with another purpose.
         named = [worker for worker in children if worker in tree.loaders]
@@ -206,20 +206,21 @@ def _ranks(search: _Search) -> list[Rank]:
         for key in evidence
     ]
     # A process that only starts the ranks (torch.multiprocessing.spawn, Ray's program) does not train itself.
-    above = {up for rank in ranks for up in tree.above(rank.key)} | ray_ranks.keys()
+    starters = {ancestor for rank in ranks for ancestor in tree.ancestors(rank.key)} | ray_ranks.keys()
     first = _first_ranks(search)
-    return [rank for rank in ranks if rank.workers or rank.gpus or rank.key not in above or rank.key in first]
+    return [rank for rank in ranks if rank.workers or rank.gpus or rank.key not in starters or rank.key in first]
 
 
 def _first_ranks(search: _Search) -> set[ProcessKey]:
     """The processes that are rank 0 and also started the other ranks of their script (PyTorch Lightning)."""
     tree = search.tree
-    started = {key: up for key in search.evidence if (up := tree.parent(key)) is not None and up in search.evidence}
+    evidence = search.evidence
+    parents = {key: parent for key in evidence if (parent := tree.parent(key)) is not None and parent in evidence}
     return {
-        up
-        for key, up in started.items()
-        if tree.info[up].cmdline == tree.info[key].cmdline
-        and tree.starts_rank(up, key)
+        parent
+        for key, parent in parents.items()
+        if tree.info[parent].cmdline == tree.info[key].cmdline
+        and tree.starts_rank(parent, key)
         and tree.inspection(key).ids.rank
     }
 
@@ -239,7 +240,7 @@ def _worker_kind(search: _Search, key: ProcessKey, workers: Sequence[ProcessKey]
     by_multiprocess = any("from multiprocess." in part for worker in workers for part in tree.info[worker].cmdline)
     if by_multiprocess or with_datasets > len(workers) / 2:
         return "prep"
-    simulators = sum("simulator" in seen.modules and "torch" not in seen.libraries for seen in inspections)
+    simulators = sum("simulator" in found.modules and "torch" not in found.libraries for found in inspections)
     if max(simulators, sum(worker in search.work.two_way for worker in workers)) > len(workers) / 2:
         return "env"
     # Before PyTorch 2.6, loader workers have no name of their own.
@@ -252,17 +253,16 @@ def _top(search: _Search, key: ProcessKey) -> ProcessKey:
     owner = search.roles.owner.get(key)
     if owner is not None and owner != key:
         return _top(search, owner)
-    for up in tree.above(key):
-        record = tree.info.get(up)
-        if record is None:
+    for ancestor in tree.ancestors(key):
+        if ancestor not in tree.info:
             continue
-        spawned = SPAWNED in tree.info[top].cmdline and tree.stat[top].ppid == up.pid
-        if up in search.evidence or tree.kinds.get(up) in _OF_ONE_JOB or spawned:
-            top = up
+        spawned = SPAWNED in tree.info[top].cmdline and tree.stat[top].ppid == ancestor.pid
+        if ancestor in search.evidence or tree.kinds.get(ancestor) in _SINGLE_JOB_LAUNCHERS or spawned:
+            top = ancestor
     return top
 
 
-def _joined(search: _Search, ranks: list[Rank], tops: Mapping[ProcessKey, ProcessKey]) -> list[list[Rank]]:
+def _group_by_job(search: _Search, ranks: list[Rank], tops: Mapping[ProcessKey, ProcessKey]) -> list[list[Rank]]:
     """The ranks grouped by job.
 
     Ranks belong to one job if they share a top process, batch job, MPI job, pod, or master address.
@@ -312,17 +312,18 @@ def _age(key: ProcessKey) -> tuple[int, int]:
 def _job(search: _Search, top: ProcessKey, ranks: list[Rank], helpers: list[ProcessKey]) -> Job:
     tree = search.tree
 
-    def number(rank: Rank) -> tuple[int, int, int]:
+    def rank_order(rank: Rank) -> tuple[int, int, int]:
         own = tree.inspection(rank.key).ids.rank
         return (0 if own is None else own, *_age(rank.key))
 
-    ranks = sorted(ranks, key=number)
+    ranks = sorted(ranks, key=rank_order)
     first_key = ranks[0].key
     record = tree.info[first_key]
     ids = _ids(search, first_key)
     libraries = [name for rank in ranks for name in tree.inspection(rank.key).libraries]
     evidence = dict.fromkeys(kind for rank in ranks for kind in search.evidence[rank.key])
-    evidence |= dict.fromkeys(kind for r in ranks for up in tree.above(r.key) if (kind := tree.kinds.get(up, "")))
+    above_ranks = [ancestor for rank in ranks for ancestor in tree.ancestors(rank.key)]
+    evidence |= dict.fromkeys(kind for ancestor in above_ranks if (kind := tree.kinds.get(ancestor, "")))
     if ids.slurm:
         evidence["slurm"] = None
     hidden = dict.fromkeys(part for rank in ranks for part in tree.inspection(rank.key).hidden)
@@ -331,7 +332,7 @@ def _job(search: _Search, top: ProcessKey, ranks: list[Rank], helpers: list[Proc
         _name(search, top, first_key),
         record.user,
         record.uid,
-        tuple(numbered(ranks, {rank.key: tree.inspection(rank.key).ids for rank in ranks})),
+        tuple(with_rank_numbers(ranks, {rank.key: tree.inspection(rank.key).ids for rank in ranks})),
         tuple(helpers),
         ids._replace(unit="").label,
         libraries[0] if libraries else ("torch" if "loader" in evidence else ""),
@@ -348,7 +349,7 @@ def _name(search: _Search, top: ProcessKey, first: ProcessKey) -> str:
     if is_notebook(tree.info[first]) and tree.inspection(first).ids.notebook:
         return tree.inspection(first).ids.notebook
     if not name.endswith(".py") and top in tree.info:
-        above = script_name(tree.info[top])
-        if above.endswith((".py", ".ipynb")) or (name.startswith("ray::") and first != top):
-            return above
+        top_name = script_name(tree.info[top])
+        if top_name.endswith((".py", ".ipynb")) or (name.startswith("ray::") and first != top):
+            return top_name
     return name

@@ -61,7 +61,7 @@ _RANKS = (
     (b"LOCAL_RANK", b"WORLD_SIZE"),
     (b"SLURM_PROCID", b"SLURM_NTASKS"),
 )
-_KNOWN = frozenset(
+_VARIABLES = frozenset(
     (
         *(name for pair in _RANKS for name in pair),
         *(b"MASTER_ADDR", b"MASTER_PORT", b"SLURM_JOB_ID", b"PMIX_NAMESPACE", b"RAY_JOB_ID", b"JPY_SESSION_NAME"),
@@ -69,7 +69,7 @@ _KNOWN = frozenset(
     )
 )
 _LOOPBACK = pattern(r"(?i)localhost[.:]|ip6-|127\.|0\.0\.0\.0:|::1?:")
-_NO_RUN = "none"
+_NO_RUN_ID = "none"
 _NIL_RAY_JOB = "ffffffff"
 """The job id of a worker that Ray started before any job needed one."""
 
@@ -135,7 +135,7 @@ NOTHING_SEEN = Inspection()
 
 
 def names_in(maps: bytes, texts: tuple[tuple[bytes, str], ...]) -> tuple[str, ...]:
-    """The names of those of ``texts``, pairs of (text, name), whose text is in /proc/PID/maps; each name once."""
+    """The name of each pair (text, name) in ``texts`` whose text is in /proc/PID/maps; each name once."""
     return tuple(dict.fromkeys(name for text, name in texts if text in maps))
 
 
@@ -144,33 +144,34 @@ def rank_ids(environ: bytes) -> RankIds:
 
     The text is the environment at the start of the program, without variables that were set later.
     """
-    known = {}
+    variables = {}
     for part in environ.split(b"\0"):
         name, equals, value = part.partition(b"=")
-        if equals and name in _KNOWN:
-            known[name] = clean_bytes(value, 256)
-    if not known:
+        if equals and name in _VARIABLES:
+            variables[name] = clean_bytes(value, 256)
+    if not variables:
         return NO_IDS
-    rank, size, local = _rank(known)
-    address, port = known.get(b"MASTER_ADDR", ""), known.get(b"MASTER_PORT", "")
-    ray = _text(known.get(b"RAY_JOB_ID", ""))
-    notebook = _text(known.get(b"JPY_SESSION_NAME", "").rsplit("/", 1)[-1])
+    rank, size, local = _rank(variables)
+    address, port = variables.get(b"MASTER_ADDR", ""), variables.get(b"MASTER_PORT", "")
+    ray = _text(variables.get(b"RAY_JOB_ID", ""))
+    notebook = _text(variables.get(b"JPY_SESSION_NAME", "").rsplit("/", 1)[-1])
     return RankIds(
-        slurm if (slurm := known.get(b"SLURM_JOB_ID", "")).isdigit() else "",
-        _text(known.get(b"PMIX_NAMESPACE", "")),
+        slurm if (slurm := variables.get(b"SLURM_JOB_ID", "")).isdigit() else "",
+        _text(variables.get(b"PMIX_NAMESPACE", "")),
         _text(f"{address}:{port}") if address and port and (size or 0) > 1 else "",
         rank,
         size,
         "" if ray == _NIL_RAY_JOB else ray,
         notebook if notebook.endswith(".ipynb") else "",
         local,
-        run if (run := _text(known.get(b"TORCHELASTIC_RUN_ID", ""))) != _NO_RUN else "",
+        run if (run := _text(variables.get(b"TORCHELASTIC_RUN_ID", ""))) != _NO_RUN_ID else "",
     )
 
 
-def _rank(known: Mapping[bytes, str]) -> tuple[int | None, int | None, bool]:
+def _rank(variables: Mapping[bytes, str]) -> tuple[int | None, int | None, bool]:
+    """The values of ``rank``, ``size`` and ``local`` in RankIds."""
     for rank, size in _RANKS:
-        number, whole = known.get(rank, ""), known.get(size, "")
+        number, whole = variables.get(rank, ""), variables.get(size, "")
         if number.isdecimal() and whole.isdecimal() and int(number) < int(whole):
             return int(number), int(whole), rank == b"LOCAL_RANK"
     return None, None, False

@@ -57,8 +57,8 @@ class Look(NamedTuple):
     autograd: bool
     makers: Sequence[tuple[Sequence[int], bool]]
     receives: bool = False
-    """Whether the trainer's own sockets receive data, or its main thread waits at one; False if the job has several
-    training processes, which exchange other bytes too."""
+    """Whether the trainer's own sockets receive data, or its main thread waits at one of them; False if the job has
+    several training processes, because these also exchange bytes that are not data."""
 
 
 class LookCounts(NamedTuple):

@@ -47,12 +47,12 @@ class Totals(NamedTuple):
 class Movement:
     """Records when a job last made progress (``at_ns``); ``update`` is called once per interval."""
 
-    __slots__ = ("_from", "_from_ns", "at_ns")
+    __slots__ = ("_base", "_base_ns", "at_ns")
 
     def __init__(self, at_ns: int) -> None:
         self.at_ns = at_ns
-        self._from_ns = at_ns
-        self._from: Mapping[ProcessKey, Totals] = {}
+        self._base_ns = at_ns
+        self._base: Mapping[ProcessKey, Totals] = {}
 
     def update(
         self, now_ns: int, totals: Mapping[ProcessKey, Totals], looks: Mapping[ProcessKey, LookCounts], clk_tck: int
@@ -62,29 +62,29 @@ class Movement:
         totals: the counters of the job's training processes
         looks: how often each training process was seen in each state during the interval
         """
-        seconds = max(now_ns - self._from_ns, WINDOW_NS) / 1e9
-        if self._moved(totals, looks, seconds, clk_tck):
+        seconds = max(now_ns - self._base_ns, WINDOW_NS) / 1e9
+        if self._made_progress(totals, looks, seconds, clk_tck):
             self.note_progress(now_ns, totals)
-        elif now_ns - self._from_ns >= WINDOW_NS:
-            self._from_ns, self._from = now_ns, totals
+        elif now_ns - self._base_ns >= WINDOW_NS:
+            self._base_ns, self._base = now_ns, totals
 
     def note_progress(self, now_ns: int, totals: Mapping[ProcessKey, Totals]) -> None:
         """Note that the job makes progress now."""
-        self.at_ns = self._from_ns = now_ns
-        self._from = totals
+        self.at_ns = self._base_ns = now_ns
+        self._base = totals
 
-    def _moved(
+    def _made_progress(
         self,
         totals: Mapping[ProcessKey, Totals],
         looks: Mapping[ProcessKey, LookCounts],
         seconds: float,
         clk_tck: int,
     ) -> bool:
-        if totals.keys() != self._from.keys():
+        if totals.keys() != self._base.keys():
             return True
-        changes = [_changed_by(self._from[key], now) for key, now in totals.items()]
-        most_ticks, most_bytes = PROGRESS_CORES * clk_tck * seconds + 1, PROGRESS_BYTES_PER_S * seconds
-        if any(ticks > most_ticks or bytes_ > most_bytes for ticks, bytes_ in changes):
+        changes = [_changes(self._base[key], now) for key, now in totals.items()]
+        ticks_limit, bytes_limit = PROGRESS_CORES * clk_tck * seconds + 1, PROGRESS_BYTES_PER_S * seconds
+        if any(ticks > ticks_limit or bytes_ > bytes_limit for ticks, bytes_ in changes):
             return True
         moved = any(bytes_ for _, bytes_ in changes)
         counts = [looks[key] for key in totals if key in looks]
@@ -93,7 +93,7 @@ class Movement:
         return any(count.main_disk or count.main_write or (at_disk and moved) for count in counts)
 
 
-def _changed_by(before: Totals, now: Totals) -> tuple[int, int]:
+def _changes(before: Totals, now: Totals) -> tuple[int, int]:
     """By how much the sums of CPU ticks and of bytes changed, up or down: the end of a process lowers them."""
     pairs = zip(before[:3], now[:3], strict=True)
     moved = sum(abs(b - a) if a is not None and b is not None else int(a != b) for a, b in pairs)

@@ -6,7 +6,7 @@ import math
 
 BYTES_OF_A_CORE = 100e6
 """The I/O rate, in bytes per second, that counts as much as one fully used core."""
-_LEAST = 0.05
+_LEAST_WORK = 0.05
 """The work, in cores, up to which the level is 0."""
 
 
@@ -16,7 +16,7 @@ def work_level(cores: float | None, bytes_per_s: float | None) -> int:
     Whole levels keep the order of two jobs stable if they work about equally.
     """
     work = (cores or 0.0) + (bytes_per_s or 0.0) / BYTES_OF_A_CORE
-    return 0 if work <= _LEAST else 1 + int(math.log2(work / _LEAST))
+    return 0 if work <= _LEAST_WORK else 1 + int(math.log2(work / _LEAST_WORK))
 
 
 def job_order(gpus: int, level: int, start_ticks: int) -> tuple[int, int, int]:

@@ -42,10 +42,10 @@ class CandidateTree:
         self.trackers = {key for key, own in items if own.tracker}
         self.servers = {key for key, own in items if own.fork_server and self._is_server(key)}
         self.loaders = {key for key, own in items if own.loader}
-        self._above: dict[ProcessKey, list[ProcessKey]] = {}
-        titled = {key for key, own in items if own.ray and not own.loader}
+        self._ancestors: dict[ProcessKey, list[ProcessKey]] = {}
+        with_ray_title = {key for key, own in items if own.ray and not own.loader}
         # A process that was forked by an actor keeps the actor's title.
-        self.ray = {key for key in titled if self.parent(key) not in titled}
+        self.ray = {key for key in with_ray_title if self.parent(key) not in with_ray_title}
         # A process with loaders is a trainer, even if multiprocessing started it.
         loader_parents = {stat[key].ppid for key in self.loaders}
         self.pool_children = {
@@ -60,37 +60,37 @@ class CandidateTree:
         """The parent process; None if it is not listed."""
         return self.by_pid.get(self.stat[key].ppid)
 
-    def above(self, key: ProcessKey) -> list[ProcessKey]:
+    def ancestors(self, key: ProcessKey) -> list[ProcessKey]:
         """The ancestors, nearest first."""
-        known = self._above.get(key)
-        if known is not None:
-            return known
+        cached = self._ancestors.get(key)
+        if cached is not None:
+            return cached
         out: list[ProcessKey] = []
-        up = self.parent(key)
-        while up is not None and up not in out and len(out) < _MOST_LEVELS:
-            out.append(up)
-            up = self.parent(up)
-        self._above[key] = out
+        ancestor = self.parent(key)
+        while ancestor is not None and ancestor not in out and len(out) < _MOST_LEVELS:
+            out.append(ancestor)
+            ancestor = self.parent(ancestor)
+        self._ancestors[key] = out
         return out
 
     def _is_server(self, key: ProcessKey) -> bool:
         """Whether the process is the fork server itself; the processes that it forks have the same command line."""
         if key in self.trackers:
             return False
-        up = self.parent(key)
-        return up is None or up not in self._traits or not self._traits[up].fork_server
+        parent = self.parent(key)
+        return parent is None or parent not in self._traits or not self._traits[parent].fork_server
 
     def _is_child(self, key: ProcessKey) -> bool:
         """Whether multiprocessing started the process, or its parent forked it and both have the same command line."""
         if key in self.trackers or key in self.servers or key in self.ray or key.pid in self.on_gpu:
             return False
-        up = self.parent(key)
-        if up is None or up not in self.info or self.info[up].uid != self.info[key].uid:
+        parent = self.parent(key)
+        if parent is None or parent not in self.info or self.info[parent].uid != self.info[key].uid:
             return False
         cmdline = self.info[key].cmdline
         if self._traits[key].spawned:
             return True
-        return bool(cmdline) and cmdline == self.info[up].cmdline and not self.starts_rank(up, key)
+        return bool(cmdline) and cmdline == self.info[parent].cmdline and not self.starts_rank(parent, key)
 
     def starts_rank(self, key: ProcessKey, child: ProcessKey) -> bool:
         """Whether the child was started with another rank number than its parent; a forked child has the same number.
@@ -105,9 +105,9 @@ class CandidateTree:
 
         None if there is none, or if it only adopts orphans.
         """
-        for up in self.above(worker):
-            if up not in self.loaders and up not in self.servers and up not in self.pool_children:
-                return None if self._reaps(up) else up
+        for ancestor in self.ancestors(worker):
+            if ancestor not in self.loaders and ancestor not in self.servers and ancestor not in self.pool_children:
+                return None if self._reaps(ancestor) else ancestor
         return None
 
     def _reaps(self, key: ProcessKey) -> bool:

@@ -15,17 +15,17 @@ _MOST_RANKS = 10**6
 _RANGES = pattern(r"\d{1,9}(-\d{1,9})?(,\d{1,9}(-\d{1,9})?){0,7}")
 
 
-def numbered(ranks: Iterable[Rank], ids: Mapping[ProcessKey, RankIds]) -> list[Rank]:
+def with_rank_numbers(ranks: Iterable[Rank], ids: Mapping[ProcessKey, RankIds]) -> list[Rank]:
     """The ranks of one job with their numbers. Ranks that share a number get none: they inherited it from a parent."""
-    known = list(ranks)
+    all_ranks = list(ranks)
     count: dict[int, int] = {}
-    for rank in known:
+    for rank in all_ranks:
         number = _number(ids[rank.key])
         if number is not None:
             count[number] = count.get(number, 0) + 1
     return [
         rank._replace(number=number) if (number := _number(ids[rank.key])) is not None and count[number] == 1 else rank
-        for rank in known
+        for rank in all_ranks
     ]
 
 
@@ -35,13 +35,13 @@ def _number(ids: RankIds) -> int | None:
 
 def number_ranges(numbers: Iterable[int | None]) -> str:
     """The numbers as text, such as "8-15" or "0,4,8-11"; "" if a number is unknown or there are too many ranges."""
-    known: list[int] = []
+    known_numbers: list[int] = []
     for number in numbers:
         if number is None:
             return ""
-        known.append(number)
+        known_numbers.append(number)
     ranges: list[tuple[int, int]] = []
-    for number in sorted(set(known)):
+    for number in sorted(set(known_numbers)):
         if ranges and number == ranges[-1][1] + 1:
             ranges[-1] = (ranges[-1][0], number)
         else:

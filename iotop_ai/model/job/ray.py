@@ -46,7 +46,8 @@ def ray_roles(tree: CandidateTree) -> RayRoles:
     owner: dict[ProcessKey, ProcessKey] = {}
     by_raylet: dict[ProcessKey | None, list[ProcessKey]] = {}
     for key in sorted(tree.ray, key=_age):
-        raylet = next((up for up in tree.above(key) if up in tree.info and tree.info[up].name == _RAYLET), None)
+        known_ancestors = [ancestor for ancestor in tree.ancestors(key) if ancestor in tree.info]
+        raylet = next((ancestor for ancestor in known_ancestors if tree.info[ancestor].name == _RAYLET), None)
         starter = None if raylet is None else _starter(tree, raylet)
         if starter is not None:
             owner[key] = starter
@@ -75,16 +76,16 @@ def _is_program(tree: CandidateTree, key: ProcessKey) -> bool:
 
 def _starter(tree: CandidateTree, raylet: ProcessKey) -> ProcessKey | None:
     """The program that started the raylet by ``ray.init()``; None if ``ray start`` started it."""
-    for up in tree.above(raylet):
-        record = tree.info.get(up)
+    for ancestor in tree.ancestors(raylet):
+        record = tree.info.get(ancestor)
         if record is not None and is_python(record) and not is_ray_service(record):
-            return up
+            return ancestor
     return None
 
 
 def _job_order(ray_job: str) -> list[str]:
     """A sort key for Ray's job ids, hex numbers with the lowest byte first (src/ray/common/id.cc, FromInt)."""
-    return [ray_job[at : at + 2] for at in range(0, len(ray_job), 2)][::-1]
+    return [ray_job[start : start + 2] for start in range(0, len(ray_job), 2)][::-1]
 
 
 def _owners(tree: CandidateTree, workers: list[ProcessKey], programs: list[ProcessKey]) -> dict[ProcessKey, ProcessKey]:
@@ -101,6 +102,6 @@ def _owners(tree: CandidateTree, workers: list[ProcessKey], programs: list[Proce
     out: dict[ProcessKey, ProcessKey] = {}
     oldest: dict[str, ProcessKey] = {}
     for key in workers:
-        ray = tree.inspection(key).ids.ray
-        out[key] = by_id.get(ray) or oldest.setdefault(ray, key)
+        job_id = tree.inspection(key).ids.ray
+        out[key] = by_id.get(job_id) or oldest.setdefault(job_id, key)
     return out

@@ -137,11 +137,11 @@ class JobPlace(NamedTuple):
     shm_total_bytes, shm_used_bytes: the size and use of /dev/shm in the job's mount namespace
     allowed_cores: the number of CPUs on which its first process can run
     mounts: the mounts on which it has or had data files open for reading, the most frequent first
-    listening, connections: the number of TCP ports at which its training processes wait for clients, and the number of
+    listening, connections: the number of TCP ports on which its training processes wait for clients, and the number of
         open connections to these ports; counted only if the job has no workers
     peer: the numeric address from which its processes receive most over TCP; "" without one
-    received_bytes_per_s: the bytes per second that its processes receive from all addresses; like ``peer``, it was
-        measured when a training process last slept
+    received_bytes_per_s: the bytes per second that its processes receive from all addresses; like ``peer``, it
+        was last measured while a training process slept
     """
 
     limits: tuple[IoLimit, ...] = ()
@@ -181,8 +181,8 @@ class JobTable(NamedTuple):
     sweeps, tasks: the counts of looks (``task_states``) at each job and at each process
     own_cpu_ns: the CPU time of the sampling thread so far
     times: where each job's time went since it was first watched; {} in recordings without this field
-    file_waits: for each job that reads from a network mount, the milliseconds of data_network that were waits for files
-        of the mount rather than for sockets
+    file_waits: for each job that reads from a network mount, how many milliseconds of its data_network (``times``) were
+        waits for files of the mount rather than for sockets
     """
 
     jobs: Mapping[ProcessKey, Job] = {}
@@ -209,10 +209,10 @@ def job_rates(before: JobTable | None, after: JobTable, seconds: float | None) -
         rates = sweep_rates(before.sweeps[key], after.sweeps[key], workers)
         if rates is not None:
             jobs[key] = rates
-    used = None if before is None else delta(before.own_cpu_ns, after.own_cpu_ns)
+    cpu_ns = None if before is None else delta(before.own_cpu_ns, after.own_cpu_ns)
     old = {} if before is None else before.times
     times = {key: shares for key in after.times if (shares := time_shares(old.get(key), after.times[key])) is not None}
-    own_cpu = None if used is None or not seconds else used / 1e9 / seconds
+    own_cpu = None if cpu_ns is None or not seconds else cpu_ns / 1e9 / seconds
     return JobSample(jobs, tasks, own_cpu, times, _file_waits(before, after, times))
 
 
@@ -221,8 +221,8 @@ def _file_waits(
 ) -> dict[ProcessKey, float]:
     """The share of the interval that each job spent waiting for files of a network mount."""
     old = {} if before is None else before.file_waits
-    grown = {key: delta(old.get(key), now) for key, now in after.file_waits.items() if key in times}
-    return {key: min(1.0, ms / times[key].whole_ms) for key, ms in grown.items() if ms is not None}
+    waited_ms = {key: delta(old.get(key), now) for key, now in after.file_waits.items() if key in times}
+    return {key: min(1.0, ms / times[key].whole_ms) for key, ms in waited_ms.items() if ms is not None}
 
 
 def _tasks_rates(
@@ -239,12 +239,12 @@ def _tasks_rates(
         if old is None:
             continue
         try:
-            grown = tuple(map(sub, counts, old))
+            growth = tuple(map(sub, counts, old))
         except TypeError:  # one of the counts is unknown
             out[key] = task_rates(old, counts, seconds)
             continue
-        rates = by_growth.get(grown)
+        rates = by_growth.get(growth)
         if rates is None:
-            rates = by_growth[grown] = task_rates(old, counts, seconds)
+            rates = by_growth[growth] = task_rates(old, counts, seconds)
         out[key] = rates
     return out

@@ -71,7 +71,7 @@ REMOTE = (b"cl_", b"ptlrpc", b"cxiWait", b"weka", b"ll_", b"osc_", b"gpfs", b"be
 """Waits in state D, I or S for a server's answer, in the client code of cluster filesystems and of FUSE."""
 
 
-ALWAYS = {
+CERTAIN_WAIT_STATES = {
     **dict.fromkeys((b"hrtimer_nanosleep", b"do_nanosleep", b"sigsuspend"), OTHER),
     b"do_wait": CHILD,
     **dict.fromkeys((b"folio_wait_bit_common", b"folio_wait_bit", b"wait_on_page_bit_common"), DISK),
@@ -94,7 +94,7 @@ def wait_state_in(wchan: bytes) -> int | None:
     if wchan.startswith(RINGS):
         return DISK
     # The compiler adds a suffix after a dot to its copies of a function, as in sigsuspend.isra.0.
-    return NET if wchan.startswith(SOCKETS) else ALWAYS.get(wchan.partition(b".")[0])
+    return NET if wchan.startswith(SOCKETS) else CERTAIN_WAIT_STATES.get(wchan.partition(b".")[0])
 
 
 def wait_state_of(state: bytes, wchan: bytes) -> int:
@@ -150,8 +150,7 @@ class SweepCounts(NamedTuple):
         state was hidden
     blocked: looks that found a task of the job in state D
     partial: sweeps that could not include all workers
-    apart: sweeps in which the trainer slept in a queue or a futex while something else, such as another thread, made
-        data
+    apart: sweeps in which the trainer's main thread slept while another thread or process loaded data for it
     """
 
     sweeps: int = 0
@@ -228,7 +227,7 @@ class JobRates(NamedTuple):
 
     sweeps: the number of sweeps in the interval
     worker_*: means over the watched workers; None if there are none
-    blocked_tasks: how many tasks of a training process with its workers are in state D at a time, on average
+    blocked_tasks: the mean number of tasks in state D, of one training process and its workers
     """
 
     sweeps: int
@@ -258,28 +257,28 @@ class JobRates(NamedTuple):
 def task_rates(before: TaskCounts | None, after: TaskCounts, seconds: float | None) -> TaskRates:
     """The shares between two readings; None without an earlier reading or a look since then, and if a count fell."""
     n = COUNTED_WAIT_STATES
-    grown = None if before is None else [delta(a, b) for a, b in zip(before[:n], after[:n], strict=True)]
-    looks = None if grown is None or None in grown else sum(count for count in grown if count is not None)
+    growths = None if before is None else [delta(a, b) for a, b in zip(before[:n], after[:n], strict=True)]
+    looks = None if growths is None or None in growths else sum(count for count in growths if count is not None)
 
     def share(wait_state: int) -> float | None:
-        return None if grown is None else quotient(grown[wait_state], looks)
+        return None if growths is None else quotient(growths[wait_state], looks)
 
-    def spent(old: int | None, new: int | None) -> float | None:
-        used = delta(old, new)
+    def share_of_interval(old_ns: int | None, new_ns: int | None) -> float | None:
+        spent_ns = delta(old_ns, new_ns)
         # The files are read one after the other, so the measured time may slightly exceed the interval.
-        return None if used is None or not seconds else min(1.0, used / 1e9 / seconds)
+        return None if spent_ns is None or not seconds else min(1.0, spent_ns / 1e9 / seconds)
 
     return TaskRates(
         share(DISK),
         share(RUNNING),
         share(QUEUE),
-        None if before is None else spent(before.run_ns, after.run_ns),
-        None if before is None else spent(before.wait_ns, after.wait_ns),
-        None if before is None else _grown(before.rss_bytes, after.rss_bytes, seconds),
+        None if before is None else share_of_interval(before.run_ns, after.run_ns),
+        None if before is None else share_of_interval(before.wait_ns, after.wait_ns),
+        None if before is None else _growth_per_s(before.rss_bytes, after.rss_bytes, seconds),
     )
 
 
-def _grown(before: int | None, after: int | None, seconds: float | None) -> float | None:
+def _growth_per_s(before: int | None, after: int | None, seconds: float | None) -> float | None:
     if before is None or after is None or not seconds:
         return None
     return max(0.0, (after - before) / seconds)
@@ -297,27 +296,27 @@ def sweep_rates(before: SweepCounts | None, after: SweepCounts, workers: Sequenc
     """
     if before is None or any(b < a for a, b in zip(before, after, strict=True)):
         return None
-    grown = SweepCounts(*(b - a for a, b in zip(before, after, strict=True)))
-    sweeps = grown.sweeps
+    growth = SweepCounts(*(b - a for a, b in zip(before, after, strict=True)))
+    sweeps = growth.sweeps
     return JobRates(
         sweeps,
-        grown.waits,
-        grown.wait_disk,
-        grown.wait_running,
-        grown.wait_net,
-        grown.wait_other,
-        grown.blind,
-        quotient(grown.waits, sweeps),
-        quotient(grown.main_disk, sweeps),
-        quotient(grown.main_running, sweeps),
-        quotient(grown.main_queue, sweeps),
-        quotient(grown.blocked, sweeps),
+        growth.waits,
+        growth.wait_disk,
+        growth.wait_running,
+        growth.wait_net,
+        growth.wait_other,
+        growth.blind,
+        quotient(growth.waits, sweeps),
+        quotient(growth.main_disk, sweeps),
+        quotient(growth.main_running, sweeps),
+        quotient(growth.main_queue, sweeps),
+        quotient(growth.blocked, sweeps),
         _mean([w.disk_ratio for w in workers]),
         _mean([w.cpu_ratio for w in workers]),
         _mean([w.cpu_wait_ratio for w in workers]),
         _mean([w.idle_ratio for w in workers]),
-        quotient(grown.main_net, sweeps),
-        quotient(grown.apart, sweeps),
+        quotient(growth.main_net, sweeps),
+        quotient(growth.apart, sweeps),
     )
 
 

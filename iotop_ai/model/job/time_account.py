@@ -1,7 +1,9 @@
 """Divides an interval of a training process into shares, by the looks at its threads and the use of its GPUs.
 
+looks.py explains the terms "look" and "makers of data".
+
 With a GPU, the lost time is the GPU's idle time. It is assigned first by the looks that prove a wait, then by those
-that only allow one, then by those at which the main thread runs. Without a GPU, time is lost only if the looks show a
+that only suggest one, then by those in which the main thread runs. Without a GPU, time is lost only if the looks show a
 wait, or if the main thread loads data itself.
 """
 
@@ -14,11 +16,11 @@ from iotop_ai.lazy.namedtuple import NamedTuple
 from iotop_ai.model.job.looks import Loading, LookCounts, Split
 from iotop_ai.model.job.time_shares import SHARES
 
-_AT = {name: i for i, name in enumerate(SHARES)}
+_INDEX = {name: i for i, name in enumerate(SHARES)}
 LOADS_BYTES_PER_S = 1e6
 """A running main thread counts as loading data if it reads at least this much per second, from devices or by calls."""
 LOADS_DISK = 0.05
-"""A running main thread also loads data if it waits for a device or socket in at least this share of the looks."""
+"""A running main thread also counts as loading data if it waits for a device or socket in this share of the looks."""
 SAVE_BYTES_PER_S = 1e6
 """A wait for a device is for a checkpoint if at least this many bytes per second are written and few are read."""
 SAVE_READS = 0.1
@@ -65,14 +67,14 @@ class Interval(NamedTuple):
     gpus_spin: bool = False
     """Whether its GPUs are busy without computing, because they wait for each other."""
     gpu_receives: bool = False
-    """Whether one of its GPUs receives as much as its link carries."""
+    """Whether one of its GPUs receives as much as its link can carry."""
     own_written_bytes_per_s: float | None = None
     own_read_bytes_per_s: float | None = None
     """Bytes per second that the process itself read: from a device, or by calls if that is more."""
     reads_local_fs: bool = False
     """Whether it is known to read from a local filesystem, where read_bytes_per_s includes all reads that can block."""
     others_busy: float = 0.0
-    """The mean utilisation of its GPUs by other jobs; if it is not 0, gpu_busy is only the part of this job."""
+    """The mean utilisation of its GPUs by other jobs; if it is not 0, gpu_busy is only this job's part."""
     core_wait: float | None = None
     """The share of its main thread's runnable time in which the thread waited for a core; None if unknown."""
 
@@ -83,17 +85,17 @@ def account(interval: Interval) -> tuple[float, ...]:
     looks = interval.looks
     whole = looks.looks
     if not whole:
-        out[_AT["hung" if interval.phase is Phase.HUNG else "unexplained"]] = 1.0
+        out[_INDEX["hung" if interval.phase is Phase.HUNG else "unexplained"]] = 1.0
         return tuple(out)
-    out[_AT["stopped"]] = looks.stopped / whole
+    out[_INDEX["stopped"]] = looks.stopped / whole
     left = 1.0 - looks.stopped / whole
     if left <= 0:
         return tuple(out)
     if interval.phase is not Phase.TRAINING:
         # A GPU may work while another process of the job compiles.
         busy = min(interval.gpu_busy or 0.0, left)
-        out[_AT["compute"]] = busy
-        out[_AT[interval.phase.value]] = left - busy
+        out[_INDEX["compute"]] = busy
+        out[_INDEX[interval.phase.value]] = left - busy
     elif interval.gpu_busy is not None:
         _with_gpu(interval, out, left)
     else:
@@ -127,7 +129,7 @@ def _mostly_writes(written: float | None, reads: float) -> bool:
 
 
 def _reads(interval: Interval) -> float:
-    """The bytes per second whose reads may block the process; read_bytes_per_s alone lacks reads from NFS and FUSE."""
+    """The bytes per second of reads that may block the process; read_bytes_per_s excludes those from NFS and FUSE."""
     by_calls = 0.0 if interval.reads_local_fs else interval.read_chars_per_s or 0.0
     return max(interval.read_bytes_per_s or 0.0, by_calls)
 
@@ -147,18 +149,18 @@ def _with_gpu(interval: Interval, out: list[float], left: float) -> None:
     """Assign the time of a process with a GPU. left: the share of the interval that is not assigned yet."""
     looks, whole = interval.looks, interval.looks.looks
     busy = min(interval.gpu_busy or 0.0, left)
-    out[_AT["collective" if _waits_for_peers(interval) else "compute"]] = busy
+    out[_INDEX["collective" if _waits_for_peers(interval) else "compute"]] = busy
     rest = left - busy
     # These looks show a wait by themselves.
-    sure = (looks.waits.whole + looks.main_disk + looks.main_write + looks.main_net) / whole
+    certain = (looks.waits.whole + looks.main_disk + looks.main_write + looks.main_net) / whole
     in_background = saves_in_background(interval) and interval.loading is Loading.ITSELF
     cpu = "checkpoint" if in_background else "data_cpu"
     saved = in_background or _loaders_save(interval)
     waits = _Waits((looks.waits,), looks.main_disk, looks.main_write, looks.main_net, (cpu,), saved)
-    rest -= _take(interval, out, rest, sure, waits)
-    # While another job's kernels run, this job may wait for them, so the time is not its loss unless a wait is certain.
+    rest -= _assign_waits(interval, out, rest, certain, waits)
+    # While another job's kernels run, this job may wait for them, so only a certain wait counts as its lost time.
     shared = min(rest, interval.others_busy)
-    out[_AT["unexplained"]] += shared
+    out[_INDEX["unexplained"]] += shared
     rest -= shared
     # A main thread in a futex waits at the queue of a thread loader while the loader's threads work. If the loaders are
     # processes that are known by name, the trainer's threads do not prepare data.
@@ -166,21 +168,22 @@ def _with_gpu(interval: Interval, out: list[float], left: float) -> None:
     in_background = saves_in_background(interval) and interval.loading is not Loading.OTHERS
     cpus = ("data_cpu", "checkpoint" if in_background else _share_of_computing(interval))
     saved = in_background or saves(interval)
-    rest -= _take(interval, out, rest, sum(part.whole for part in weak) / whole, _Waits(weak, cpus=cpus, saved=saved))
+    uncertain = sum(split.whole for split in weak) / whole
+    rest -= _assign_waits(interval, out, rest, uncertain, _Waits(weak, cpus=cpus, saved=saved))
     if interval.gpu_receives:
-        out[_AT["transfer"]] += rest
+        out[_INDEX["transfer"]] += rest
         return
     running = min(rest, looks.running / whole)
     crowded = _crowded_out(interval, running)
-    out[_AT["data_cpu"]] += crowded
+    out[_INDEX["data_cpu"]] += crowded
     running, rest = running - crowded, rest - crowded
-    alone = interval.loading is Loading.ITSELF and not weak[0].whole and not weak[1].whole
+    loads_alone = interval.loading is Loading.ITSELF and not weak[0].whole and not weak[1].whole
     dumps = main_saves(interval) and (interval.write_bytes_per_s or 0.0) >= DUMPS_BYTES_PER_S
-    out[_AT["checkpoint" if dumps else "data_cpu" if alone and loads(interval) else "host"]] += running
+    out[_INDEX["checkpoint" if dumps else "data_cpu" if loads_alone and loads(interval) else "host"]] += running
     rest -= running
     backward = min(rest, looks.backward / whole)
-    out[_AT["host"]] += backward
-    out[_AT["unexplained"]] += max(0.0, rest - backward)
+    out[_INDEX["host"]] += backward
+    out[_INDEX["unexplained"]] += max(0.0, rest - backward)
 
 
 def _crowded_out(interval: Interval, running: float) -> float:
@@ -217,28 +220,29 @@ def _waits_for_peers(interval: Interval) -> bool:
 def _without_gpu(interval: Interval, out: list[float]) -> None:
     """Assign the time of a process without a GPU, by the kinds of looks."""
     looks, whole = interval.looks, interval.looks.looks
-    sure = (looks.waits.whole + looks.main_disk + looks.main_write + looks.main_net) / whole
+    certain = (looks.waits.whole + looks.main_disk + looks.main_write + looks.main_net) / whole
     waits = _Waits((looks.waits,), looks.main_disk, looks.main_write, looks.main_net, saved=_loaders_save(interval))
-    _take(interval, out, sure, sure, waits)
+    _assign_waits(interval, out, certain, certain, waits)
     # A main thread in a futex waits for data only if no thread computes; otherwise it may wait for what the thread
     # computes.
     asleep = _Waits((looks.futex,), saved=saves(interval))
-    _take(interval, out, looks.futex.whole / whole, looks.futex.whole / whole, asleep)
-    out[_AT["compute"]] += (looks.futex_computing.whole + looks.backward) / whole
-    alone = interval.loading is Loading.ITSELF and (interval.own_cores is None or interval.own_cores <= _ONE_THREAD)
+    _assign_waits(interval, out, looks.futex.whole / whole, looks.futex.whole / whole, asleep)
+    out[_INDEX["compute"]] += (looks.futex_computing.whole + looks.backward) / whole
+    one_thread = interval.own_cores is None or interval.own_cores <= _ONE_THREAD
+    loads_alone = interval.loading is Loading.ITSELF and one_thread
     running, crowded = looks.running / whole, _crowded_out(interval, looks.running / whole)
-    out[_AT["data_cpu"]] += crowded
-    out[_AT["data_cpu" if alone and loads(interval) else "compute"]] += running - crowded
+    out[_INDEX["data_cpu"]] += crowded
+    out[_INDEX["data_cpu" if loads_alone and loads(interval) else "compute"]] += running - crowded
     # If other processes load the data, a sleep outside of the queue is not a wait for data.
     others_load = interval.loading is not Loading.ITSELF
-    out[_AT["compute" if others_load else "unexplained"]] += looks.asleep / whole
-    out[_AT["unexplained"]] += (looks.resting + looks.hidden) / whole
+    out[_INDEX["compute" if others_load else "unexplained"]] += looks.asleep / whole
+    out[_INDEX["unexplained"]] += (looks.resting + looks.hidden) / whole
 
 
 class _Waits(NamedTuple):
     """Looks that show waits.
 
-    disk, write, net: the numbers of looks at which the main thread itself waits
+    disk, write, net: the numbers of looks in which the main thread itself waits
     cpus: the name of the share to which the CPU part of each split belongs
     saved: whether the waits for a device are waits for writes
     """
@@ -251,7 +255,7 @@ class _Waits(NamedTuple):
     saved: bool = False
 
 
-def _take(interval: Interval, out: list[float], most: float, share: float, waits: _Waits) -> float:
+def _assign_waits(interval: Interval, out: list[float], most: float, share: float, waits: _Waits) -> float:
     """Assign time to the shares in proportion to these looks. Returns the time assigned, at most ``most``.
 
     most: the share of time that is left to assign
@@ -265,11 +269,11 @@ def _take(interval: Interval, out: list[float], most: float, share: float, waits
     read_share = "data_network" if interval.reads_network_fs else "data_disk"
     disk_share = "checkpoint" if waits.saved else read_share
     for split, cpu in zip(waits.splits, waits.cpus, strict=False):
-        out[_AT[disk_share]] += split.disk * part
-        out[_AT["data_network"]] += split.network * part
-        out[_AT[cpu]] += split.cpu * part
-        out[_AT["data_other"]] += split.other * part
-    out[_AT["checkpoint" if waits.saved or main_saves(interval) else read_share]] += waits.disk * part
-    out[_AT["checkpoint"]] += waits.write * part
-    out[_AT["data_network"]] += waits.net * part
+        out[_INDEX[disk_share]] += split.disk * part
+        out[_INDEX["data_network"]] += split.network * part
+        out[_INDEX[cpu]] += split.cpu * part
+        out[_INDEX["data_other"]] += split.other * part
+    out[_INDEX["checkpoint" if waits.saved or main_saves(interval) else read_share]] += waits.disk * part
+    out[_INDEX["checkpoint"]] += waits.write * part
+    out[_INDEX["data_network"]] += waits.net * part
     return taken

@@ -18,8 +18,8 @@ class TimeCounts(NamedTuple):
     compute: the job's GPUs work; without a GPU, its threads compute
     collective: ranks wait for another rank
     transfer: data is copied from the host at the rate of the link
-    data_disk, data_network, data_cpu, data_other: the trainer waits for data while the makers of its data wait for a
-        disk, wait for the network, compute, or do none of these
+    data_disk, data_network, data_cpu, data_other: the trainer waits for data while the processes or threads that
+        load it wait for a disk, wait for the network, compute, or do none of these
     host: the main thread runs, the GPUs are idle, and nothing is loaded
     checkpoint: the job waits for its own writes
     startup: the time before the first step
@@ -136,8 +136,8 @@ def time_shares(before: TimeCounts | None, after: TimeCounts | None) -> TimeShar
     """The shares between two readings; None if a reading is unknown, nothing was counted, or a counter fell."""
     if before is None or after is None:
         return None
-    grown = [b - a for a, b in zip(before, after, strict=True)]
-    return None if min(grown) < 0 else shares_of(grown)
+    growth_ms = [b - a for a, b in zip(before, after, strict=True)]
+    return None if min(growth_ms) < 0 else shares_of(growth_ms)
 
 
 def combined(parts: Sequence[TimeShares]) -> TimeShares | None:

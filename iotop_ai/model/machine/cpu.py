@@ -118,7 +118,7 @@ def without_idle(table: CpuTable) -> CpuTable:
     return CpuTable(kept, allowed, physical, load1, ctxt, total, clk_tck)
 
 
-def _added(cores: Iterable[CpuTicks]) -> CpuTicks:
+def _sum_over_cores(cores: Iterable[CpuTicks]) -> CpuTicks:
     """The sum over the cores; its idle time is None if that of any core is None."""
     sums = [None if None in column else sum(column) for column in zip(*cores, strict=True)]
     return CpuTicks(*sums)  # type: ignore[arg-type]  # only the idle time can be None
@@ -133,13 +133,13 @@ def cpu_rates(before: CpuTable | None, after: CpuTable, seconds: float | None) -
         n: core_rates(old, now, ticks) if (old := before.cores.get(n)) is not None else UNKNOWN_CORE
         for n, now in after.cores.items()
     }
-    both = [n for n in after.cores if n in before.cores]
+    in_both = [n for n in after.cores if n in before.cores]
     mean = UNKNOWN_CORE
     if before.total is not None and after.total is not None and before.cores.keys() == after.cores.keys():
         mean = core_rates(before.total, after.total)
-    elif both:
-        old, new = (_added(t.cores[n] for n in both) for t in (before, after))
-        mean = core_rates(old, new, ticks * len(both))
+    elif in_both:
+        old, new = (_sum_over_cores(t.cores[n] for n in in_both) for t in (before, after))
+        mean = core_rates(old, new, ticks * len(in_both))
     busy = {n: c.busy_ratio for n, c in cores.items() if c.busy_ratio is not None}
     busiest = max(busy, key=lambda n: busy[n], default=None)
     return CpuRates(mean, cores, busiest)

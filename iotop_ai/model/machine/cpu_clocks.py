@@ -51,5 +51,5 @@ def clock_rates(before: ClockState | None, after: ClockState, seconds: float | N
     """The clocks in MHz, and the rates of the throttle counts."""
     old = before or ClockState()
     levels = [None if khz is None else khz / 1000 for khz in after[:5]]
-    counts = [per_second(delta(was, now), seconds) for was, now in zip(old[5:], after[5:], strict=True)]
+    counts = [per_second(delta(a, b), seconds) for a, b in zip(old[5:], after[5:], strict=True)]
     return ClockRates(*levels, *counts)

@@ -15,7 +15,7 @@ NETWORK = (
 
 IN_MEMORY = frozenset(("tmpfs", "ramfs", "devtmpfs", "hugetlbfs"))
 """Types of filesystems whose files are in memory."""
-_FUSE_HERE = frozenset(
+_FUSE_LOCAL = frozenset(
     (
         *("fuse-overlayfs", "overlayfs", "mergerfs", "unionfs", "unionfs-fuse", "mhddfs", "bindfs"),
         *("gocryptfs", "encfs", "cryfs", "securefs", "ntfs-3g", "lowntfs-3g", "ntfs", "exfat", "fuse2fs", "fuse-ext2"),
@@ -31,7 +31,7 @@ _FUSE_REMOTE = (
     *("smbnetfs", "jindo", "cunofs", "onedriver", "google-drive", "yas3fs", "tigrisfs", "fluid"),
 )
 """Prefixes of the names of FUSE servers with remote data."""
-_FAR = pattern(r"[^/\s]+:.*")
+_OTHER_HOST = pattern(r"[^/\s]+:.*")
 """Matches a mount's source that names another machine: "host:/dir", "user@host:", "s3://bucket", "remote:path"."""
 
 
@@ -46,12 +46,12 @@ def fuse_is_remote(fstype: str, source: str) -> bool | None:
     The kernel does not know this: the server itself chooses its subtype ("fuse.sshfs") and source.
     """
     name = fstype.partition(".")[2].lower()
-    if name in _FUSE_HERE or name.endswith(".appimage"):
+    if name in _FUSE_LOCAL or name.endswith(".appimage"):
         return False
     # Without a subtype, the source is the server's name or any text that the server chose.
-    if (name or source.lower()).startswith(_FUSE_REMOTE) or _FAR.fullmatch(source):
+    if (name or source.lower()).startswith(_FUSE_REMOTE) or _OTHER_HOST.fullmatch(source):
         return True
-    if source.startswith("/") or source.lower() in _FUSE_HERE:
+    if source.startswith("/") or source.lower() in _FUSE_LOCAL:
         return False
     return None
 
@@ -63,7 +63,7 @@ def is_remote(fstype: str, source: str = "") -> bool:
     return fstype.startswith(NETWORK) and fstype != "nfsd"  # nfsd is the control filesystem of the NFS server
 
 
-_NO_NUMBER = 2**64 - 1
+_UNKNOWN_INODES = 2**64 - 1
 
 
 class FilesystemUsage(NamedTuple):
@@ -88,6 +88,6 @@ class FilesystemUsage(NamedTuple):
     @property
     def inodes_used_ratio(self) -> float | None:
         """The share of inodes in use, 0 to 1; None without a fixed number of inodes."""
-        if self.inodes_free > self.inodes_total or self.inodes_total >= _NO_NUMBER:
+        if self.inodes_free > self.inodes_total or self.inodes_total >= _UNKNOWN_INODES:
             return None
         return quotient(self.inodes_total - self.inodes_free, self.inodes_total)

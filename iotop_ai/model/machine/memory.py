@@ -73,8 +73,8 @@ def memory_rates(before: MemoryState | None, after: MemoryState, seconds: float 
     page = after.page_bytes
 
     def rate(old: int | None, new: int | None, scale: int = 1) -> float | None:
-        grown = delta(old, new)
-        return per_second(None if grown is None else grown * scale, seconds)
+        growth = delta(old, new)
+        return per_second(None if growth is None else growth * scale, seconds)
 
     return MemoryRates(
         rate(before.refault_file_pages, after.refault_file_pages, page),

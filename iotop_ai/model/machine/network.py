@@ -73,22 +73,22 @@ def network_rates(
 
 def received_bytes_per_s(links: Mapping[str, LinkCounters], rates: Mapping[str, LinkRates]) -> float | None:
     """The bytes per second that the machine receives, each byte once; None if the rates of all links are unknown."""
-    return _each_once(links, {name: rate.rx_bytes_per_s for name, rate in rates.items()})
+    return _sum_once(links, {name: rate.rx_bytes_per_s for name, rate in rates.items()})
 
 
 def sent_bytes_per_s(links: Mapping[str, LinkCounters], rates: Mapping[str, LinkRates]) -> float | None:
     """The bytes per second that the machine sends, each byte once; None if the rates of all links are unknown."""
-    return _each_once(links, {name: rate.tx_bytes_per_s for name, rate in rates.items()})
+    return _sum_once(links, {name: rate.tx_bytes_per_s for name, rate in rates.items()})
 
 
-def _each_once(links: Mapping[str, LinkCounters], moved: Mapping[str, float | None]) -> float | None:
-    """The sum over devices.
+def _sum_once(links: Mapping[str, LinkCounters], bytes_by_link: Mapping[str, float | None]) -> float | None:
+    """The sum over devices; None if the bytes of all links are unknown.
 
     An RDMA port and the network interface of the same device may count the same bytes (IPoIB, RoCE of an uplink) or
     different bytes. So only the larger of the two counts is used, which is a lower bound of the true number.
     """
     places: dict[str, dict[str, float]] = {}
-    for name, amount in moved.items():
+    for name, amount in bytes_by_link.items():
         link = links.get(name)
         place = name if link is None or link.place is None else link.place
         if place and amount is not None:

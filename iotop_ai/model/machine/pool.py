@@ -124,8 +124,8 @@ def _program_io_rates(
 ) -> dict[str, ProgramIoRates]:
     return {
         name: ProgramIoRates._make(
-            per_second(delta(was, is_now), seconds)
-            for was, is_now in zip(before.get(name, ProgramIo()), now, strict=True)
+            per_second(delta(old_count, new_count), seconds)
+            for old_count, new_count in zip(before.get(name, ProgramIo()), now, strict=True)
         )
         for name, now in after.items()
     }

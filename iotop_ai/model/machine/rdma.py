@@ -58,16 +58,16 @@ _CONGESTION_FIELDS = 3
 def rdma_rates(
     before: Mapping[str, RdmaCounters] | None, after: Mapping[str, RdmaCounters], seconds: float | None
 ) -> dict[str, RdmaRates]:
-    """The rates of every port; None without an earlier reading, or for a counter that fell or stopped."""
+    """The rates of every port; None without an earlier reading, or for a counter that fell or was at its maximum."""
     out = {}
     for port, now in after.items():
         old = RdmaCounters() if before is None else before.get(port, RdmaCounters())
         rates = [
             per_second(
-                delta_up_to(_LARGEST_COUNTS[name], was, count) if name in _LARGEST_COUNTS else delta(was, count),
+                delta_up_to(_LARGEST_COUNTS[name], a, b) if name in _LARGEST_COUNTS else delta(a, b),
                 seconds,
             )
-            for name, was, count in zip(RdmaCounters._fields, old, now, strict=True)
+            for name, a, b in zip(RdmaCounters._fields, old, now, strict=True)
         ]
         errors = [rate for rate in rates[:-_CONGESTION_FIELDS] if rate is not None]
         out[port] = RdmaRates._make((*rates, sum(errors) if errors else None))

@@ -1,4 +1,4 @@
-"""Staging: a dataset is copied to faster storage, after a plan and a measurement, and the copy is verified."""
+"""Records of staging: the plan, the measurement and the verification of a dataset's copy on faster storage."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def disk_floor_bytes(total_bytes: int) -> int:
 
 
 def memory_floor_bytes(total_bytes: int) -> int:
-    """The bytes of memory that a copy leaves available: a training job needs memory not only for its data."""
+    """The bytes of memory that a copy leaves available, because a training job needs memory for more than its data."""
     return int(total_bytes * _MEMORY_FLOOR_SHARE)
 
 

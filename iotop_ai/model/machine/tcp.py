@@ -1,4 +1,4 @@
-"""TCP of the machine: segments that were sent and retransmitted.
+"""The machine's TCP segments: sent, retransmitted and received in error.
 
 Source: the Tcp lines of /proc/net/snmp, RFC 4022 (tcpOutSegs, tcpRetransSegs, tcpInErrs),
 https://docs.kernel.org/networking/snmp_counter.html.
@@ -33,7 +33,7 @@ class TcpRates(NamedTuple):
 def tcp_rates(before: TcpCounters | None, after: TcpCounters, seconds: float | None) -> TcpRates:
     """The rates of one interval; the ratio is unknown if no segment was sent."""
     old = before or TcpCounters(None, None, None)
-    sent, retransmitted, errors = (delta(was, now) for was, now in zip(old, after, strict=True))
+    sent, retransmitted, errors = (delta(a, b) for a, b in zip(old, after, strict=True))
     return TcpRates(
         per_second(sent, seconds),
         per_second(retransmitted, seconds),

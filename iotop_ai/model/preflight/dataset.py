@@ -150,13 +150,13 @@ class Forecast(NamedTuple):
     samples_per_s: the rate that the loader could deliver in the first epoch
     first: the share in the first epoch
     later: the share in later epochs, which read from memory; None if the dataset may not fit, or if reading from memory
-    was not measured
+        was not measured
     bound: the limit: gpu, storage, memory or decode; if the workers' turns limit the rate, the longest part of a turn
     workers: the number of workers that would keep the GPU busy; None if the GPU is busy already, if more would not
     help, or without workers
     cached: the share of the dataset that counts as read from the page cache
     at_least: whether ``samples_per_s`` and ``first`` are lower limits, because a part is cached, and reading
-    from memory was not measured or the dataset does not fit into memory
+        from memory was not measured or the dataset does not fit into memory
     most: the upper limit of ``first`` if it is a lower limit because the dataset does not fit; otherwise None
     """
 
@@ -190,12 +190,12 @@ def forecast(demand: Demand, supply: Supply, fits: bool | None) -> Forecast:
         supply = supply._replace(cached=0.0)
     alone_s = supply.read_s(supply.alone) + supply.decode_s
     longer_part = "decode" if supply.decode_s > supply.read_s(supply.alone) else _slower_source(supply, supply.alone)
-    later = _later(demand, supply) if fits else None
+    later = _later_share(demand, supply) if fits else None
     if not demand.workers:
         step_s = 1.0 / demand.samples_per_s
         first = step_s / (step_s + alone_s)
         return Forecast(1 / alone_s, first, later, longer_part, None, supply.cached, unmeasured)
-    by_decoding = _by_decoding(demand, supply)
+    by_decoding = _decoding_rate(demand, supply)
     by_reading = 1.0 / supply.read_s(supply.together)
     by_turns = demand.workers / alone_s
     samples_per_s = min(by_decoding, by_reading, by_turns)
@@ -206,7 +206,7 @@ def forecast(demand: Demand, supply: Supply, fits: bool | None) -> Forecast:
     if by_turns < min(by_decoding, by_reading):
         bound = longer_part
     later = None if later is None else max(first, later)
-    workers = _enough(demand, supply, alone_s)
+    workers = _workers_needed(demand, supply, alone_s)
     return Forecast(samples_per_s, first, later, bound, workers, supply.cached, unmeasured)
 
 
@@ -215,24 +215,24 @@ def _slower_source(supply: Supply, rate: float) -> str:
     return "storage" if 2 * supply.from_memory_s <= supply.read_s(rate) else "memory"
 
 
-def _later(demand: Demand, supply: Supply) -> float | None:
-    """The share in later epochs, which read all from memory; None if its rate is unknown."""
+def _later_share(demand: Demand, supply: Supply) -> float | None:
+    """The share in later epochs, which read everything from memory; None if the rate of that is unknown."""
     if supply.memory_s is None:
         return None
     if not demand.workers:
         step_s = 1.0 / demand.samples_per_s
         return step_s / (step_s + supply.memory_s + supply.decode_s)
     by_turns = demand.workers / (supply.memory_s + supply.decode_s)
-    return min(1.0, min(_by_decoding(demand, supply), 1.0 / supply.memory_s, by_turns) / demand.samples_per_s)
+    return min(1.0, min(_decoding_rate(demand, supply), 1.0 / supply.memory_s, by_turns) / demand.samples_per_s)
 
 
-def _by_decoding(demand: Demand, supply: Supply) -> float:
+def _decoding_rate(demand: Demand, supply: Supply) -> float:
     """The samples per second that the workers can decode; infinite without decoding."""
     cores = min(float(demand.workers), demand.cores)
     return cores / supply.decode_s if supply.decode_s else float("inf")
 
 
-def _enough(demand: Demand, supply: Supply, alone_s: float) -> int | None:
+def _workers_needed(demand: Demand, supply: Supply, alone_s: float) -> int | None:
     """The number of workers that would keep the GPU busy.
 
     None if storage, memory or cores may not suffice for it, or if it is not above the present number, or is more than
@@ -243,5 +243,5 @@ def _enough(demand: Demand, supply: Supply, alone_s: float) -> int | None:
     read_s = supply.from_memory_s if scales else supply.read_s(supply.together)
     cores_suffice = demand.samples_per_s * supply.decode_s <= demand.cores
     reads_suffice = demand.samples_per_s * read_s <= 1.0
-    enough = -int(-demand.samples_per_s * alone_s // 1)
-    return enough if reads_suffice and cores_suffice and demand.workers < enough <= 4 * demand.workers else None
+    needed = -int(-demand.samples_per_s * alone_s // 1)
+    return needed if reads_suffice and cores_suffice and demand.workers < needed <= 4 * demand.workers else None

@@ -66,10 +66,10 @@ def kept_of(results: Sequence[Measured], engine: str, wall_s: int) -> Kept:
 
 def comparable(earlier: Sequence[Kept], now: Kept) -> list[Kept]:
     """The earlier checks by the same engine that have a figure in common with this check."""
-    return [check for check in earlier if check.engine == now.engine and any(map(_both, check[2:], now[2:]))]
+    return [check for check in earlier if check.engine == now.engine and any(map(_are_comparable, check[2:], now[2:]))]
 
 
-def _both(then: float | None, now: float | None) -> bool:
+def _are_comparable(then: float | None, now: float | None) -> bool:
     return bool(then) and now is not None
 
 

@@ -13,6 +13,7 @@ FILE_BYTES = 128 * KIB
 CREATE, STAT, WRITE, CACHED = "create", "stat", "write", "cached"
 SEQUENTIAL, READAHEAD, RANDOM, FILES = "sequential", "readahead", "random", "files"
 DEEPEST = 64
+"""The largest number of reads in flight."""
 MOST_UNEVEN = 2.0
 """The largest accepted ratio between the mean sizes of a dataset's files and of the files that were read."""
 CHILD = "iotop_ai.preflight.storage.child"
@@ -110,8 +111,8 @@ _SHARES = (
     (RANDOM, 64 * KIB, 16, 0.04),
     (FILES, FILE_BYTES, 1, 0.04),
 )
-"""The name, block size, depth and share of the time of each phase. The last phase gets the remaining time: small files,
-read by as many readers as the loader has."""
+"""The name, block size, depth and share of the time of each phase. A last phase, which is not in this table,
+gets the remaining time: small files, read by as many readers as the loader has."""
 
 
 DATASET_SHARES = (0.12, 0.15, 0.25)
@@ -195,7 +196,7 @@ def files_per_s(phase: Measured, dataset: Dataset | None) -> float | None:
 
 
 def most_files(results: Sequence[Measured], dataset: Dataset | None) -> float | None:
-    """The highest rate of files per second over the numbers of readers; None if one of them is unknown.
+    """The highest rate in files per second that any number of readers reached; None if one of the rates is unknown.
 
     The files are those of the dataset or, without a dataset, the small files of the check.
     """

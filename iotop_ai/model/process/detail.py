@@ -35,7 +35,7 @@ class ThreadDetail(NamedTuple):
 
 
 class ThreadTable(NamedTuple):
-    """The threads of a process with the lowest ids; ``number`` counts all its threads."""
+    """The threads with the lowest ids in a process; ``number`` counts all its threads."""
 
     threads: tuple[ThreadDetail, ...]
     number: int

@@ -17,7 +17,7 @@ from iotop_ai.lazy.namedtuple import NamedTuple
 from iotop_ai.model.process.change_tracking import changed, removed
 from iotop_ai.model.process.records import Debt, ProcessIo, ProcessKey, ProcessSample, ProcessTable
 
-FARTHEST = 64
+MOST_ANCESTORS = 64
 """The most ancestors to follow. Only a damaged table has a longer chain or a cycle."""
 
 
@@ -47,9 +47,9 @@ class _Heirs:
         for key in dict.fromkeys((*changed(after.stat, before.stat), *earlier)):
             old, new = before.stat.get(key), after.stat.get(key)
             if old is not None and new is not None:
-                grown = new.cminflt - earlier.get(key, old.cminflt)
-                if grown > 0:
-                    self.unclaimed_faults[key] = grown
+                growth = new.cminflt - earlier.get(key, old.cminflt)
+                if growth > 0:
+                    self.unclaimed_faults[key] = growth
 
     @cached_property
     def unclaimed_io(self) -> dict[ProcessKey, list[int]]:
@@ -119,12 +119,12 @@ def settle(before: ProcessTable, after: ProcessTable, last: ProcessSample | None
     for old, new, debts, cminflt, settlement in tuple(_newest):
         if old is before and new is after and debts == waiting and cminflt == earlier:
             return settlement
-    settlement = _settled(before, after, waiting, earlier)
+    settlement = _find_settlement(before, after, waiting, earlier)
     _newest[:] = [(before, after, waiting, earlier, settlement)]
     return settlement
 
 
-def _settled(
+def _find_settlement(
     before: ProcessTable, after: ProcessTable, waiting: tuple[Debt, ...], earlier: Mapping[ProcessKey, int]
 ) -> Settlement:
     """Find the heirs of the processes that vanished between two tables.
@@ -154,11 +154,11 @@ def _settled(
     parents = _Parents(before, after, vanished, waiting) if heirs.unclaimed_faults and (debts or inexact) else None
     marked: set[ProcessKey] = set()
     inexact_keys = {debt.key for debt in inexact}
-    for find in (_equal_ancestor, _covering_ancestor, _only_other_heir):
+    for find_heir in (_equal_ancestor, _covering_ancestor, _only_other_heir):
         left = []
         for debt in debts:
             # Some ancestors of a waiting debt may no longer be known, because they vanished earlier.
-            heir = None if find is _only_other_heir and debt in waiting else find(debt, heirs, parents)
+            heir = None if find_heir is _only_other_heir and debt in waiting else find_heir(debt, heirs, parents)
             if heir is None:
                 left.append(debt)
                 continue
@@ -225,7 +225,7 @@ def _ancestors(debt: Debt, parents: _Parents | None) -> Iterator[ProcessKey]:
     if parents is None:
         return
     child, ppid = debt.key, debt.ppid
-    for _ in range(FARTHEST):
+    for _ in range(MOST_ANCESTORS):
         owners = [owner for owner in parents.get(ppid) if owner[0].start_ticks <= child.start_ticks]
         if not owners:
             return

@@ -72,40 +72,40 @@ def process_rates(
     # Imported here, because it is not needed at start-up.
     from iotop_ai.model.process.inherited_io import settle
 
-    settled = settle(older, table, last_sample)
+    settlement = settle(older, table, last_sample)
     rates: dict[ProcessKey, ProcessRates] = {}
-    for key in _moving(pair, settled):
-        own_rates = _rates(pair, settled, key)
+    for key in _maybe_active(pair, settlement):
+        own_rates = _rates(pair, settlement, key)
         if _worth_listing(pair, key, own_rates):
             rates[key] = own_rates
-    sample = ProcessSample(rates, settled.debts, settled.cminflt_before)
+    sample = ProcessSample(rates, settlement.debts, settlement.cminflt_before)
     return Rated(sample, after.at_ns, (table.io_at_ns - older.io_at_ns) / 1e9, renewed=True)
 
 
-def _moving(pair: _Pair, settled: Settlement) -> list[ProcessKey]:
+def _maybe_active(pair: _Pair, settlement: Settlement) -> list[ProcessKey]:
     """The processes that may have a rate; all others are known to have been idle."""
     before, after, last, idle = pair
     if not idle:
         return list(after.stat)
     listed = last.rates if last is not None else {}
-    moved = {
+    candidates = {
         *changed(after.stat, before.stat),
         *changed(after.io, before.io),
         *(key for key in listed if key in after.stat),
         *after.blocked(),
         *after.threads,
     }
-    return sorted(moved)
+    return sorted(candidates)
 
 
-def _rates(pair: _Pair, settled: Settlement, key: ProcessKey) -> ProcessRates:
+def _rates(pair: _Pair, settlement: Settlement, key: ProcessKey) -> ProcessRates:
     cpu, delay, faults, main_thread_only, threads_looked, stat_s = _stat_rates(pair, key)
-    io, io_s = _io_rates(pair, settled, key)
-    incl_children = key in settled.marked
+    io, io_s = _io_rates(pair, settlement, key)
+    incl_children = key in settlement.marked
     return ProcessRates(*io, cpu, delay, faults, incl_children, main_thread_only, threads_looked, io_s, stat_s)
 
 
-def _io_rates(pair: _Pair, settled: Settlement, key: ProcessKey) -> tuple[_IoRates, float]:
+def _io_rates(pair: _Pair, settlement: Settlement, key: ProcessKey) -> tuple[_IoRates, float]:
     """The rates, and the seconds between the two readings; 0.0 if io was not read again or the rates are unknown."""
     before, after, last, idle = pair
     new = after.io.get(key)
@@ -116,7 +116,7 @@ def _io_rates(pair: _Pair, settled: Settlement, key: ProcessKey) -> tuple[_IoRat
     if older is None:
         if key in before.stat or not before.complete:
             return _UNKNOWN_IO, 0.0
-        older, since = NO_IO, _began(key, before.io_at_ns, after.clk_tck)
+        older, since = NO_IO, _count_start_ns(key, before.io_at_ns, after.clk_tck)
     elif since == until:
         last_rates = last.rates.get(key) if last is not None else None
         if last_rates is None:
@@ -127,7 +127,7 @@ def _io_rates(pair: _Pair, settled: Settlement, key: ProcessKey) -> tuple[_IoRat
         return _IDLE_IO, seconds
     if seconds <= 0:
         return _UNKNOWN_IO, 0.0
-    inherited = settled.taken.get(key)
+    inherited = settlement.taken.get(key)
     if inherited is not None:
         older = ProcessIo(*map(add, older, inherited))
     # The rate of a counter that fell is unknown.
@@ -136,7 +136,7 @@ def _io_rates(pair: _Pair, settled: Settlement, key: ProcessKey) -> tuple[_IoRat
     return (read, write, cancelled, rchar, wchar, syscr, syscw), seconds
 
 
-def _began(key: ProcessKey, before_ns: int, clk_tck: int) -> int:
+def _count_start_ns(key: ProcessKey, before_ns: int, clk_tck: int) -> int:
     """The monotonic time in ns at which the counters of a process that is new in a table began to count.
 
     This is the start of the process, or the time of the last sweep if that is earlier. A process may have started
@@ -149,7 +149,7 @@ def _began(key: ProcessKey, before_ns: int, clk_tck: int) -> int:
 def _stat_rates(pair: _Pair, key: ProcessKey) -> _StatRates:
     before, after, last, idle = pair
     new, older = after.stat[key], before.stat.get(key)
-    since, until = _began(key, before.stat_at_ns, after.clk_tck), after.stat_time(key)
+    since, until = _count_start_ns(key, before.stat_at_ns, after.clk_tck), after.stat_time(key)
     if older is not None:
         since = before.stat_time(key)
         if since == until:
@@ -188,15 +188,15 @@ def _delay(pair: _Pair, key: ProcessKey, seconds: float) -> tuple[float | None, 
         ]
         growths = [amount for amount in amounts if amount is not None]
         seconds = (after.stat_at_ns - before.stat_at_ns) / 1e9
-        grown, main_thread_only = max(growths, default=None), False
+        growth, main_thread_only = max(growths, default=None), False
         threads_looked = len(sampled.blkio_ticks) if len(sampled.blkio_ticks) < new.threads else None
     else:
-        grown, main_thread_only = delta(older.blkio_ticks if older else 0, new.blkio_ticks), new.threads > 1
+        growth, main_thread_only = delta(older.blkio_ticks if older else 0, new.blkio_ticks), new.threads > 1
         if not after.delay_counted(key):
-            grown = None
+            growth = None
     if not after.delayacct:
         return None, main_thread_only, threads_looked
-    ratio = per_second(None if grown is None else grown / after.clk_tck, seconds)
+    ratio = per_second(None if growth is None else growth / after.clk_tck, seconds)
     # If the CPUs are busy, the kernel's figure can exceed the elapsed time.
     return (None if ratio is None else min(1.0, ratio)), main_thread_only, threads_looked
 

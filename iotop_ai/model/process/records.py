@@ -123,12 +123,12 @@ class ThreadLook(NamedTuple):
 
 
 _STATE = itemgetter(ProcessStat._fields.index("state"))
-_RESTS = frozenset("SI")
+_RESTING_STATES = frozenset("SI")
 
 
 def awake(stat: ProcessStat) -> bool:
-    """Whether the main thread is neither asleep (S) nor idle (I). This is the flag of the TrackedDict of all stats."""
-    return stat.state not in _RESTS
+    """Whether the main thread is neither asleep (S) nor idle (I). The TrackedDict of the stats flags such processes."""
+    return stat.state not in _RESTING_STATES
 
 
 def blocked(stat: Mapping[ProcessKey, ProcessStat]) -> list[ProcessKey]:
@@ -217,17 +217,17 @@ class ProcessTable(NamedTuple):
 
     def stat_time(self, key: ProcessKey) -> int:
         """The monotonic time in ns at which this process's stat was last read."""
-        out = self.stat_out.get(key)
-        return self.stat_at[key.pid % len(self.stat_at)] if out is None else out
+        at_ns = self.stat_out.get(key)
+        return self.stat_at[key.pid % len(self.stat_at)] if at_ns is None else at_ns
 
     def io_time(self, key: ProcessKey) -> int:
         """The monotonic time in ns at which this process's io was last read."""
-        at = self.io_stale.get(key)
-        if at is None:
-            at = self.io_out.get(key)
-        if at is None:
+        at_ns = self.io_stale.get(key)
+        if at_ns is None:
+            at_ns = self.io_out.get(key)
+        if at_ns is None:
             return self.io_at[key.pid % len(self.io_at)] if self.io_at else self.io_at_ns
-        return at
+        return at_ns
 
 
 class ProcessRates(NamedTuple):
@@ -281,7 +281,7 @@ class Debt(NamedTuple):
 class ProcessSample(NamedTuple):
     """The processes with a non-zero or unknown rate or in state D; all others are idle and only in the Snapshot.
 
-    An unknown rate does not count if it is due to a missing permission or to delay accounting.
+    A rate that is unknown because of a missing permission or of delay accounting does not count.
 
     debts: the debts that wait for one more Snapshot (see inherited_io.py)
     """

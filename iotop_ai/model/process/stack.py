@@ -92,14 +92,15 @@ def _parse_frame(text: str) -> StackFrame | None:
 def _thread_code(tid: int, name: str, stacks: Counter[tuple[StackFrame, ...]]) -> ThreadCode:
     """The code of one thread: its samples summed by the line of the program that each stack contains."""
     counts: Counter[StackFrame] = Counter()
-    below: dict[StackFrame, Counter[tuple[StackFrame, ...]]] = {}
+    calls_below: dict[StackFrame, Counter[tuple[StackFrame, ...]]] = {}
     for frames, count in stacks.items():
-        at = own_frame_index(frames)
-        counts[frames[at]] += count
-        below.setdefault(frames[at], Counter())[frames[at + 1 :]] += count
+        own_index = own_frame_index(frames)
+        own_frame = frames[own_index]
+        counts[own_frame] += count
+        calls_below.setdefault(own_frame, Counter())[frames[own_index + 1 :]] += count
     lines = []
     for frame, count in counts.most_common(MOST_LINES):
-        calls = below[frame].most_common(1)[0][0]
+        calls = calls_below[frame].most_common(1)[0][0]
         names = tuple(call.function for call in calls[-MOST_CALLS:])
         lines.append(CodeLine(frame, count, names, calls[-1] if calls else None))
     return ThreadCode(tid, name, counts.total(), tuple(lines))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from iotop_ai.model.job.inspection import NO_IDS, RankIds
-from iotop_ai.model.job.rank_numbers import checked_ranges, number_ranges, numbered
+from iotop_ai.model.job.rank_numbers import checked_ranges, number_ranges, with_rank_numbers
 from iotop_ai.model.job.records import Rank
 from iotop_ai.model.process.records import ProcessKey
 
@@ -35,7 +35,7 @@ def test_text_that_is_not_a_range_is_dropped(text: str) -> None:
 def test_a_number_that_two_ranks_share_is_unknown() -> None:
     def numbers(*ids: RankIds) -> list[int | None]:
         keys = [ProcessKey(10 + n, 1) for n in range(len(ids))]
-        found = numbered([Rank(key) for key in keys], dict(zip(keys, ids, strict=True)))
+        found = with_rank_numbers([Rank(key) for key in keys], dict(zip(keys, ids, strict=True)))
         assert [rank.key for rank in found] == keys
         return [rank.number for rank in found]
 

@@ -56,7 +56,7 @@ _ALWAYS_DIFFER = ("machine.name", "python.executable", "python.prefix", "python.
 def differences(first: Mapping[str, Any], second: Mapping[str, Any]) -> Iterator[Difference]:
     """The differences between two objects of ``doctor --json``: versions, limits, variables, states of checks."""
     for section in _SECTIONS:
-        a, b = (_flat(diagnosis.get(section)) for diagnosis in (first, second))
+        a, b = (_flatten(diagnosis.get(section)) for diagnosis in (first, second))
         for name in sorted(a.keys() | b.keys()):
             if a.get(name) != b.get(name) and f"{section}.{name}" not in _ALWAYS_DIFFER:
                 yield Difference(section, name, a.get(name), b.get(name))
@@ -66,16 +66,16 @@ def differences(first: Mapping[str, Any], second: Mapping[str, Any]) -> Iterator
             yield Difference("checks", name, a.get(name), b.get(name))
 
 
-def _flat(section: object, prefix: str = "") -> dict[str, str]:
+def _flatten(section: object, prefix: str = "") -> dict[str, str]:
     """The values of a section of the JSON as text, by dotted name; {} if it is not an object."""
     out: dict[str, str] = {}
     if isinstance(section, Mapping):
         for key, value in section.items():
             if isinstance(value, Mapping):
-                out |= _flat(value, f"{prefix}{key}.")
+                out |= _flatten(value, f"{prefix}{key}.")
             elif value is not None:
-                shown = ", ".join(map(str, value)) if isinstance(value, list) else str(value)
-                out[f"{prefix}{key}"] = shown
+                text = ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+                out[f"{prefix}{key}"] = text
     return out
 
 

@@ -33,7 +33,7 @@ class Outcome(NamedTuple):
     stderr: the end of the output on stderr
     shm_free_bytes: the least free space of /dev/shm during the run
     workers: the number of workers in the configuration
-    container: the kind of container that it ran in; "" outside of a container
+    container: the kind of container that it ran in; "" outside a container
     empty: whether the loader gave no batch; ``refused`` has the reason
     """
 

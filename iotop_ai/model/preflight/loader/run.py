@@ -74,7 +74,7 @@ class Used(NamedTuple):
     running_ratio: the share of these samples in which the worker ran or waited for a CPU (state R)
     memory_bytes: the highest PSS of all processes together since the start of the run
     growth_bytes: the growth of their anonymous and shared memory per batch; None if it does not grow steadily
-    shm_bytes: by how much the use of /dev/shm grew at most since the start of the run
+    shm_bytes: the largest growth of the use of /dev/shm since the start of the run
     storage_bytes: the bytes read from disks
     asked_bytes: the bytes read by system calls, whether from disks or from the page cache
     """
