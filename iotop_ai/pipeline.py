@@ -71,8 +71,8 @@ def samples(
     """Yield each Snapshot with its Sample, without running the rules. Used where the verdict is already known.
 
     before, last: the Snapshot before the first one, and its Sample.
-    spaced: whether the caller left out Snapshots; then no Sample is a gap, however long its interval is. A Keyframe
-        after a gap is still not paired.
+    spaced: whether the caller left out Snapshots on purpose; then no Sample counts as a gap, however long its interval
+        is. A Keyframe after a recorded gap is still not paired with the Snapshot before it.
     recorded: whether to use a Keyframe's Sample where no Snapshot precedes it.
     """
     for item in snapshots:
@@ -80,8 +80,8 @@ def samples(
         snapshot = item.snapshot if isinstance(item, Keyframe) else item
         if keyframe is not None and (keyframe.session or keyframe.gap):
             before, last = None, None
-        own = keyframe.last if keyframe is not None and recorded and before is None else None
-        sample = between(before, snapshot, last) if own is None else own
+        recorded_sample = keyframe.last if keyframe is not None and recorded and before is None else None
+        sample = between(before, snapshot, last) if recorded_sample is None else recorded_sample
         if spaced and sample.gap:
             sample = sample._replace(gap=False)
         yield snapshot, sample
@@ -91,8 +91,8 @@ def samples(
 def unjudged(snapshot: Snapshot) -> Frame:
     """Return a session's first Frame without running the rules; its verdict is "measuring".
 
-    The first picture is drawn from this Frame, so that the picture does not wait for the rules. The Frame has no other
-    finding, not even one that needs no window.
+    The first picture is drawn from this Frame, so that the picture does not wait for the rules. "measuring" is its
+    only finding: even the rules that need a single Snapshot are not run.
     """
     sample = between(None, snapshot, None)
     seen, missing = signal_groups(snapshot)

@@ -1,6 +1,6 @@
 """A ``NamedTuple`` like that of typing, but cheap to define: the program defines more than 160 of them at start-up.
 
-With typing.NamedTuple, the first frame would come 36 to 50 ms later: the definitions would take 177 of 445 million
+With typing.NamedTuple, the first frame would appear 36 to 50 ms later: the definitions would take 177 of 445 million
 instructions. For each class, typing checks every annotation, and ``collections.namedtuple`` compiles a constructor and
 creates six methods and a descriptor per field. Here annotations stay strings (``typing.get_type_hints`` resolves them
 on demand), constructors with the same number of fields share one compiled body, and all classes share methods and

@@ -1,7 +1,7 @@
 """Regular expressions that are compiled when they are first used.
 
-The program has about 100 of them and needs few at start-up. The first frame comes about 14 ms earlier: 43 of 311
-million instructions are saved.
+The program has about 100 of them and needs few at start-up. Compiling on demand saves 43 of 311 million instructions,
+so the first frame appears about 14 ms earlier.
 """
 
 from __future__ import annotations

@@ -19,13 +19,13 @@ from iotop_ai.store.format.line_head import parse_head
 from iotop_ai.store.read.blocks import Block
 from iotop_ai.store.read.file import Entry
 
-KEEP = 256
+FRAMES_KEPT = 256
 """About this many Frames are kept for stepping back and forth; they share unchanged records."""
 MOST_STEPS = 40
 """The maximum number of steps taken to reach the first verdict that names a class."""
-_LASTS_NS = 5 * 10**9
-"""A verdict of another class that follows the first one within this time is shown instead: some rules confirm their
-finding for longer than the rules about a healthy job."""
+_LASTING_NS = 5 * 10**9
+"""How long the first verdict must last, in nanoseconds. A verdict of another class within this time replaces it: the
+rules about a healthy job decide sooner than some other rules."""
 
 
 class RecordingPart(Protocol):
@@ -37,7 +37,7 @@ class RecordingPart(Protocol):
         ...
 
     def refresh(self) -> bool:
-        """Index what was appended since the last call; return whether anything was."""
+        """Index the blocks that were appended since the last call; return whether there were any."""
         ...
 
     def entry(self, session: int, at_ns: int) -> Entry:
@@ -47,8 +47,8 @@ class RecordingPart(Protocol):
     def items(self, first: int = 0, adopt: bool = True, folds_ns: int | None = None) -> Iterator[Snapshot | Keyframe]:
         """The input of ``pipeline.frames`` from a block on.
 
-        adopt: whether to use the recorded fold state if its stamp matches. folds_ns: Snapshots before this time only
-        build the history and yield no Frame.
+        adopt: whether to use the recorded state of the rules if the same rules recorded it. folds_ns: Snapshots before
+        this time only build the history and yield no Frame.
         """
         ...
 
@@ -57,7 +57,7 @@ class RecordingPart(Protocol):
         ...
 
     def stamp_of(self, index: int) -> str:
-        """The stamp of the rules that were in force when a block was recorded."""
+        """The stamp (version) of the rules with which a block was recorded."""
         ...
 
 
@@ -100,16 +100,16 @@ class FrameCursor:
         self._shown_from_ns = shown_from_ns
         self._follow = follow
         self._shown_blocks: list[_ShownBlock] = []
-        self._walls: list[int] = []
+        self._wall_times: list[int] = []
         self._stream: Iterator[Frame] | None = None
         self._stream_part = 0
         self._frames: list[Frame] = []
-        self._numbers: list[int] = []
+        self._block_indexes: list[int] = []
         """For each kept Frame, its block as an index into ``_shown_blocks``. The index is kept because two blocks can
         have the same wall time, after the clock was set back."""
-        self._at = -1
+        self._position = -1
         self.grown = False
-        """Whether ``refresh`` found more to read; the caller resets it."""
+        """Whether ``refresh`` has found more to read since the caller last reset this attribute."""
         self.judged_anew = False
         """Whether the verdicts are decided anew, starting WARM_UP_S earlier, because the recording was made with other
         rules.
@@ -126,30 +126,30 @@ class FrameCursor:
     @property
     def begin_wall_ns(self) -> int:
         """The wall time of the first Snapshot that is shown."""
-        return self._walls[0]
+        return self._wall_times[0]
 
     @property
     def frame(self) -> Frame | None:
         """The current Frame; None before the first seek."""
-        return self._frames[self._at] if self._at >= 0 else None
+        return self._frames[self._position] if self._position >= 0 else None
 
     def end_wall_ns(self) -> int:
         """The wall time of the newest Snapshot."""
         place = self._shown_blocks[-1]
         part = self._parts[place.part]
         heads = filter(None, map(parse_head, part.raw_lines(part.blocks[place.block])))
-        return max([self._walls[-1], *(h.wall_ns for h in heads if h.kind == "snap" and h.wall_ns is not None)])
+        return max([self._wall_times[-1], *(h.wall_ns for h in heads if h.kind == "snap" and h.wall_ns is not None)])
 
     def refresh(self) -> bool:
         """Index appended blocks, and a new part after the last one; return whether there were any."""
-        grown = self._parts[-1].refresh()
-        if not grown and (another := self._follow()) is not None:
+        has_grown = self._parts[-1].refresh()
+        if not has_grown and (another := self._follow()) is not None:
             self._parts.append(another)
-            grown = True
-        if grown:
+            has_grown = True
+        if has_grown:
             self.grown = True
             self._index()
-        return grown
+        return has_grown
 
     def _index(self) -> None:
         first = self._parts[0].blocks[0].session
@@ -160,7 +160,7 @@ class FrameCursor:
             if not block.pre and not (block.session == first and block.at_ns < self._shown_from_ns)
         ]
         # The wall times never decrease, so that a clock that was set back does not hide later blocks.
-        self._walls = list(accumulate((self._block(p).wall_ns for p in self._shown_blocks), max))
+        self._wall_times = list(accumulate((self._block(p).wall_ns for p in self._shown_blocks), max))
 
     def _block(self, place: _ShownBlock) -> Block:
         return self._parts[place.part].blocks[place.block]
@@ -178,44 +178,44 @@ class FrameCursor:
         """
         kept = self._frames
         if kept and kept[0].snapshot.wall_ns <= wall_ns < kept[-1].snapshot.wall_ns:
-            self._at = max(i for i, frame in enumerate(kept) if frame.snapshot.wall_ns <= wall_ns)
-            return kept[self._at]
-        number = max(0, bisect_right(self._walls, wall_ns) - 1)
-        if kept and kept[0].snapshot.wall_ns <= wall_ns and 0 <= number - self._numbers[-1] <= 1:
-            self._at = len(kept) - 1
+            self._position = max(i for i, frame in enumerate(kept) if frame.snapshot.wall_ns <= wall_ns)
+            return kept[self._position]
+        index = max(0, bisect_right(self._wall_times, wall_ns) - 1)
+        if kept and kept[0].snapshot.wall_ns <= wall_ns and 0 <= index - self._block_indexes[-1] <= 1:
+            self._position = len(kept) - 1
         else:
-            self._load(number, early, cancelled)
+            self._load(index, early, cancelled)
         while (after := self.peek()) is not None and after.snapshot.wall_ns <= wall_ns:
             self.forward()
             if cancelled():
                 raise Cancelled
-        return self._frames[self._at]
+        return self._frames[self._position]
 
-    def _number_of(self, frame: Frame) -> int:
+    def _block_index_of(self, frame: Frame) -> int:
         """The index of a Frame's block in ``_shown_blocks``."""
-        for kept, number in zip(self._frames, self._numbers, strict=True):
+        for kept, index in zip(self._frames, self._block_indexes, strict=True):
             if kept is frame:
-                return number
-        return max(0, bisect_right(self._walls, frame.snapshot.wall_ns) - 1)
+                return index
+        return max(0, bisect_right(self._wall_times, frame.snapshot.wall_ns) - 1)
 
     def _load(
-        self, number: int, early: Callable[[Frame], None] | None = None, cancelled: Callable[[], bool] = never
+        self, index: int, early: Callable[[Frame], None] | None = None, cancelled: Callable[[], bool] = never
     ) -> None:
-        """Go to the first Frame of a shown block and restore the fold state there."""
-        place = self._shown_blocks[number]
+        """Go to the first Frame of a shown block and restore the rules' state there."""
+        place = self._shown_blocks[index]
         part, block = self._parts[place.part], self._block(place)
         entry = part.entry(block.session, block.at_ns)
         if early is not None:
-            key = next(part.items(place.block), None)
-            if isinstance(key, Keyframe):
-                for frame in frames([key._replace(session=True)]):
+            keyframe = next(part.items(place.block), None)
+            if isinstance(keyframe, Keyframe):
+                for frame in frames([keyframe._replace(session=True)]):
                     early(frame)
         stream = frames(part.items(entry.block, folds_ns=None if entry.warming else entry.fold_ns))
         for frame in stream:
             if cancelled():
                 raise Cancelled
             if frame.snapshot.at_ns >= block.at_ns and frame.snapshot.wall_ns >= block.wall_ns:
-                self._frames, self._numbers, self._at = [frame], [number], 0
+                self._frames, self._block_indexes, self._position = [frame], [index], 0
                 self._stream, self._stream_part = stream, place.part
                 self.judged_anew = entry.warming
                 return
@@ -223,20 +223,20 @@ class FrameCursor:
 
     def peek(self) -> Frame | None:
         """The next Frame, without moving to it; None at the current end of the recording."""
-        if self._at + 1 < len(self._frames):
-            return self._frames[self._at + 1]
+        if self._position + 1 < len(self._frames):
+            return self._frames[self._position + 1]
         after = self._next()
         if after is not None:
-            number, following = self._numbers[-1], self._numbers[-1] + 1
+            index, following = self._block_indexes[-1], self._block_indexes[-1] + 1
             if following < len(self._shown_blocks):
                 block = self._block(self._shown_blocks[following])
-                number += _is_keyframe_of(block, after.snapshot)
+                index += _is_keyframe_of(block, after.snapshot)
             self._frames.append(after)
-            self._numbers.append(number)
-            if len(self._frames) > KEEP:
-                drop = min(len(self._frames) - KEEP, self._at)
-                del self._frames[:drop], self._numbers[:drop]
-                self._at -= drop
+            self._block_indexes.append(index)
+            if len(self._frames) > FRAMES_KEPT:
+                drop = min(len(self._frames) - FRAMES_KEPT, self._position)
+                del self._frames[:drop], self._block_indexes[:drop]
+                self._position -= drop
         return after
 
     def _next(self) -> Frame | None:
@@ -244,7 +244,7 @@ class FrameCursor:
             return None
         after = next(self._stream, None)
         if after is None and self._frames:
-            newest, place = self._frames[-1], self._shown_blocks[self._numbers[-1]]
+            newest, place = self._frames[-1], self._shown_blocks[self._block_indexes[-1]]
             part = self._parts[self._stream_part]
             if self._stream_part + 1 == len(self._parts) and self.refresh():
                 part = self._parts[self._stream_part]
@@ -274,50 +274,51 @@ class FrameCursor:
         """Step to the next Frame; None at the end."""
         after = self.peek()
         if after is not None:
-            self._at += 1
+            self._position += 1
         return after
 
     def first_verdict(self) -> Frame:
-        """Step to the first Frame whose verdict names a class and lasts, in at most MOST_STEPS steps; return the Frame
-        reached.
+        """Step to the first Frame whose verdict names a class and lasts, and return it.
 
         At the beginning of a recording the rates are unknown and the rules do not have enough data for a verdict.
+        Without such a verdict, return the Frame reached after at most MOST_STEPS steps.
         """
-        frame, named, steps = self._frames[self._at], None, 0
+        frame, named, steps = self._frames[self._position], None, 0
         while steps < MOST_STEPS:
-            class_id, known = frame.verdict.primary.class_id, "" if named is None else named.verdict.primary.class_id
-            if not frame.verdict.measuring and class_id not in ("unknown", known):
+            class_id = frame.verdict.primary.class_id
+            named_class_id = "" if named is None else named.verdict.primary.class_id
+            if not frame.verdict.measuring and class_id not in ("unknown", named_class_id):
                 named = frame
             after = self.forward()
-            late = named is not None and after is not None and after.snapshot.at_ns - named.snapshot.at_ns > _LASTS_NS
+            late = named is not None and after is not None and after.snapshot.at_ns - named.snapshot.at_ns > _LASTING_NS
             if after is None or after.sample.gap or late:
                 break
             frame, steps = after, steps + 1
         if named is not None:
-            self._at = next(i for i, one in enumerate(self._frames) if one is named)
-        return self._frames[self._at]
+            self._position = next(i for i, one in enumerate(self._frames) if one is named)
+        return self._frames[self._position]
 
     def back(self, cancelled: Callable[[], bool] = never) -> Frame | None:
         """Step to the previous Frame; None at the start. Raises Cancelled."""
-        if self._at > 0:
-            self._at -= 1
-            return self._frames[self._at]
+        if self._position > 0:
+            self._position -= 1
+            return self._frames[self._position]
         if not self._frames:
             return None
-        first, first_number = self._frames[0].snapshot, self._numbers[0]
-        number = first_number
-        if _is_keyframe_of(self._block(self._shown_blocks[number]), first):
-            number -= 1
-        if number < 0:
+        first, first_index = self._frames[0].snapshot, self._block_indexes[0]
+        index = first_index
+        if _is_keyframe_of(self._block(self._shown_blocks[index]), first):
+            index -= 1
+        if index < 0:
             return None
-        self._load(number, cancelled=cancelled)
+        self._load(index, cancelled=cancelled)
         while (after := self.peek()) is not None and not _is_same(after.snapshot, first):
-            if self._numbers[self._at + 1] > first_number:
+            if self._block_indexes[self._position + 1] > first_index:
                 break
             self.forward()
             if cancelled():
                 raise Cancelled
-        return self._frames[self._at]
+        return self._frames[self._position]
 
     def past(self, frame: Frame, slots: int, cancelled: Callable[[], bool] = never) -> tuple[Sample, ...]:
         """The Samples of the Frame's session that precede its history, oldest first, without processes.
@@ -325,8 +326,8 @@ class FrameCursor:
         slots: the number of intervals to go back. Raises Cancelled.
         """
         first_ns = frame.history[0].at_ns
-        number = self._number_of(frame)
-        place, block = self._shown_blocks[number], self._block(self._shown_blocks[number])
+        index = self._block_index_of(frame)
+        place, block = self._shown_blocks[index], self._block(self._shown_blocks[index])
         part = self._parts[place.part]
         from_ns = frame.snapshot.at_ns - int(slots * frame.snapshot.interval_s * 1e9)
         start = place.block

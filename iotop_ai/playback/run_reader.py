@@ -1,7 +1,7 @@
 """Reads a recorded run from its beginning to its end: every figure over time, and its verdict.
 
-If the recording was made with the rules of this program, the verdicts come from recorded totals and the figures from
-counters: from every Snapshot of a short run, from the keyframes of a long run (every 60th Snapshot), and from fewer
+If the recording was made with the rules of this program, the verdicts come from recorded totals. The figures come from
+the counters in every Snapshot of a short run, in the keyframes of a long run (every 60th Snapshot), or in fewer
 keyframes of a run of many hours. The means stay exact, because a rate is the mean over the time between two Snapshots.
 If the recording was made with other rules, it is folded: every Frame is judged again.
 """
@@ -39,7 +39,7 @@ class RatedSnapshot(NamedTuple):
 class JudgedSpan(NamedTuple):
     """The verdicts over a span of time.
 
-    events: the events of the span; () if its RatedSnapshots have them. end_ns: the wall time at which the span ends.
+    events: the events of the span; () if its RatedSnapshots hold them. end_ns: the wall time at which the span ends.
     """
 
     totals: VerdictTotals
@@ -112,11 +112,11 @@ class RunReader:
         """Yield the items of a block; return the last RatedSnapshot."""
         contents = block.contents
         assert contents.totals is not None
-        keyed = (
+        items = (
             Keyframe(line.snapshot, None, None, line.gap, block.new_session and not i) if line.key else line.snapshot
             for i, line in enumerate(contents.snapshots)
         )
-        for rated in _rated_snapshots(keyed, last, spaced=not self._every):
+        for rated in _rated_snapshots(items, last, spaced=not self._every):
             last = rated
             yield rated
         # If every Snapshot was read, each yielded its own events; keyframes alone lack the events between them.

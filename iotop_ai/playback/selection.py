@@ -20,7 +20,15 @@ DEBUG_VARIABLE = "IOTOP_AI_DEBUG"
 ALLOW_ROOT = "as root, read the recording even if it is a link or another user owns it"
 _NEAR_NS = 3600 * 1_000_000_000
 """A time of day farther than this from the recording is an error, because it would select the whole recording."""
-_IMPOSSIBLE = (ArithmeticError, LookupError, ValueError, TypeError, AttributeError, RecursionError, AssertionError)
+_CORRUPT_INPUT_ERRORS = (
+    ArithmeticError,
+    LookupError,
+    ValueError,
+    TypeError,
+    AttributeError,
+    RecursionError,
+    AssertionError,
+)
 """The exceptions that arithmetic on damaged but well-formed counters can raise."""
 
 
@@ -134,7 +142,7 @@ def corrupt_input_as_error(path: str) -> Iterator[None]:
     """Report failed arithmetic on a file's content as an InputError that does not quote the content."""
     try:
         yield
-    except _IMPOSSIBLE as error:
+    except _CORRUPT_INPUT_ERRORS as error:
         if os.environ.get(DEBUG_VARIABLE):
             raise
         # An error in the screen has a note that names its crash log.

@@ -28,11 +28,11 @@ class SessionRecorder:
 
     The source's thread calls ``put``; the screen calls the other methods from its own thread.
 
-    ring: makes the ring with the last hour; None for no ring. The ring is made when the second Frame arrives, because
-    importing its writer is slow. record: makes the recorder of a file that begins with the given lines, or raises an
-    error; None if recording is not possible. cmdline: the level to which command lines are redacted. pending: returns
-    the events that no Snapshot up to a sequence number contains; a file ends with them. why_other_folder: returns why a
-    file is not in the current folder; "" if it is there.
+    ring: makes the ring buffer that holds the last hour; None for no ring. The ring is made when the second Frame
+    arrives, because importing its writer is slow. record: makes the recorder of a file that begins with the given
+    lines, or raises an error; None if recording is not possible. cmdline: the level to which command lines are
+    redacted. pending: returns the events that no Snapshot up to a sequence number contains; they are written at the end
+    of a file. why_other_folder: returns why a file is not in the current folder; "" if it is there.
     """
 
     def __init__(
@@ -76,7 +76,7 @@ class SessionRecorder:
 
     @property
     def ring(self) -> Ring | None:
-        """The last hour in memory, made at the first access; None if there is none, or its thread cannot start yet."""
+        """The last hour in memory, made at the first access; None without a ring, or while its thread cannot start."""
         if self._ring is None and self._make_ring is not None:
             with self._ring_lock:
                 if self._ring is None:

@@ -27,7 +27,7 @@ _DISK_EVENTS = ("io_error", "disk_timeout", "disk_reset", "ata_error", "read_onl
 TROUBLE = frozenset(("oom_kill", "hung_task", "xid", "gpu_reset", "memory_error", NOT_RECORDED, *_DISK_EVENTS))
 """The kinds of events that the timeline shows as faults."""
 _NORMAL_CODES = (0, -15, None)
-"""The ends of a worker that are not shown: exit 0, SIGTERM from its trainer, and unknown (None)."""
+"""A worker's exit codes that the timeline does not show: 0, SIGTERM from its trainer (-15), and unknown (None)."""
 
 
 def is_trouble(event: Event) -> bool:
@@ -40,8 +40,8 @@ def is_trouble(event: Event) -> bool:
 class TimelineReader:
     """Reads one block per ``step``.
 
-    Recorded verdicts are used if they were made with the rules of this program, and no Snapshot is decoded. Otherwise
-    the Snapshots are folded again.
+    If the recording was made with the rules of this program, its verdicts are used, and of the Snapshots only the first
+    keyframe is decoded. Otherwise the rules judge all Snapshots again.
     """
 
     def __init__(self, parts: Sequence[RecordingPart], begin_wall_ns: int) -> None:
@@ -66,7 +66,7 @@ class TimelineReader:
         """The last interval if it was a gap, otherwise 0."""
         self._key: tuple[str, str, str] | None = None
         """The ``verdict_key`` of the newest verdict; None before the first one."""
-        self._folding: tuple[RecordingPart, Iterator[Frame]] | None = None
+        self._judged_frames: tuple[RecordingPart, Iterator[Frame]] | None = None
 
     def timeline(self, end_wall_ns: int) -> Timeline:
         """The part of the timeline that has been read so far."""
@@ -81,9 +81,9 @@ class TimelineReader:
         return _next(self._change_times, wall_ns, step)
 
     def next_mark(self, wall_ns: int, step: int) -> tuple[int, str] | None:
-        """The next or previous mark, alert, fault or end of a job's process.
+        """The next or previous mark, alert, fault or end of a job's process; the first of several at the same time.
 
-        Of several at the same time, the first is returned.
+        None if there is none.
         """
         marks = sorted(
             [(wall, f"mark: {text}") for wall, text in self._marks]
@@ -105,44 +105,44 @@ class TimelineReader:
         line_number = 0
         for line_number, line in enumerate(part.raw_lines(part.blocks[self._block]), 1):
             if line_number > self._lines_read:
-                self._line(line, trusted)
+                self._read_line(line, trusted)
         # Lines at the end of the last block may by now belong to the next block.
-        grown = line_number > self._lines_read
+        has_grown = line_number > self._lines_read
         if self._block + 1 < len(part.blocks) or self._part + 1 < len(self._parts):
             if not trusted:
-                self._fold(part, part.blocks[self._block].wall_ns)
+                self._judge_again(part, part.blocks[self._block].wall_ns)
             self._block, self._lines_read = self._block + 1, max(0, self._lines_read - line_number)
             return True
         self._lines_read = max(line_number, self._lines_read)
-        if not trusted and not grown:
-            self._fold(part, None)
-        return grown
+        if not trusted and not has_grown:
+            self._judge_again(part, None)
+        return has_grown
 
-    def _line(self, line: bytes, trusted: bool) -> None:
+    def _read_line(self, line: bytes, trusted: bool) -> None:
         head = parse_head(line)
         if head is None or head.pre:
             return
         if head.kind == "snap" and head.wall_ns is not None:
             if trusted and self._key is None and has_key(line):
-                self._judge_keyframe(line)
-            self._snap(head.wall_ns)
+                self._add_keyframe_verdict(line)
+            self._add_snapshot(head.wall_ns)
         elif head.kind == "verdict" and trusted:
             item = Decoder().read(line)
             if isinstance(item, VerdictLine):
-                self._judge(item.wall_ns, str(item.verdict.state), verdict_key(item.verdict))
+                self._add_verdict(item.wall_ns, str(item.verdict.state), verdict_key(item.verdict))
         elif head.kind == "ev":
             event = Decoder().read(line)
             if isinstance(event, Event) and event.wall_ns >= self._begin - _SECOND:
-                self._event(event)
+                self._add_event(event)
 
-    def _judge_keyframe(self, line: bytes) -> None:
-        """Take the verdict at the start from the first keyframe, because the line of that verdict may be missing."""
+    def _add_keyframe_verdict(self, line: bytes) -> None:
+        """Add the verdict at the start from the first keyframe, because the line of that verdict may be missing."""
         item = Decoder().read(line)
         if isinstance(item, SnapLine) and item.carry is not None and item.carry.verdict is not None:
             verdict = item.carry.verdict
-            self._judge(item.snapshot.wall_ns, str(verdict.state), verdict_key(verdict))
+            self._add_verdict(item.snapshot.wall_ns, str(verdict.state), verdict_key(verdict))
 
-    def _event(self, event: Event) -> None:
+    def _add_event(self, event: Event) -> None:
         if event.kind == MARK:
             self._marks.append((event.wall_ns, event.text))
         elif event.kind == ALERT:
@@ -152,7 +152,7 @@ class TimelineReader:
         elif is_trouble(event):
             self._ends.append((event.wall_ns, event.text, event.role != TRAINER or bool(event.code)))
 
-    def _snap(self, wall_ns: int) -> None:
+    def _add_snapshot(self, wall_ns: int) -> None:
         interval_ns = wall_ns - self._newest_ns
         if self._usual_ns and interval_ns > max(_LEAST_GAP_NS, GAP_FACTOR * self._usual_ns):
             if self._gap_ns and abs(interval_ns - self._gap_ns) * _ALIKE <= self._gap_ns:
@@ -166,7 +166,7 @@ class TimelineReader:
             self._usual_ns, self._gap_ns = interval_ns, 0
         self._newest_ns = max(self._newest_ns, wall_ns)
 
-    def _judge(self, wall_ns: int, state: str, key: tuple[str, str, str]) -> None:
+    def _add_verdict(self, wall_ns: int, state: str, key: tuple[str, str, str]) -> None:
         if key == self._key:
             return
         self._key = key
@@ -179,12 +179,12 @@ class TimelineReader:
         if not self._changes or self._changes[-1][1] != state:
             self._changes.append((wall_ns, state))
 
-    def _fold(self, part: RecordingPart, until_ns: int | None) -> None:
-        """Fold the Snapshots of a part up to a wall time with the rules of this program; None folds all of them."""
-        if self._folding is None or self._folding[0] is not part:
-            self._folding = (part, frames(part.items(0, adopt=False)))
-        for frame in self._folding[1]:
-            self._judge(frame.snapshot.wall_ns, str(frame.verdict.state), verdict_key(frame.verdict))
+    def _judge_again(self, part: RecordingPart, until_ns: int | None) -> None:
+        """Judge the Snapshots of a part again, up to a wall time, with the rules of this program; None judges all."""
+        if self._judged_frames is None or self._judged_frames[0] is not part:
+            self._judged_frames = (part, frames(part.items(0, adopt=False)))
+        for frame in self._judged_frames[1]:
+            self._add_verdict(frame.snapshot.wall_ns, str(frame.verdict.state), verdict_key(frame.verdict))
             if until_ns is not None and frame.snapshot.wall_ns >= until_ns:
                 break
 

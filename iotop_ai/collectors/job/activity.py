@@ -21,7 +21,7 @@ _WORKING_STATES = ("R", "D")
 BUSY_TICKS = 100
 """One second of CPU time: Linux shows 100 clock ticks a second to programs."""
 BUSY_BYTES = 8 << 20
-GROWN, GROWN_PAGES = 1.5, 16384
+GROWTH_FACTOR, GROWTH_PAGES = 1.5, 16384
 """A process is inspected again when its memory has grown by half plus 16384 pages (64 MiB with pages of 4 KiB).
 
 It may have loaded a library in the meantime.
@@ -31,13 +31,13 @@ It may have loaded a library in the meantime.
 class _Measurement(NamedTuple):
     """The figures of a process at a measurement.
 
-    moved: the bytes that it has read and written; None when we cannot read them. worked: whether it worked in the
+    io_bytes: the bytes that it has read and written; None when we cannot read them. worked: whether it worked in the
     interval that ended with this measurement.
     """
 
     at_ns: int
     ticks: int
-    moved: int | None
+    io_bytes: int | None
     worked: bool = False
 
 
@@ -67,8 +67,8 @@ class ActivityTracker:
 
     def forget(self, key: ProcessKey) -> None:
         """Forget a process that has ended."""
-        for known in (self._measurements, self._pages):
-            known.pop(key, None)
+        for figures in (self._measurements, self._pages):
+            figures.pop(key, None)
         self._working.discard(key)
         self.grown.discard(key)
 
@@ -81,22 +81,22 @@ class ActivityTracker:
                 continue
             earlier = self._measurements.get(key)
             ticks = stat.utime_ticks + stat.stime_ticks
-            moved = None if io is None else io.read_bytes + io.write_bytes
-            now = _Measurement(table.stat_time(key), ticks, moved)
+            io_bytes = None if io is None else io.read_bytes + io.write_bytes
+            now = _Measurement(table.stat_time(key), ticks, io_bytes)
             seconds = 0.0 if earlier is None else (now.at_ns - earlier.at_ns) / 1e9
             if earlier is not None and seconds <= 0:
                 continue
             if earlier is not None:
                 cores[key] = max(0.0, (ticks - earlier.ticks) / table.clk_tck / seconds)
-                if moved is not None and earlier.moved is not None:
-                    bytes_per_s[key] = max(0.0, (moved - earlier.moved) / seconds)
+                if io_bytes is not None and earlier.io_bytes is not None:
+                    bytes_per_s[key] = max(0.0, (io_bytes - earlier.io_bytes) / seconds)
                 activity = cores[key] + bytes_per_s.get(key, 0.0) / BYTES_OF_A_CORE
                 worked = activity >= LEAST_ACTIVITY or stat.state in _WORKING_STATES
                 if worked and earlier.worked:
                     self._working.add(key)
                 now = now._replace(worked=worked)
             self._measurements[key] = now
-            if stat.rss_pages >= GROWN * self._pages.setdefault(key, stat.rss_pages) + GROWN_PAGES:
+            if stat.rss_pages >= GROWTH_FACTOR * self._pages.setdefault(key, stat.rss_pages) + GROWTH_PAGES:
                 self._pages[key] = stat.rss_pages
                 self.grown.add(key)
         self.work = Work(self.work.busy, frozenset(self._working), cores, bytes_per_s)

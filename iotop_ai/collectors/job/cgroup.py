@@ -119,13 +119,15 @@ class CgroupReader:
         Since Linux 6.10 (commit a3166c51702b), v1 counts the bytes of a disk only after a limit was set on that disk.
         The root blkio cgroup lists the disks that are counted; the bytes of all other disks are unknown.
         """
-        cgroup = self._v2(f"{self._unified}{_below(paths.get(''))}") if _below(paths.get("")) else Cgroup()
+        cgroup = self._v2(f"{self._unified}{_subpath(paths.get(''))}") if _subpath(paths.get("")) else Cgroup()
         if self._unified == TOP:
             return cgroup
         # If both versions are mounted, each controller belongs to only one of them.
-        io = self._v1_io(f"{TOP}/blkio{_below(paths.get('blkio'))}") if _below(paths.get("blkio")) else None
-        memory = self._v1_memory(f"{TOP}/memory{_below(paths.get('memory'))}") if _below(paths.get("memory")) else None
-        cpu = self._v1_cpu(_below(paths.get("cpu")), _below(paths.get("cpuacct")))
+        io = self._v1_io(f"{TOP}/blkio{_subpath(paths.get('blkio'))}") if _subpath(paths.get("blkio")) else None
+        memory = (
+            self._v1_memory(f"{TOP}/memory{_subpath(paths.get('memory'))}") if _subpath(paths.get("memory")) else None
+        )
+        cpu = self._v1_cpu(_subpath(paths.get("cpu")), _subpath(paths.get("cpuacct")))
         return cgroup._replace(
             io=cgroup.io if io is None else io,
             memory=memory or cgroup.memory,
@@ -154,10 +156,11 @@ class CgroupReader:
         name = "throttle.io_service_bytes_recursive"
         if not self._root.exists(f"{folder}/blkio.{name}"):
             name = "throttle.io_service_bytes"
-        moved = self._read_all(f"{folder}/blkio.{name}")
-        if not moved:
+        service_bytes = self._read_all(f"{folder}/blkio.{name}")
+        if not service_bytes:
             return None
-        by_device = parse_v1_io(moved, self._read_all(f"{folder}/blkio.{name.replace('service_bytes', 'serviced')}"))
+        serviced = self._read_all(f"{folder}/blkio.{name.replace('service_bytes', 'serviced')}")
+        by_device = parse_v1_io(service_bytes, serviced)
         counted_disks = (
             parse_v1_io(self._read_all(f"{TOP}/blkio/blkio.throttle.io_service_bytes"), b"").keys() | by_device.keys()
         )
@@ -169,7 +172,7 @@ class CgroupReader:
         return by_device
 
     def _disks(self) -> set[str]:
-        """Return the numbers ("8:0") of the block devices that are not in memory and not stacked on others."""
+        """Return the device numbers ("8:0") of the block devices that are not in memory and not stacked on others."""
         names = [name for name in self._root.names("sys/block") if not name.startswith(_NOT_DISKS)]
         return {self._root.text_or(f"sys/block/{name}/dev").strip() for name in names} - {""}
 
@@ -206,10 +209,10 @@ def own_path(paths: Mapping[str, str]) -> str:
 
     "" when all of them are the root cgroup.
     """
-    return next((_below(paths.get(name)) for name in ("", "memory", "blkio", "cpu") if _below(paths.get(name))), "")
+    return next((_subpath(paths.get(name)) for name in ("", "memory", "blkio", "cpu") if _subpath(paths.get(name))), "")
 
 
-def _below(path: str | None) -> str:
+def _subpath(path: str | None) -> str:
     """Return a cgroup's path below the mount, such as "/a/b".
 
     "" for the root cgroup, for None, and for a path that leads out of the mount.
@@ -255,10 +258,10 @@ def parse_io_stat(raw: bytes) -> dict[str, CgroupIo]:
     return out
 
 
-def parse_v1_io(moved: bytes, served: bytes) -> dict[str, CgroupIo]:
+def parse_v1_io(service_bytes: bytes, serviced: bytes) -> dict[str, CgroupIo]:
     """Parse io_service_bytes and io_serviced: lines such as ``254:0 Read 90112``; the last is ``Total 90112``."""
     by_device: dict[bytes, list[int | None]] = {}
-    for offset, raw in ((0, moved), (2, served)):
+    for offset, raw in ((0, service_bytes), (2, serviced)):
         for line in raw.splitlines():
             words = line.split()
             if len(words) == 3 and words[0] != _UNNAMED and words[1] in _V1_WORDS and words[2].isdigit():

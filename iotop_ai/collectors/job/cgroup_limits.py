@@ -73,7 +73,7 @@ def io_limits(root: Root, groups: Mapping[str, str], unified: str) -> tuple[IoLi
 
 
 def cpu_quota(root: Root, groups: Mapping[str, str], unified: str) -> tuple[float | None, int | None]:
-    """Return (the tightest CPU quota in cores, how often it ran out); None for each that is missing or unknown."""
+    """Return (the tightest CPU quota in cores, how often it ran out); None for a missing or unknown value."""
     best: tuple[float, int | None] | None = None
     for level in levels(groups.get("", "/")):
         fields = _raw(root, f"{unified}/{level}/cpu.max").split()

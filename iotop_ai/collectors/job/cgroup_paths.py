@@ -52,8 +52,8 @@ def unified_folder(root: Root) -> str:
 class MemoryLimit(NamedTuple):
     """The memory limit of one cgroup.
 
-    used_bytes: the memory in use, with the page cache. reclaimable_bytes: the part of it that the kernel can reclaim.
-    hits: how often the limit was reached; None when it is unknown.
+    used_bytes: the memory in use, including the page cache. reclaimable_bytes: the part of it that the kernel can
+    reclaim. hits: how often the limit was reached; None when it is unknown.
     """
 
     limit_bytes: int

@@ -93,19 +93,23 @@ class JobCollector:
         if table is None:
             raise Unavailable(Status.ABSENT, "processes are not known")
         now = self._clock.monotonic_ns()
-        on_gpu = self._on_gpu()
+        gpus_by_pid = self._gpus_by_pid()
         self._follow(table, now)
         inspected = self._inspect_due(now)
-        wanted = self._candidates | {key for key in table.stat if key.pid in on_gpu} if on_gpu else self._candidates
+        wanted = (
+            self._candidates | {key for key in table.stat if key.pid in gpus_by_pid}
+            if gpus_by_pid
+            else self._candidates
+        )
         self._activity.update(table, wanted, now)
-        work = self._activity.work._replace(two_way=self._sampler.answering())
+        work = self._activity.work._replace(two_way=self._sampler.answering_workers())
         # The jobs depend only on these values, so they are found again only when a value changes. The amount of work
         # matters only when there may be more jobs than the table holds.
         work_basis = work if len(self._jobs) >= MOST_JOBS else (work.busy, work.working, work.two_way)
-        basis = (frozenset(wanted), on_gpu, work_basis, [table.info[key] for key in sorted(self._candidates)])
+        basis = (frozenset(wanted), gpus_by_pid, work_basis, [table.info[key] for key in sorted(self._candidates)])
         if inspected or basis != self._basis:
             self._basis = basis
-            jobs = find_jobs(table.info, table.stat, wanted, self._inspections, on_gpu, work, self._jobs)
+            jobs = find_jobs(table.info, table.stat, wanted, self._inspections, gpus_by_pid, work, self._jobs)
             if jobs != self._jobs:
                 self._jobs = jobs
         looks, loading = self._select_tasks()
@@ -123,7 +127,7 @@ class JobCollector:
         if self._jobs:
             times = self._times.update(self._jobs, self._tick(table, now, tasks, looks, loading))
         else:
-            # A job that is found again later was not watched in the meantime.
+            # If a job is found again later, it was not watched in the meantime.
             times = {}
             self._times.forget()
         files = self._times.file_waits()
@@ -134,7 +138,10 @@ class JobCollector:
         return self._newest or newest
 
     def _select_tasks(self) -> tuple[Mapping[ProcessKey, LookCounts], Mapping[ProcessKey, Loading]]:
-        """Choose the tasks to sample; return (looks, loading) of the ranks chosen before and of those chosen now."""
+        """Choose the tasks to sample; return (looks, loading) of the ranks chosen before and of those chosen now.
+
+        looks: the counted samples of each rank. loading: how each rank gets its data.
+        """
         sampler = self._sampler
         # Take the looks first, because the choice drops those of the ranks whose turn ends.
         looks, loading = sampler.looks(), sampler.loading()
@@ -165,7 +172,8 @@ class JobCollector:
         self._sampler.close()
         self._environment.close()
 
-    def _on_gpu(self) -> dict[int, tuple[str, ...]]:
+    def _gpus_by_pid(self) -> dict[int, tuple[str, ...]]:
+        """Return the UUIDs of the GPUs on which each process computes, by PID."""
         out: dict[int, tuple[str, ...]] = {}
         for uuid, reading in (self._gpus or {}).items():
             for process in () if reading.value is None else reading.value.processes or ():
@@ -191,10 +199,10 @@ class JobCollector:
 
     def _inspect_due(self, now: int) -> bool:
         """Inspect the candidates that are due, at most ``INSPECTIONS_PER_TICK``; return whether a result changed."""
-        changed, left = False, INSPECTIONS_PER_TICK
+        changed, remaining = False, INSPECTIONS_PER_TICK
         grown = self._activity.grown
         for key, (first_seen_ns, index) in list(self._next_inspections.items()):
-            if left == 0:
+            if remaining == 0:
                 break
             if key in grown:
                 grown.discard(key)
@@ -205,7 +213,7 @@ class JobCollector:
                 index += 1
             self._next_inspections[key] = (first_seen_ns, index)
             inspection = inspect(self._root, key.pid)
-            left -= 1
+            remaining -= 1
             if inspection != self._inspections.get(key):
                 self._inspections[key] = inspection
                 changed = True
@@ -213,11 +221,11 @@ class JobCollector:
 
 
 def _with_traffic(job: Job, place: JobPlace, traffic: Mapping[ProcessKey, Traffic]) -> JobPlace:
-    """Return the place with the TCP traffic of the job's ranks; unchanged when no traffic is known."""
-    known = [traffic[rank.key] for rank in job.ranks if rank.key in traffic]
-    if not known:
+    """Return ``place`` with the TCP traffic of the job's ranks added; unchanged when no traffic is known."""
+    traffics = [traffic[rank.key] for rank in job.ranks if rank.key in traffic]
+    if not traffics:
         return place
-    busiest = max(known, key=lambda rank_traffic: rank_traffic.received_bytes_per_s)
-    received = sum(rank_traffic.received_bytes_per_s for rank_traffic in known)
+    busiest = max(traffics, key=lambda rank_traffic: rank_traffic.received_bytes_per_s)
+    received = sum(rank_traffic.received_bytes_per_s for rank_traffic in traffics)
     # Round to two digits, so that a steady stream gives an equal JobPlace.
     return place._replace(peer=busiest.peer, received_bytes_per_s=float(f"{received:.1e}"))

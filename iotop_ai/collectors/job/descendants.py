@@ -21,48 +21,50 @@ class Descendants:
 
     def __init__(self) -> None:
         self._info: Mapping[ProcessKey, ProcessInfo] = {}
-        self._tops: dict[int, ProcessKey] = {}
-        self._top_of: dict[int, ProcessKey] = {}
+        self._trainers: dict[int, ProcessKey] = {}
+        """The training processes of the last call, by PID."""
+        self._trainer_of: dict[int, ProcessKey] = {}
         """The training process from which each descendant descends, by the descendant's PID."""
-        self._below: dict[ProcessKey, frozenset[ProcessKey]] = {}
+        self._descendants: dict[ProcessKey, frozenset[ProcessKey]] = {}
+        """The descendants of each training process."""
 
-    def update(self, table: ProcessTable, tops: Iterable[ProcessKey]) -> Mapping[ProcessKey, frozenset[ProcessKey]]:
-        """Return all descendants of each process in ``tops``.
+    def update(self, table: ProcessTable, trainers: Iterable[ProcessKey]) -> Mapping[ProcessKey, frozenset[ProcessKey]]:
+        """Return all descendants of each process in ``trainers``.
 
-        Each descendant is listed only for its nearest ancestor in ``tops``.
+        Each descendant is listed only for its nearest ancestor in ``trainers``.
         """
-        top_by_pid = {key.pid: key for key in tops}
+        trainer_by_pid = {key.pid: key for key in trainers}
         orphans: list[tuple[ProcessKey, ProcessKey]] = []
-        if top_by_pid != self._tops:
-            orphans = [(key, top) for top, keys in self._below.items() for key in keys]
-            self._info, self._tops, self._top_of, self._below = {}, top_by_pid, {}, {}
+        if trainer_by_pid != self._trainers:
+            orphans = [(key, trainer) for trainer, keys in self._descendants.items() for key in keys]
+            self._info, self._trainers, self._trainer_of, self._descendants = {}, trainer_by_pid, {}, {}
         for key in removed(table.info, self._info):
-            top = self._top_of.pop(key.pid, None)
-            if top is not None:
-                self._below[top] -= {key}
+            trainer = self._trainer_of.pop(key.pid, None)
+            if trainer is not None:
+                self._descendants[trainer] -= {key}
         new = {key.pid: key for key in changed(table.info, self._info)}
         for pid, key in new.items():
-            top = None if pid in top_by_pid else self._top(table, pid, new)
-            if top is not None and pid not in self._top_of:
-                self._add(key, top)
-        for key, top in orphans:
-            found = key.pid in self._top_of or key.pid in top_by_pid
-            if not found and key in table.info and top_by_pid.get(top.pid) == top:
-                self._add(key, top)
+            trainer = None if pid in trainer_by_pid else self._find_trainer(table, pid, new)
+            if trainer is not None and pid not in self._trainer_of:
+                self._add(key, trainer)
+        for key, trainer in orphans:
+            listed = key.pid in self._trainer_of or key.pid in trainer_by_pid
+            if not listed and key in table.info and trainer_by_pid.get(trainer.pid) == trainer:
+                self._add(key, trainer)
         self._info = table.info
-        return {key: self._below.get(key, _NONE) for key in top_by_pid.values()}
+        return {key: self._descendants.get(key, _NONE) for key in trainer_by_pid.values()}
 
-    def _add(self, key: ProcessKey, top: ProcessKey) -> None:
-        self._top_of[key.pid] = top
-        self._below[top] = self._below.get(top, _NONE) | {key}
+    def _add(self, key: ProcessKey, trainer: ProcessKey) -> None:
+        self._trainer_of[key.pid] = trainer
+        self._descendants[trainer] = self._descendants.get(trainer, _NONE) | {key}
 
-    def _top(self, table: ProcessTable, pid: int, new: Mapping[int, ProcessKey]) -> ProcessKey | None:
+    def _find_trainer(self, table: ProcessTable, pid: int, new: Mapping[int, ProcessKey]) -> ProcessKey | None:
         for _ in range(DEEPEST):
             key = new.get(pid)
             stat = None if key is None else table.stat.get(key)
             if stat is None:
-                return self._top_of.get(pid)
+                return self._trainer_of.get(pid)
             pid = stat.ppid
-            if pid in self._tops:
-                return self._tops[pid]
+            if pid in self._trainers:
+                return self._trainers[pid]
         return None

@@ -25,7 +25,7 @@ MOST_BYTES = 1 << 18
 """The most bytes of a file that are read. A table of TCP sockets of this size has about 1,700 of them."""
 MOST_FILES = 256
 MOST_READERS = 4
-"""The most processes of a job whose open files or sockets one read lists."""
+"""The most processes of a job whose open files or sockets are listed in one read of its environment."""
 MOST_MOUNTS = 4
 SHM_TIMEOUT_S = 0.05
 """How long a read waits for the size of /dev/shm, in seconds. Afterwards the size counts as unknown.
@@ -34,10 +34,10 @@ If a call is late, the next call for the same job starts only after the late cal
 """
 SOCKETS_EVERY = 5
 """A job's sockets are read once in this number of reads of its environment."""
-HALF_NS = 60_000_000_000
-"""The time in which the weight of an earlier mount falls by half, in nanoseconds.
+HALF_LIFE_NS = 60_000_000_000
+"""The time in which the weight of the files that were open earlier falls by half, in nanoseconds.
 
-A job may first copy its data and then read from another mount.
+A job may first copy its data and then read it from another mount.
 """
 Statvfs = Callable[[str], os.statvfs_result]
 _LISTEN, _ESTABLISHED = b"0A", b"01"
@@ -153,7 +153,7 @@ class EnvironmentReader:
         for key in (members[start:] + members[:start])[:MOST_READERS]:
             ids.update(self._open_files(key))
         if ids:
-            factor = 0.5 ** ((now_ns - self._weighed_ns.get(job.key, now_ns)) / HALF_NS)
+            factor = 0.5 ** ((now_ns - self._weighed_ns.get(job.key, now_ns)) / HALF_LIFE_NS)
             weights = self._weights[job.key] = {mount: weight * factor for mount, weight in weights.items()}
             self._weighed_ns[job.key] = now_ns
             raw = self._raw(f"proc/{members[0].pid}/mountinfo")
@@ -170,8 +170,8 @@ class EnvironmentReader:
         folder = f"proc/{key.pid}"
         for name in self._root.names(f"{folder}/fd")[:MOST_FILES]:
             path = self._root.link(f"{folder}/fd/{name}")
-            is_other_folder = path.startswith(_NOT_DATA_FOLDERS) and not path.startswith(_DATA_FOLDERS)
-            if not path.startswith("/") or is_other_folder or path.endswith(_NOT_DATA_SUFFIXES):
+            in_system_folder = path.startswith(_NOT_DATA_FOLDERS) and not path.startswith(_DATA_FOLDERS)
+            if not path.startswith("/") or in_system_folder or path.endswith(_NOT_DATA_SUFFIXES):
                 continue
             facts = dict(
                 line.split(b":", 1) for line in self._raw(f"{folder}/fdinfo/{name}").splitlines() if b":" in line

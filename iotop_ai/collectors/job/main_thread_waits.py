@@ -14,7 +14,7 @@ from collections.abc import Sequence
 
 from iotop_ai.collectors.io.root import Root
 from iotop_ai.collectors.job.rank_watch import RankWatch
-from iotop_ai.collectors.job.wait_target import WaitTarget, held_inodes, wait_target, writes
+from iotop_ai.collectors.job.wait_target import WaitTarget, held_inodes, is_writing, wait_target
 from iotop_ai.model.job.looks import Loading
 from iotop_ai.model.job.task_states import DISK, NET, OTHER, QUEUE, RUNNING, WRITING
 
@@ -27,8 +27,8 @@ MOST_LOADERS = 8
 """The most loaders whose descriptors are searched for the inode for which their trainer waits."""
 REMEMBER_NS = 10_000_000_000
 """How long we remember whether a loader has an inode open, in nanoseconds."""
-_WORKS = frozenset((DISK, RUNNING, NET))
-"""The wait states of a loader that makes data."""
+_WORKING_STATES = frozenset((DISK, RUNNING, NET))
+"""The wait states of a loader that is producing data."""
 
 
 class MainThreadWaits:
@@ -40,11 +40,11 @@ class MainThreadWaits:
     def __init__(self, root: Root) -> None:
         self._root = root
         self._turn = 0
-        self._writes: dict[int, bool] = {}
+        self._writing_by_pid: dict[int, bool] = {}
         """Whether a blocked main thread was in a call that writes when it was last read, by PID."""
         self._other_waits: dict[int, bool] = {}
         """Whether a main thread was waiting for something other than data when it was last read, by PID."""
-        self._shared: dict[tuple[int, int], tuple[int, bool]] = {}
+        self._held_by_loader: dict[tuple[int, int], tuple[int, bool]] = {}
         """(time of the read, whether a loader has the inode open) by (the trainer's PID, the inode)."""
 
     def update(self, watches: Sequence[RankWatch], wait_states: list[int | None], now_ns: int) -> None:
@@ -65,19 +65,19 @@ class MainThreadWaits:
     def keep_only(self, pids: set[int]) -> None:
         """Forget all trainers except these."""
         self._other_waits = {pid: other for pid, other in self._other_waits.items() if pid in pids}
-        self._writes = {pid: writing for pid, writing in self._writes.items() if pid in pids}
-        self._shared = {key: shared for key, shared in self._shared.items() if key[0] in pids}
+        self._writing_by_pid = {pid: writing for pid, writing in self._writing_by_pid.items() if pid in pids}
+        self._held_by_loader = {key: held for key, held in self._held_by_loader.items() if key[0] in pids}
 
     def _find_writers(self, watches: Sequence[RankWatch], wait_states: list[int | None]) -> None:
         blocked = [watch for watch in watches if watch.end > watch.start and wait_states[watch.start] == DISK]
         pids = {watch.rank.key.pid for watch in blocked}
-        self._writes = {pid: writing for pid, writing in self._writes.items() if pid in pids}
-        # Read first the threads that were not read yet, then those that were read the longest ago.
-        for pid in [*(pids - self._writes.keys()), *self._writes][:MOST_TARGETS]:
-            self._writes.pop(pid, None)
-            self._writes[pid] = writes(self._root, pid)
+        self._writing_by_pid = {pid: writing for pid, writing in self._writing_by_pid.items() if pid in pids}
+        # Read the threads that have not been read yet first, then those whose last read is the oldest.
+        for pid in [*(pids - self._writing_by_pid.keys()), *self._writing_by_pid][:MOST_TARGETS]:
+            self._writing_by_pid.pop(pid, None)
+            self._writing_by_pid[pid] = is_writing(self._root, pid)
         for watch in blocked:
-            if self._writes.get(watch.rank.key.pid):
+            if self._writing_by_pid.get(watch.rank.key.pid):
                 wait_states[watch.start] = WRITING
 
     def _waits_for_other(self, watch: RankWatch, target: WaitTarget, now_ns: int) -> bool:
@@ -90,13 +90,13 @@ class MainThreadWaits:
 
     def _is_held(self, watch: RankWatch, inode: int, now_ns: int) -> bool:
         own_pid = watch.rank.key.pid
-        known = self._shared.get((own_pid, inode))
-        if known is not None and now_ns - known[0] < REMEMBER_NS:
-            return known[1]
+        remembered = self._held_by_loader.get((own_pid, inode))
+        if remembered is not None and now_ns - remembered[0] < REMEMBER_NS:
+            return remembered[1]
         loaders = [pid for pid in watch.pids() if pid != own_pid]
-        held = (held_inodes(self._root, pid) for pid in loaders[:MOST_LOADERS])
-        is_held = any(inodes is None or inode in inodes for inodes in held)
-        self._shared[own_pid, inode] = now_ns, is_held
+        inode_sets = (held_inodes(self._root, pid) for pid in loaders[:MOST_LOADERS])
+        is_held = any(inodes is None or inode in inodes for inodes in inode_sets)
+        self._held_by_loader[own_pid, inode] = now_ns, is_held
         return is_held
 
 
@@ -106,6 +106,6 @@ def _is_unsure(watch: RankWatch, wait_states: Sequence[int | None]) -> bool:
     if watch.on_gpu or not states or states[0] != QUEUE:
         return False
     return any(
-        wait_state in _WORKS and pid != watch.rank.key.pid
+        wait_state in _WORKING_STATES and pid != watch.rank.key.pid
         for pid, wait_state in zip(watch.row_pids(), states, strict=True)
     )

@@ -20,7 +20,7 @@ LEAST_BYTES_PER_S = 10_000.0
 """The least rate of a connection that carries data. A slower connection only exchanges keep-alive messages."""
 MOST_TARGETS = 8
 """The most processes whose system call is read in one update. If more processes sleep, they are read in rotation."""
-FAR_NS = 5_000_000_000
+REMEMBER_NS = 5_000_000_000
 """How long a process's last connection that counts in ``Traffic.sockets`` is remembered, in nanoseconds.
 
 A client may open a new connection for each request.
@@ -40,7 +40,7 @@ class NetworkWatch:
         self._turn = 0
         self._targets: dict[int, bool] = {}
         """Whether the main thread of a process was waiting at a network socket when it was last read, by PID."""
-        self._far_ns: dict[int, int] = {}
+        self._last_connected_ns: dict[int, int] = {}
         """The time when a process last had a connection that counts in ``Traffic.sockets``, by PID."""
         self.traffic: dict[int, Traffic] = {}
         """The traffic of each process at the newest update, by PID."""
@@ -52,9 +52,9 @@ class NetworkWatch:
         """
         pids = [pid for watch in watches for pid in watch.pids()]
         # Ray's processes exchange messages with its services on this machine all the time, even when no data is sent.
-        of_ray = [pid for watch in watches if watch.rank.worker_kind == RAY for pid in watch.pids()]
+        ray_pids = [pid for watch in watches if watch.rank.worker_kind == RAY for pid in watch.pids()]
         jobs = {pid: watch.job for watch in watches for pid in watch.pids()}
-        self.traffic = self._sockets.update(pids, now_ns, of_ray, jobs)
+        self.traffic = self._sockets.update(pids, now_ns, ray_pids, jobs)
         with_sockets = [pid for pid in asleep if pid in self.traffic and self.traffic[pid].sockets]
         self._turn += MOST_TARGETS
         start = self._turn % len(with_sockets) if len(with_sockets) > MOST_TARGETS else 0
@@ -63,15 +63,17 @@ class NetworkWatch:
         self._targets = {pid: at_socket for pid, at_socket in self._targets.items() if pid in with_sockets}
         now_receiving = {pid for pid, traffic in self.traffic.items() if _receives(traffic)}
         waiting = now_receiving | {pid for pid, at_socket in self._targets.items() if at_socket}
-        self._far_ns |= {pid: now_ns for pid, traffic in self.traffic.items() if traffic.sockets}
-        self._far_ns = {pid: at for pid, at in self._far_ns.items() if now_ns - at < FAR_NS}
-        within = {pid for pid, traffic in self.traffic.items() if traffic.near and pid not in self._far_ns}
+        self._last_connected_ns |= {pid: now_ns for pid, traffic in self.traffic.items() if traffic.sockets}
+        self._last_connected_ns = {pid: at for pid, at in self._last_connected_ns.items() if now_ns - at < REMEMBER_NS}
+        within_job = {
+            pid for pid, traffic in self.traffic.items() if traffic.near and pid not in self._last_connected_ns
+        }
         changed = False
         for watch in watches:
-            watch.connected_within_job = frozenset(within.intersection(watch.pids()))
+            watch.connected_within_job = frozenset(within_job.intersection(watch.pids()))
             receiving = waiting.intersection(watch.pids())
             if watch.ranks > 1:
-                # The ranks exchange messages, so bytes on a trainer's own sockets need not be data.
+                # The ranks exchange messages, so bytes on a trainer's own sockets may not be training data.
                 receiving.discard(watch.rank.key.pid)
             if receiving != watch.receiving:
                 watch.receiving, changed = frozenset(receiving), True
@@ -82,13 +84,11 @@ class NetworkWatch:
 
         None when no traffic of these processes is known.
         """
-        known = [self.traffic[pid] for pid in pids if pid in self.traffic]
-        if not known:
+        traffics = [self.traffic[pid] for pid in pids if pid in self.traffic]
+        if not traffics:
             return None
-        busiest = max(known, key=lambda process_traffic: process_traffic.received_bytes_per_s)
-        return busiest._replace(
-            received_bytes_per_s=sum(process_traffic.received_bytes_per_s for process_traffic in known)
-        )
+        busiest = max(traffics, key=lambda traffic: traffic.received_bytes_per_s)
+        return busiest._replace(received_bytes_per_s=sum(traffic.received_bytes_per_s for traffic in traffics))
 
 
 def _receives(traffic: Traffic) -> bool:

@@ -23,13 +23,13 @@ LEAST_CHILDREN_WORK = 0.05
 
 Other children, such as a resource tracker, are mostly idle.
 """
-_WORKS = frozenset((DISK, RUNNING, NET))
-"""The wait states of a task that makes data."""
+_WORKING_STATES = frozenset((DISK, RUNNING, NET))
+"""The wait states of a task that is producing data."""
 _ASLEEP = frozenset((QUEUE, NET, FUTEX))
 _TWO_WAY = (b"unix_stream_read_generic", b"unix_stream_data_wait")
 """Kernel functions in which a reader of a multiprocessing.Pipe(), a pair of sockets, sleeps (net/unix/af_unix.c)."""
 ANSWERS, MOST_SLEEPS = 5, 100
-"""ANSWERS: how often a worker must be found asleep at a pair of sockets to count as a worker that answers requests.
+"""ANSWERS: how often a worker must be found asleep at a pair of sockets to count as one that answers requests.
 
 MOST_SLEEPS: the most samples of a worker that are counted for this decision.
 """
@@ -38,8 +38,9 @@ MOST_SLEEPS: the most samples of a worker that are counted for this decision.
 class RankWatch:
     """One training process's part of the row of tasks that a sweep samples.
 
-    The part begins with the main thread of the training process; the main threads of its workers and then the extra
-    tasks follow. start, end: the limits of the part in the row; the part is empty after the trainer's exit. mains: the
+    A sweep samples every watched task once (task_sampler.py). The part begins with the main thread of the training
+    process; the main threads of its workers and then the extra tasks follow. start, end: the limits of the part in the
+    row; the part is empty after the trainer's exit. mains: the
     number of main threads at the beginning of the part. A wait state is the state of a task, as in
     ``model.job.task_states``.
     """
@@ -62,7 +63,7 @@ class RankWatch:
         self._named = False
         """Whether the workers are recognised as loaders by their name."""
         self._children_work = 0.0
-        """The share of recent samples in which a child process makes data."""
+        """The share of recent samples in which a child process was producing data."""
         self._sleeps: dict[ProcessKey, tuple[int, int]] = {}
         """(samples asleep at a pair of sockets, samples asleep in other functions) of each worker."""
         self._extra: dict[tuple[int, int], WatchedTask] = {}
@@ -104,7 +105,7 @@ class RankWatch:
         """Return the PID of each main thread in this part of the row, in order."""
         return [task.key.pid for task in self._order[: self.mains]]
 
-    def see_sleeps(self, wait_states: Sequence[int | None], raws: Sequence[bytes | OSError]) -> None:
+    def count_sleeps(self, wait_states: Sequence[int | None], raws: Sequence[bytes | OSError]) -> None:
         """Count in which functions the workers sleep, unless the workers are recognised by their name.
 
         wait_states, raws: the wait state and the raw content of wchan of each task in the whole row.
@@ -120,7 +121,7 @@ class RankWatch:
                 two_way = raw.startswith(_TWO_WAY)
                 self._sleeps[task.key] = at_pair + two_way, elsewhere + (not two_way)
 
-    def answering(self) -> frozenset[ProcessKey]:
+    def answering_workers(self) -> frozenset[ProcessKey]:
         """Return the workers that mostly sleep until the trainer's next request, as simulated environments do."""
         return frozenset(
             key for key, (at_pair, elsewhere) in self._sleeps.items() if at_pair >= ANSWERS and at_pair > elsewhere
@@ -196,7 +197,7 @@ class RankWatch:
             else:
                 threads.append(wait_state)
         processes = [(tuple(states), pid in self.receiving) for pid, states in by_pid.items() if states[0] != STOPPED]
-        works = any(receives or not _WORKS.isdisjoint(states) for states, receives in processes)
+        works = any(receives or not _WORKING_STATES.isdisjoint(states) for states, receives in processes)
         self._children_work += (works - self._children_work) * min(1.0, times / RECENT_SAMPLES)
         look = Look(main, pin, threads, autograd, processes, own_pid in self.receiving)
         return self.tally.add(look, self.loading, times)
@@ -222,8 +223,8 @@ class RankWatch:
             self._extra.pop(key).close()
             changed = True
         watched = {self.rank.key, *(task.key for task in self._workers)}
-        for key in [known for known in self._censuses if known not in watched]:
-            self._censuses.pop(key).close()
+        for process in [process for process in self._censuses if process not in watched]:
+            self._censuses.pop(process).close()
         for pid, tid in wanted:
             if (pid, tid) in self._extra:
                 continue

@@ -66,13 +66,12 @@ RETRY_NS = 60_000_000_000
 
 MOST_FDS = 512
 """The most fd links that are read of one process."""
-LISTED_NS = 2_000_000_000
-"""How long a process's fd links are used before they are read again, in nanoseconds."""
-SOON_NS = 200_000_000
-"""When a new connection appears on this machine, the fd links read longer ago than this, in ns, are read again."""
+RELIST_NS = 2_000_000_000
+"""How long the list of a process's fd links is used before it is read again, in nanoseconds."""
+RELIST_SOON_NS = 200_000_000
+"""How long the list is used after a new connection has appeared on this machine, in nanoseconds."""
 MOST_LINKS = 400
-"""After this many fd links, which take 1 ms, an update leaves the links of further known processes to the next update.
-"""
+"""After reading this many fd links, which takes 1 ms, an update leaves further known processes to the next update."""
 GROWING_NS = 400_000_000
 """How long a process counts as receiving after its last new bytes, in nanoseconds."""
 
@@ -122,9 +121,9 @@ class Traffic(NamedTuple):
 class SocketDiag:
     """Lists the TCP sockets of this network namespace over a netlink socket that stays open.
 
-    unavailable: the exception of the last dump if it failed; otherwise None. complete: whether the last dump had every
-    socket. own_addresses: the addresses of this machine that its sockets use. listening: the ports on which the machine
-    accepts connections, in network byte order.
+    unavailable: the exception of the last dump if it failed; otherwise None. complete: whether the last dump listed
+    every socket. own_addresses: the addresses of this machine that its sockets use. listening: the ports on which the
+    machine accepts connections, in network byte order.
     """
 
     def __init__(self, root: Root, clock: Clock) -> None:
@@ -275,14 +274,14 @@ class JobSockets:
         self._root = root
         self._diag = diag
         self._namespace = root.link("proc/self/ns/net")
-        self._held: dict[int, _OpenSockets] = {}
+        self._open_sockets: dict[int, _OpenSockets] = {}
         """The open sockets of each process, by PID."""
         self._sockets: dict[int, TcpSocket] | None = None
         """The newest list of sockets; None when it is unknown."""
         self._complete = False
         self._at_ns = 0
         self._grew_ns: dict[int, int] = {}
-        """The time when bytes were last seen to arrive, by inode, for the last 0.4 s."""
+        """The time at which new bytes were last noticed, by inode; only times within the last 0.4 s."""
 
     def update(
         self,
@@ -299,12 +298,15 @@ class JobSockets:
         At the first update, the traffic of every process with sockets is unknown. Later, traffic is unknown when
         sockets cannot be listed (``SocketDiag.unavailable``), and for processes of other users or of another network
         namespace. That of a process without new bytes is also unknown if the process has 512 descriptors or more, or if
-        the list was cut before all of its sockets. The links are read every 2 s, and sooner after a new connection.
+        the list of sockets was cut off before all of the process's sockets. The links are read every 2 s, and sooner
+        after a new connection.
         """
         earlier = self._sockets
         new_bytes = self._new_bytes()
-        opened = earlier is not None and self._sockets is not None and not self._sockets.keys() <= earlier.keys()
-        self._read_due_links(pids, now_ns, SOON_NS if opened else LISTED_NS)
+        has_new_connections = (
+            earlier is not None and self._sockets is not None and not self._sockets.keys() <= earlier.keys()
+        )
+        self._read_due_links(pids, now_ns, RELIST_SOON_NS if has_new_connections else RELIST_NS)
         if new_bytes is not None:
             self._grew_ns |= dict.fromkeys(new_bytes, now_ns)
         self._grew_ns = {inode: at for inode, at in self._grew_ns.items() if now_ns - at < GROWING_NS}
@@ -312,8 +314,8 @@ class JobSockets:
         self._at_ns = now_ns
         within_job = self._within_job(jobs or {})
         out = {}
-        for pid, held in self._held.items():
-            traffic = self._traffic(held, new_bytes, seconds, pid in remote_only, within_job)
+        for pid, open_sockets in self._open_sockets.items():
+            traffic = self._traffic(open_sockets, new_bytes, seconds, pid in remote_only, within_job)
             if traffic is not None:
                 out[pid] = traffic
         return out
@@ -321,43 +323,43 @@ class JobSockets:
     def _within_job(self, jobs: Mapping[int, ProcessKey]) -> set[int]:
         """Return the inodes of the sockets whose other end a process of the same job has open."""
         holders: dict[int, set[ProcessKey]] = {}
-        for pid, held in self._held.items():
-            for inode in held.inodes or () if pid in jobs else ():
+        for pid, open_sockets in self._open_sockets.items():
+            for inode in open_sockets.inodes or () if pid in jobs else ():
                 holders.setdefault(inode, set()).add(jobs[pid])
         sockets = self._sockets or {}
-        open_sockets = {inode: sockets[inode] for inode in holders.keys() & sockets.keys()}
-        near = {
+        tcp_sockets = {inode: sockets[inode] for inode in holders.keys() & sockets.keys()}
+        inode_by_ends = {
             tcp_socket.ends: inode
-            for inode, tcp_socket in open_sockets.items()
+            for inode, tcp_socket in tcp_sockets.items()
             if tcp_socket.address in self._diag.own_addresses
         }
         return {
             inode
-            for (own, peer), inode in near.items()
-            if (other := near.get((peer, own))) is not None and holders[inode] & holders[other]
+            for (own, peer), inode in inode_by_ends.items()
+            if (other := inode_by_ends.get((peer, own))) is not None and holders[inode] & holders[other]
         }
 
     def _traffic(
         self,
-        held: _OpenSockets,
+        open_sockets: _OpenSockets,
         new_bytes: dict[int, int] | None,
         seconds: float,
         remote_only: bool,
         within_job: set[int],
     ) -> Traffic | None:
-        if not held.inodes:
-            return None if held.inodes is None or held.partial else Traffic(0.0, False, "", 0)
+        if not open_sockets.inodes:
+            return None if open_sockets.inodes is None or open_sockets.partial else Traffic(0.0, False, "", 0)
         if new_bytes is None or self._sockets is None or seconds <= 0:
             return None
         sockets = self._sockets
-        counting = sockets.keys() & held.inodes
-        all_listed, connected = self._complete or len(counting) == len(held.inodes), len(counting)
+        counting = sockets.keys() & open_sockets.inodes
+        all_listed, connected = self._complete or len(counting) == len(open_sockets.inodes), len(counting)
         # Leave out the connections of a server with its clients: a server without requests does not wait for data.
         counting = {inode for inode in counting - within_job if sockets[inode].ends[0][:2] not in self._diag.listening}
         if remote_only:
             counting = {inode for inode in counting if sockets[inode].address not in self._diag.own_addresses}
         growing = not counting.isdisjoint(self._grew_ns)
-        if not growing and (held.partial or not all_listed):
+        if not growing and (open_sockets.partial or not all_listed):
             return None
         busiest = max(
             counting, key=lambda inode: (new_bytes.get(inode, 0), sockets[inode].received_bytes), default=None
@@ -393,18 +395,18 @@ class JobSockets:
 
     def _read_due_links(self, pids: Collection[int], now_ns: int, after_ns: int) -> None:
         """Read the fd links of new processes, and of those last read at least ``after_ns`` ago, the oldest first."""
-        held = {pid: self._held[pid] for pid in pids if pid in self._held}
-        due = sorted((row.listed_ns, pid) for pid, row in held.items() if now_ns - row.listed_ns >= after_ns)
+        open_sockets = {pid: self._open_sockets[pid] for pid in pids if pid in self._open_sockets}
+        due = sorted((row.listed_ns, pid) for pid, row in open_sockets.items() if now_ns - row.listed_ns >= after_ns)
         for pid in pids:
-            if pid not in held:
-                held[pid] = self._read(pid, now_ns)
+            if pid not in open_sockets:
+                open_sockets[pid] = self._read(pid, now_ns)
         links = 0
         for _, pid in due:
             if links >= MOST_LINKS:
                 break
-            held[pid] = self._read(pid, now_ns)
-            links += held[pid].links
-        self._held = held
+            open_sockets[pid] = self._read(pid, now_ns)
+            links += open_sockets[pid].links
+        self._open_sockets = open_sockets
 
     def _read(self, pid: int, now_ns: int) -> _OpenSockets:
         links = self._root.links(f"proc/{pid}/fd", MOST_FDS)

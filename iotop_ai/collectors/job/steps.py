@@ -36,14 +36,14 @@ class StepReports:
         Ignores older messages, and new processes when MOST_PROCESSES are kept already.
         """
         with self._lock:
-            known = self._newest.get(pid)
-            if known is None and len(self._newest) >= MOST_PROCESSES:
+            previous = self._newest.get(pid)
+            if previous is None and len(self._newest) >= MOST_PROCESSES:
                 return
-            if known is None or counts.at_ns > known.at_ns:
+            if previous is None or counts.at_ns > previous.at_ns:
                 self._newest[pid] = counts
 
     def reading(self, processes: ProcessTable | None) -> Reading[Mapping[ProcessKey, StepCounts]]:
-        """Return the totals by process. A process that is not in ``processes`` yet appears when it is.
+        """Return the totals by process. A process appears as soon as it is in ``processes``.
 
         A process that has ended is still in the table of one tick, so that this tick has its last message. processes:
         None when they are unknown; no process counts as ended then.

@@ -9,7 +9,7 @@ from iotop_ai.lazy.namedtuple import NamedTuple
 
 
 class SystemCall(NamedTuple):
-    """A system call in which a thread may wait. waits_on: what the thread waits for, or how to find it.
+    """A system call in which a thread may wait. waits_on: what the thread waits for, or how to find that out.
 
     "fd": argument 0 is a descriptor. "poll", "select", "epoll": the arguments name several descriptors. "futex",
     "timer", "file" (a path): the thread waits for an object of this kind. "-": it waits for something else.
@@ -94,7 +94,7 @@ restart_syscall - 219 128
 
 
 def system_calls(machine: str) -> dict[int, SystemCall]:
-    """Return the calls by number on a machine, named as by ``uname -m``; {} when its numbers are not listed here."""
+    """Return the calls by number. machine: the output of ``uname -m``. {} when its numbers are not listed here."""
     if machine not in _MACHINES:
         return {}
     column = 2 + _MACHINES.index(machine)

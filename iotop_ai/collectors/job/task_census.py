@@ -1,7 +1,7 @@
-"""Chooses which threads of a job are sampled besides the main threads: those that moved recently, whatever their names.
+"""Chooses which threads of a job are sampled besides the main threads: the recently active ones, whatever their names.
 Also lists the job's child processes.
 
-A census runs twice a second on the sampling thread, for one training process at a time. A thread counts as moving if
+A census runs twice a second on the sampling thread, for one training process at a time. A thread counts as active if
 it is on a CPU or blocked at the time of the census, or if it has used CPU time since the previous census.
 """
 
@@ -18,11 +18,11 @@ from iotop_ai.model.process.records import ProcessKey
 MOST_LISTED = 128
 """The most threads of one process whose stat file is kept open."""
 ACTIVE_NS = 5_000_000_000
-"""How long a thread stays chosen after it last moved, in nanoseconds."""
+"""How long a thread stays chosen after it was last active, in nanoseconds."""
 LISTED_EVERY_NS = 1_000_000_000
 """The time between two listings of a process's threads, in nanoseconds."""
 MOST_CHILDREN = 64
-ASKED_PER_CENSUS = 4
+ROTATED_PER_CENSUS = 4
 """The number of threads whose children are listed in rotation in one census. The next census takes other threads."""
 DEEPEST = 3
 """How many generations of children below a process of the job are sampled: ``sh -c "curl … | tar …"``."""
@@ -32,21 +32,21 @@ AUTOGRAD = b"pt_autograd"
 
 
 class _Thread:
-    __slots__ = ("file", "moved_ns", "name", "ticks")
+    __slots__ = ("active_ns", "file", "name", "ticks")
 
     def __init__(self, file: KeptFile) -> None:
         self.file = file
         self.name = b""
         self.ticks = -1
-        self.moved_ns = 0
-        """The time when the thread last moved; 0 before."""
+        self.active_ns = 0
+        """The time when the thread was last active; 0 if it has not been active yet."""
 
 
 class Census(NamedTuple):
-    """The threads of a process that moved recently.
+    """The recently active threads of a process.
 
-    threads: the IDs of these threads; the thread that moved last comes first. pin: the ID of the pin-memory thread; 0
-    without such a thread. autograd: the IDs of all autograd threads, which run backward passes.
+    threads: the IDs of these threads; the most recently active thread comes first. pin: the ID of the pin-memory
+    thread; 0 without such a thread. autograd: the IDs of all autograd threads, which run backward passes.
     """
 
     threads: tuple[int, ...] = ()
@@ -65,9 +65,10 @@ class ThreadCensus:
         self._parents: set[int] = set()
         """The IDs of the threads that had children at the last census."""
         self._turn = 0
+        """The position, among the threads, at which the rotation of ``children`` continues."""
 
     def update(self, now_ns: int) -> Census:
-        """Read the state of each thread once; return the threads that moved recently."""
+        """Read the state of each thread once; return the recently active threads."""
         if now_ns - self._listed_ns >= LISTED_EVERY_NS:
             self._listed_ns = now_ns
             self._list_threads()
@@ -81,9 +82,9 @@ class ThreadCensus:
                 self._threads.pop(tid).file.close()
                 continue
             ticks = int(fields[11]) + int(fields[12])
-            moved = fields[0] in (b"R", b"D") or (0 <= thread.ticks < ticks)
-            if moved:
-                thread.moved_ns = now_ns
+            is_active = fields[0] in (b"R", b"D") or (0 <= thread.ticks < ticks)
+            if is_active:
+                thread.active_ns = now_ns
             thread.ticks = ticks
             thread.name = raw[raw.find(b"(") + 1 : raw.rfind(b")")]
             if thread.name == PIN:
@@ -93,23 +94,23 @@ class ThreadCensus:
         active = [
             (tid, thread)
             for tid, thread in self._threads.items()
-            if thread.moved_ns and now_ns - thread.moved_ns <= ACTIVE_NS
+            if thread.active_ns and now_ns - thread.active_ns <= ACTIVE_NS
         ]
-        active.sort(key=lambda entry: (-entry[1].moved_ns, entry[0]))
+        active.sort(key=lambda entry: (-entry[1].active_ns, entry[0]))
         return Census(tuple(tid for tid, _ in active if tid != pin), pin, frozenset(autograd))
 
-    def children(self, moving: Sequence[int]) -> list[int]:
+    def children(self, active: Sequence[int]) -> list[int]:
         """Return the PIDs of the children that some of the process's threads started, and of their descendants.
 
-        These threads are the main thread, those in ``moving``, those that had children before, and
-        ``ASKED_PER_CENSUS`` others in rotation. The rotation is needed because a thread that waits for its child uses
+        These threads are the main thread, those in ``active``, those that had children before, and
+        ``ROTATED_PER_CENSUS`` others in rotation. The rotation is needed because a thread that waits for its child uses
         almost no CPU time.
         """
         tids = list(self._threads)
         start = self._turn % len(tids) if tids else 0
-        self._turn = start + ASKED_PER_CENSUS
-        others = [*tids[start:], *tids[:start]][:ASKED_PER_CENSUS]
-        started = {tid: _started_by(self._root, self.key.pid, tid) for tid in (*moving, *self._parents, *others)}
+        self._turn = start + ROTATED_PER_CENSUS
+        others = [*tids[start:], *tids[:start]][:ROTATED_PER_CENSUS]
+        started = {tid: _started_by(self._root, self.key.pid, tid) for tid in (*active, *self._parents, *others)}
         self._parents = {tid for tid, pids in started.items() if pids}
         started[self.key.pid] = _started_by(self._root, self.key.pid, self.key.pid)
         return _with_descendants(self._root, [pid for pids in started.values() for pid in pids])

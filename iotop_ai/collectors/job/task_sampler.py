@@ -63,11 +63,11 @@ def uneven_waits(period_s: float, seed: int | None = None) -> Iterator[float]:
     """
     from random import Random  # this import takes 2 ms, and most machines do not run a job
 
-    random, at = Random(seed).random, 0.0
+    random, moment = Random(seed).random, 0.0
     while True:
-        following = random()
-        yield period_s * (1 - at + following)
-        at = following
+        next_moment = random()
+        yield period_s * (1 - moment + next_moment)
+        moment = next_moment
 
 
 class _Planned:
@@ -103,7 +103,7 @@ class TaskSampler:
         self._thread = self._new_thread()
         self._jobs: Mapping[ProcessKey, Job] | None = None
         self._tasks: dict[ProcessKey, WatchedTask] = {}
-        self._watched: list[RankWatch] = []
+        self._watches: list[RankWatch] = []
         self._row: list[WatchedTask] = []
         """The tasks that each sweep samples, in order."""
         self._fds: list[int] = []
@@ -123,7 +123,7 @@ class TaskSampler:
         self._diag = SocketDiag(root, clock)
         self._network = NetworkWatch(root, JobSockets(root, self._diag))
         self._main_thread_waits = MainThreadWaits(root)
-        self._answering: frozenset[ProcessKey] = frozenset()
+        self._answering_workers: frozenset[ProcessKey] = frozenset()
 
     @property
     def cpu_ns(self) -> int:
@@ -145,17 +145,17 @@ class TaskSampler:
                 if key not in self._tasks:
                     self._tasks[key] = self._open(key)
             self._sweeps = {key: self._sweeps.get(key) or [0] * len(SweepCounts._fields) for key in jobs}
-            old = {watch.rank.key: watch for watch in self._watched}
-            self._watched = []
+            old = {watch.rank.key: watch for watch in self._watches}
+            self._watches = []
             for planned in plan:
                 watch = old.pop(planned.rank.key, None) or RankWatch(self._root)
                 workers = [self._tasks[key] for key in planned.workers]
                 watch.set(jobs[planned.job], planned.rank, self._tasks[planned.rank.key], workers, planned.partial)
-                self._watched.append(watch)
+                self._watches.append(watch)
             for watch in old.values():
                 watch.close()
-            self._answering &= {key for job in jobs.values() for key in job.members}
-            self._main_thread_waits.keep_only({watch.rank.key.pid for watch in self._watched})
+            self._answering_workers &= {key for job in jobs.values() for key in job.members}
+            self._main_thread_waits.keep_only({watch.rank.key.pid for watch in self._watches})
             self._rebuild_row()
         if plan and not self._thread.started:
             self._start()
@@ -172,20 +172,20 @@ class TaskSampler:
         """Return the samples of each training process since the last call, by its key."""
         with self._lock:
             self._count()
-            return {watch.rank.key: watch.tally.take() for watch in self._watched}
+            return {watch.rank.key: watch.tally.take() for watch in self._watches}
 
     def loading(self) -> dict[ProcessKey, Loading]:
         """Return how each watched training process gets its data, by its key."""
         with self._lock:
-            return {watch.rank.key: watch.loading for watch in self._watched}
+            return {watch.rank.key: watch.loading for watch in self._watches}
 
-    def answering(self) -> frozenset[ProcessKey]:
+    def answering_workers(self) -> frozenset[ProcessKey]:
         """Return the workers that were found to answer requests of their trainer, as long as a job has them."""
         with self._lock:
-            workers = self._answering.union(*(watch.answering() for watch in self._watched))
-            if workers != self._answering:
-                self._answering = workers
-            return self._answering
+            workers = self._answering_workers.union(*(watch.answering_workers() for watch in self._watches))
+            if workers != self._answering_workers:
+                self._answering_workers = workers
+            return self._answering_workers
 
     def traffic(self) -> dict[ProcessKey, Traffic]:
         """Return the TCP traffic of each training process, that of its workers and children included, by its key.
@@ -194,7 +194,7 @@ class TaskSampler:
         is unknown is left out.
         """
         with self._lock:
-            by_rank = {watch.rank.key: self._network.busiest(watch.pids()) for watch in self._watched}
+            by_rank = {watch.rank.key: self._network.busiest(watch.pids()) for watch in self._watches}
         return {key: traffic for key, traffic in by_rank.items() if traffic is not None}
 
     def tasks(self) -> dict[ProcessKey, TaskCounts]:
@@ -218,11 +218,11 @@ class TaskSampler:
             wait_states: list[int | None] = list(map(self._state_by_wchan.get, raws))
             if None in wait_states:
                 self._read_unclear_states(wait_states, raws)
-            for watch in self._watched:
-                watch.see_sleeps(wait_states, raws)
-            self._main_thread_waits.update(self._watched, wait_states, self._clock.monotonic_ns())
+            for watch in self._watches:
+                watch.count_sleeps(wait_states, raws)
+            self._main_thread_waits.update(self._watches, wait_states, self._clock.monotonic_ns())
             row = tuple(wait_states)
-            if self._sweep_number % NETWORK_SWEEPS == 0 and (asleep := sleepers(self._watched, row)):
+            if self._sweep_number % NETWORK_SWEEPS == 0 and (asleep := sleepers(self._watches, row)):
                 self._watch_network(asleep)
             self._row_counts[row] = self._row_counts.get(row, 0) + 1
             if None in wait_states:
@@ -234,9 +234,9 @@ class TaskSampler:
         self._end()
         with self._lock:
             self._count()
-            for watch in self._watched:
+            for watch in self._watches:
                 watch.close()
-            self._watched, self._jobs = [], None
+            self._watches, self._jobs = [], None
             for task in self._tasks.values():
                 task.close()
             self._tasks = {}
@@ -272,19 +272,19 @@ class TaskSampler:
 
     def _watch_network(self, asleep: list[int]) -> None:
         self._count()
-        self._network.update(self._watched, asleep, self._clock.monotonic_ns())
+        self._network.update(self._watches, asleep, self._clock.monotonic_ns())
 
     def _take_census(self) -> None:
         """Choose the extra tasks again, for those training processes whose census is due in this sweep."""
         self._sweep_number += 1
         turn = self._sweep_number % CENSUS_SWEEPS
-        due = self._watched[turn::CENSUS_SWEEPS]
+        due = self._watches[turn::CENSUS_SWEEPS]
         if not due:
             return
         self._count()
         now, changed = self._clock.monotonic_ns(), False
         for watch in due:
-            changed |= watch.take_census(now, max(1, MOST_EXTRA // len(self._watched)))
+            changed |= watch.take_census(now, max(1, MOST_EXTRA // len(self._watches)))
         if changed:
             self._rebuild_row()
 
@@ -297,7 +297,7 @@ class TaskSampler:
     def _rebuild_row(self) -> None:
         """Put the tasks to sample into one row."""
         self._row = []
-        for watch in self._watched:
+        for watch in self._watches:
             self._row += watch.tasks_to_sample(len(self._row))
         self._fds = [task.fd(WCHAN) for task in self._row]
         self._stats = [task.fd(STAT) for task in self._tasks.values()]
@@ -306,7 +306,7 @@ class TaskSampler:
     def _count(self) -> None:
         """Add the results of the sweeps to the counts."""
         for row, times in self._row_counts.items():
-            for watch in self._watched:
+            for watch in self._watches:
                 wait_states = row[watch.start : watch.end]
                 coarse = [
                     None if wait_state is None else COARSE[wait_state] for wait_state in wait_states[: watch.mains]
@@ -342,9 +342,9 @@ class TaskSampler:
                 task.ended = True
                 continue
             state = stat[stat.rfind(b")") + 2 :][:1]
-            known = wait_state_in(raw.strip())
-            if known is not None:
-                wait_states[i] = self._state_by_wchan[raw] = known
+            wait_state = wait_state_in(raw.strip())
+            if wait_state is not None:
+                wait_states[i] = self._state_by_wchan[raw] = wait_state
             elif state in (b"Z", b"X"):
                 task.ended = True
             else:

@@ -38,7 +38,7 @@ ATTACHED_S = 60.0
 ALONE_S = 10.0
 """The age, in seconds, from which a job without loaders counts as training, if the use of its GPUs is unknown."""
 HUNG_S = 60.0
-"""A job that was seen to train and makes no progress for this time, in seconds, counts as hung."""
+"""A job that has trained and then makes no progress for this time, in seconds, counts as hung."""
 BLIND_MS = 5000
 """The longest mean time between samples, in ms, that is accounted for. With a longer one, the time counts as unknown.
 
@@ -50,7 +50,7 @@ RECENT_NS = 10_000_000_000
 """The time over which recent rates are averaged, in nanoseconds."""
 _NO_PLACE = JobPlace()
 _UNSEEN = TaskCounts()
-_ENDED, _WORKS = ("Z", "X"), ("R", "D")
+_ENDED_STATES, _WORKING_STATES = ("Z", "X"), ("R", "D")
 """The states of a process that has ended, and of a compiler that works."""
 _LOST_FOR_OTHERS = tuple(SHARES.index(name) for name in (*DATA, "host", "checkpoint", "stopped"))
 """The shares of time in which the other ranks of the job have to wait too."""
@@ -64,12 +64,12 @@ class _State:
         "compilers",
         "counts",
         "file_ms",
+        "has_trained",
         "movement",
         "own_cores",
         "past",
         "ranks",
         "started",
-        "stepped",
         "totals",
     )
 
@@ -80,8 +80,8 @@ class _State:
         """The file waits so far, in ms; None if the job never read from a network mount."""
         self.started = started
         """Whether the start-up is over."""
-        self.stepped = False
-        """Whether the job was seen to train: it had loaders, or it used a GPU."""
+        self.has_trained = False
+        """Whether the job has been observed to train: it had loaders, or it used a GPU."""
         self.ranks: frozenset[ProcessKey] = frozenset()
         self.movement = Movement(at_ns)
         self.totals: dict[ProcessKey, Totals] = {}
@@ -160,7 +160,7 @@ class _GpuActivity:
         shared = {
             uuid: part for uuid, state in states.items() if state is not None and (part := self._parts(state, pids))
         }
-        known, others = [], 0.0
+        busy_ratios, others = [], 0.0
         for uuid in [uuid for uuid, state in states.items() if state is not None]:
             busy = self._busy.get(uuid)
             if uuid in shared:
@@ -169,12 +169,12 @@ class _GpuActivity:
                 # The driver samples the processes less often than the GPU, and the GPU may have stopped since.
                 busy = own if own is None or busy is None else min(own, busy)
             if busy is not None:
-                known.append(busy)
-        if not known:
+                busy_ratios.append(busy)
+        if not busy_ratios:
             return _GpuUse()
         return _GpuUse(
-            sum(known) / len(known),
-            others / len(known),
+            sum(busy_ratios) / len(busy_ratios),
+            others / len(busy_ratios),
             not shared and all_spin(list(states.values())),
             any(self._copying.get(uuid, False) for uuid in uuids if uuid not in shared),
         )
@@ -196,11 +196,11 @@ class _Inherited:
         # This import is not needed at start-up.
         from iotop_ai.model.process.inherited_io import settle
 
-        settled = settle(before, table, self._last)
-        self._last = ProcessSample({}, settled.debts, settled.cminflt_before)
-        known, self.io = self.io, {}
+        result = settle(before, table, self._last)
+        self._last = ProcessSample({}, result.debts, result.cminflt_before)
+        sums_before, self.io = self.io, {}
         for key in trainers:
-            sums = map(add, known.get(key, NO_IO), settled.taken.get(key, NO_IO))
+            sums = map(add, sums_before.get(key, NO_IO), result.taken.get(key, NO_IO))
             self.io[key] = ProcessIo(*sums)
 
 
@@ -222,13 +222,13 @@ class TimeAccountant:
         out = {}
         for key, job in jobs.items():
             state = self._states.get(key)
-            begun = (tick.ages_s.get(key) or 0.0) > ATTACHED_S
+            is_training = (tick.ages_s.get(key) or 0.0) > ATTACHED_S
             if state is None:
-                state = self._states[key] = _State(tick.at_ns, begun)
+                state = self._states[key] = _State(tick.at_ns, is_training)
             ranks = frozenset(rank.key for rank in job.ranks)
             if ranks.isdisjoint(state.ranks):
                 # After a failure, torchrun starts all ranks again: they import, load and compile again.
-                state.started, state.stepped = begun, False
+                state.started, state.has_trained = is_training, False
             if ranks != state.ranks:
                 state.keep(ranks)
             self._account(job, state, tick)
@@ -246,34 +246,34 @@ class TimeAccountant:
 
     def _account(self, job: Job, state: _State, tick: Tick) -> None:
         milliseconds = (tick.at_ns - state.at_ns) // 1_000_000
-        fresh = {rank.key: _totals(rank.key, tick, self._inherited.io.get(rank.key, NO_IO)) for rank in job.ranks}
+        totals = {rank.key: _totals(rank.key, tick, self._inherited.io.get(rank.key, NO_IO)) for rank in job.ranks}
         watched = [rank for rank in job.ranks if rank.key in tick.looks]
         most_looks = max((tick.looks[rank.key].looks for rank in watched), default=0)
         if milliseconds <= 0 or not most_looks or milliseconds > BLIND_MS * most_looks:
             if not state.totals or (milliseconds > 0 and not watched) or milliseconds > BLIND_MS:
-                state.totals, state.at_ns = fresh, tick.at_ns
+                state.totals, state.at_ns = totals, tick.at_ns
             return
         pids = _job_pids(job, tick) if job.gpus else frozenset()
         gpus = self._gpus.use(job.gpus, pids)
-        phase = self._phase(job, state, tick, fresh, gpus.busy)
+        phase = self._phase(job, state, tick, totals, gpus.busy)
         place = tick.places.get(job.key, _NO_PLACE)
         remote = place.remote_mount is not None
         intervals = [
             self._interval(
-                rank, state, tick, fresh[rank.key], self._gpus.use(rank.gpus, pids) if rank.gpus else gpus
+                rank, state, tick, totals[rank.key], self._gpus.use(rank.gpus, pids) if rank.gpus else gpus
             )._replace(phase=phase, reads_network_fs=remote, reads_local_fs=place.reads_locally, gpus_spin=gpus.spin)
             for rank in watched
             if tick.looks[rank.key].looks
         ]
         # Ranks that step together also wait together, so the rank that loses most time decides.
-        slowest = max(intervals, key=_lost)
+        slowest = max(intervals, key=_lost_share)
         state.counts = add_time(state.counts, account(slowest), milliseconds)
         if remote:
             # From a local filesystem, the same waits for files would count as data_disk.
             files = account(slowest._replace(reads_network_fs=False))[SHARES.index("data_disk")]
             state.file_ms = (state.file_ms or 0.0) + files * milliseconds
         state.at_ns += milliseconds * 1_000_000
-        state.totals = fresh
+        state.totals = totals
 
     def _interval(self, rank: Rank, state: _State, tick: Tick, now: Totals, gpus: _GpuUse) -> Interval:
         """Return a rank's interval.
@@ -284,8 +284,8 @@ class TimeAccountant:
         before = state.totals.get(rank.key)
 
         def rate(old: int | None, new: int | None) -> float | None:
-            grown = delta(old, new)
-            return None if grown is None else grown / seconds
+            growth = delta(old, new)
+            return None if growth is None else growth / seconds
 
         recent = _recent_rates(state, rank.key, tick.at_ns, now)
         return Interval(
@@ -305,15 +305,15 @@ class TimeAccountant:
         )
 
     def _phase(
-        self, job: Job, state: _State, tick: Tick, fresh: Mapping[ProcessKey, Totals], busy: float | None
+        self, job: Job, state: _State, tick: Tick, totals: Mapping[ProcessKey, Totals], busy: float | None
     ) -> Phase:
         if (busy or 0.0) >= LEAST_GPU_USE:
-            state.movement.note_progress(tick.at_ns, fresh)
-            state.stepped = True
+            state.movement.note_progress(tick.at_ns, totals)
+            state.has_trained = True
         else:
-            state.movement.update(tick.at_ns, fresh, tick.looks, tick.table.clk_tck)
-        state.stepped = state.stepped or bool(job.workers)
-        if state.stepped and tick.at_ns - state.movement.at_ns >= HUNG_S * 1e9:
+            state.movement.update(tick.at_ns, totals, tick.looks, tick.table.clk_tck)
+        state.has_trained = state.has_trained or bool(job.workers)
+        if state.has_trained and tick.at_ns - state.movement.at_ns >= HUNG_S * 1e9:
             # A notebook, or a server that gets no request, makes no progress either, but is not hung.
             uses_gpu_or_loaders = bool(job.gpus or job.workers)
             if uses_gpu_or_loaders and not may_rest(job, tick.places.get(job.key, _NO_PLACE)):
@@ -322,16 +322,17 @@ class TimeAccountant:
         age = tick.ages_s.get(job.key) or 0.0
         if not state.started:
             # The first compile precedes the first step. Until it ends, loaders and age do not prove that training runs.
-            begun = (
+            is_training = (
                 busy >= LEAST_GPU_USE if busy is not None else not compiles and (bool(job.workers) or age >= ALONE_S)
             )
-            state.started = begun or age >= STARTUP_MOST_S
+            state.started = is_training or age >= STARTUP_MOST_S
         if not state.started:
             return Phase.STARTUP
         return Phase.COMPILE if compiles else Phase.TRAINING
 
 
-def _lost(interval: Interval) -> float:
+def _lost_share(interval: Interval) -> float:
+    """Return the share of the interval in which the job's other ranks have to wait for this rank too."""
     shares = account(interval)
     return sum(shares[i] for i in _LOST_FOR_OTHERS)
 
@@ -362,8 +363,8 @@ def _recent_rates(state: _State, key: ProcessKey, at_ns: int, now: Totals) -> _R
     if at_ns <= oldest_ns:
         return _RecentRates()
     pairs = ((oldest.write, now.write), (oldest.own_read, now.own_read), (oldest.own_write, now.own_write))
-    grown = [delta(a, b) for a, b in pairs]
-    return _RecentRates(*(None if growth is None else growth / (at_ns - oldest_ns) * 1e9 for growth in grown))
+    growths = [delta(a, b) for a, b in pairs]
+    return _RecentRates(*(None if growth is None else growth / (at_ns - oldest_ns) * 1e9 for growth in growths))
 
 
 def _own_cores(state: _State, key: ProcessKey, now: Totals, clk_tck: int) -> float | None:
@@ -373,8 +374,8 @@ def _own_cores(state: _State, key: ProcessKey, now: Totals, clk_tck: int) -> flo
     """
     before = state.totals.get(key)
     if before is not None and now.stat_ns > before.stat_ns > 0:
-        grown = delta(before.own_ticks, now.own_ticks)
-        state.own_cores[key] = None if grown is None else grown / clk_tck / ((now.stat_ns - before.stat_ns) / 1e9)
+        growth = delta(before.own_ticks, now.own_ticks)
+        state.own_cores[key] = None if growth is None else growth / clk_tck / ((now.stat_ns - before.stat_ns) / 1e9)
     return state.own_cores.get(key)
 
 
@@ -391,11 +392,11 @@ def _compiles(job: Job, state: _State, tick: Tick) -> bool:
         if child not in table.info or table.info[child].name not in COMPILERS:
             continue
         stat = table.stat.get(child)
-        if stat is None or stat.state in _ENDED:
+        if stat is None or stat.state in _ENDED_STATES:
             continue
         ticks = stat.utime_ticks + stat.stime_ticks
         old, worked_ns = before.get(child, (-1, 0))
-        works = stat.state in _WORKS or ticks != old
+        works = stat.state in _WORKING_STATES or ticks != old
         state.compilers[child] = ticks, tick.at_ns if works else worked_ns
     return any(tick.at_ns - worked_ns < COMPILES_NS for _, worked_ns in state.compilers.values())
 
@@ -411,14 +412,14 @@ def _totals(key: ProcessKey, tick: Tick, inherited: ProcessIo) -> Totals:
     own_ticks, stat_ns = (
         (0, 0) if own_stat is None else (own_stat.utime_ticks + own_stat.stime_ticks, table.stat_time(key))
     )
-    known = [table.io[member] for member in members if member in table.io]
+    ios = [table.io[member] for member in members if member in table.io]
     if key not in table.io:
         return Totals(ticks=ticks, own_ticks=own_ticks, stat_ns=stat_ns, run_ns=task.run_ns, wait_ns=task.wait_ns)
     own_io = table.io[key]
     return Totals(
-        sum(io.read_bytes for io in known),
-        sum(io.rchar for io in known),
-        sum(io.write_bytes for io in known),
+        sum(io.read_bytes for io in ios),
+        sum(io.rchar for io in ios),
+        sum(io.write_bytes for io in ios),
         ticks,
         own_ticks,
         max(own_io.read_bytes - inherited.read_bytes, own_io.rchar - inherited.rchar),

@@ -22,7 +22,7 @@ MOST_FDS = 64
 """The most descriptors of one call that are examined."""
 MOST_SELECTED = 1024
 """The most bits of an fd set that are read: FD_SETSIZE of glibc."""
-MOST_HELD = 4096
+MOST_LISTED = 4096
 """The most descriptors of a process that ``held_inodes`` reads."""
 _SYSCALL_SIZE = 256
 _EPOLL_SIZE = 16_384
@@ -35,8 +35,8 @@ _COMPAT = 1 << 32
 """The stack and program of a 32-bit process are below this address. Its system calls have other numbers."""
 
 _CALLS = system_calls(os.uname().machine)
-_SAVES = frozenset(["write", "writev", "pwrite64", "pwritev", "fallocate", "ftruncate"])
-_SAVES |= frozenset(["fsync", "fdatasync", "msync", "sync", "syncfs", "sync_file_range"])
+_WRITE_CALLS = frozenset(["write", "writev", "pwrite64", "pwritev", "fallocate", "ftruncate"])
+_WRITE_CALLS |= frozenset(["fsync", "fdatasync", "msync", "sync", "syncfs", "sync_file_range"])
 """The calls that write to a file, or that wait until data is on the device."""
 _ORDER = ("socket", "unix", "pipe", "file", "eventfd", "timer", "epoll")
 """The order in which the target is chosen if a call has several descriptors: bytes from the network matter most."""
@@ -91,11 +91,11 @@ def wait_target(root: Root, pid: int, tid: int) -> WaitTarget:
     if not fds and call.waits_on in ("poll", "select"):
         return WaitTarget("timer", (), (), call.name)
     target = _target_of(root, task, fds, call)
-    # The descriptors belong to this call only if the task is still in the same call.
+    # The descriptors belong to this call only if the task is still in it.
     return target if _syscall(root, task) == raw else unknown
 
 
-def writes(root: Root, pid: int) -> bool:
+def is_writing(root: Root, pid: int) -> bool:
     """Whether a blocked main thread is in a call that writes to a file, or that waits until the data is on the device.
 
     False when the call is unknown.
@@ -105,7 +105,7 @@ def writes(root: Root, pid: int) -> bool:
     if not number.isdigit() or is_32_bit or root.foreign:
         return False
     call = _CALLS.get(int(number))
-    return call is not None and call.name in _SAVES
+    return call is not None and call.name in _WRITE_CALLS
 
 
 def held_inodes(root: Root, pid: int) -> frozenset[int] | None:
@@ -113,7 +113,7 @@ def held_inodes(root: Root, pid: int) -> frozenset[int] | None:
 
     None when we may not list the descriptors, or when the process has ended.
     """
-    links = root.links(f"proc/{pid}/fd", MOST_HELD)
+    links = root.links(f"proc/{pid}/fd", MOST_LISTED)
     return None if links is None else frozenset(map(_inode, links.values())) - {0}
 
 

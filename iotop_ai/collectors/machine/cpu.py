@@ -72,9 +72,9 @@ class CpuCollector:
 
     def close(self) -> None:
         """Close the files that are kept open."""
-        for kept in (self._stat, self._load):
-            if kept is not None:
-                kept.close()
+        for file in (self._stat, self._load):
+            if file is not None:
+                file.close()
         self._stat = self._load = None
 
 

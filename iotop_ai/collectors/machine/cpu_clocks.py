@@ -13,7 +13,7 @@ MOST_PER_READING = 64
 
 If there are more cores, the readings read them in rotation.
 """
-_OF_CORE, _OF_PACKAGE = "thermal_throttle/core_throttle_count", "thermal_throttle/package_throttle_count"
+_CORE_THROTTLES, _PACKAGE_THROTTLES = "thermal_throttle/core_throttle_count", "thermal_throttle/package_throttle_count"
 
 
 class ClocksCollector:
@@ -42,8 +42,8 @@ class ClocksCollector:
     def read(self) -> ClockState:
         """Return the clocks and the throttle counts.
 
-        Raises Unavailable when no core reports either, as in most virtual machines, and OSError when the cores cannot
-        be listed because too many files are open.
+        Raises Unavailable when no core reports any of them, as in most virtual machines, and OSError when the cores
+        cannot be listed because too many files are open.
         """
         if self._cpus is None:
             self._find()
@@ -55,19 +55,19 @@ class ClocksCollector:
         for cpu in due:
             self._khz[cpu] = self._number(f"{CPUS}/{cpu}/cpufreq/scaling_cur_freq")
             if cpu in self._cores:
-                self._count(cpu, _OF_CORE)
+                self._count(cpu, _CORE_THROTTLES)
         khz = [value for value in self._khz.values() if value is not None]
         # The sum of the counts is complete only after every core has been read once.
-        counts = [self._counts.get((cpu, _OF_CORE)) for cpu in self._cores]
-        packages = [self._count(cpu, _OF_PACKAGE) for cpu in self._packages]
+        counts = [self._counts.get((cpu, _CORE_THROTTLES)) for cpu in self._cores]
+        packages = [self._count(cpu, _PACKAGE_THROTTLES) for cpu in self._packages]
         least, mean, most = (min(khz), sum(khz) // len(khz), max(khz)) if khz else (None, None, None)
         return ClockState(
             least,
             mean,
             most,
             *self._fixed_khz,
-            core_throttles=_sum(counts),
-            package_throttles=_sum(packages),
+            core_throttles=_sum_if_complete(counts),
+            package_throttles=_sum_if_complete(packages),
         )
 
     def _find(self) -> None:
@@ -84,8 +84,10 @@ class ClocksCollector:
             packages.setdefault(self._root.text_or(f"{CPUS}/{name}/topology/physical_package_id"), name)
             # All threads of a core show the same throttle count.
             cores.setdefault(self._root.text_or(f"{CPUS}/{name}/topology/thread_siblings_list", name), name)
-        self._packages = {name for name in packages.values() if self._root.exists(f"{CPUS}/{name}/{_OF_PACKAGE}")}
-        self._cores = {name for name in cores.values() if self._root.exists(f"{CPUS}/{name}/{_OF_CORE}")}
+        self._packages = {
+            name for name in packages.values() if self._root.exists(f"{CPUS}/{name}/{_PACKAGE_THROTTLES}")
+        }
+        self._cores = {name for name in cores.values() if self._root.exists(f"{CPUS}/{name}/{_CORE_THROTTLES}")}
         if cpus:
             folder = f"{CPUS}/{cpus[0]}"
             base = self._number(f"{folder}/cpufreq/base_frequency")
@@ -95,7 +97,7 @@ class ClocksCollector:
         self._cpus = cpus
 
     def _count(self, cpu: str, name: str) -> int | None:
-        """Return a throttle count of a CPU; the last one while the CPU is offline, so that a sum does not jump."""
+        """Return a throttle count of a CPU: the last known one while the CPU is offline, so that sums do not jump."""
         count = self._number(f"{CPUS}/{cpu}/{name}")
         if count is not None:
             self._counts[cpu, name] = count
@@ -111,7 +113,7 @@ class ClocksCollector:
         """Do nothing: no file stays open."""
 
 
-def _sum(counts: list[int | None]) -> int | None:
-    """Return the sum; None if a count is unknown, or if there is none."""
-    known = [count for count in counts if count is not None]
-    return sum(known) if known and len(known) == len(counts) else None
+def _sum_if_complete(counts: list[int | None]) -> int | None:
+    """Return the sum of the counts; None if a count is unknown, or if there are no counts."""
+    known_counts = [count for count in counts if count is not None]
+    return sum(known_counts) if known_counts and len(known_counts) == len(counts) else None

@@ -1,4 +1,4 @@
-"""Iterates over the files below a folder, with only the names of one branch of the tree in memory.
+"""Iterates over the files below a folder while only the names of one branch of the tree are in memory.
 
 Folders are opened relative to the descriptor of their parent folder and never through symbolic links, so that changes
 during the iteration cannot lead out of the tree. Folders on other filesystems are counted and left out.
@@ -18,7 +18,7 @@ from iotop_ai.collectors.io.direct import open_direct
 FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
 """Flags that open only a folder, and never the target of a symbolic link."""
 
-_THROUGH = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_ENTER_ONLY = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 """Flags that open a folder that we can enter, even if we cannot list it."""
 
 
@@ -34,7 +34,7 @@ class Pinned(NamedTuple):
 
 
 class Entry(NamedTuple):
-    """One entry of a tree. folder: the descriptor of the folder that holds it; valid until the next entry.
+    """One entry of a tree. folder: the descriptor of the folder that holds the entry; valid until the next entry.
 
     path: the path relative to the top; "" when the top is a file. Surrogates stand for bytes that are not UTF-8.
     """
@@ -67,8 +67,8 @@ class Tree:
     """The entries from ``top`` down, for one iteration. top: a folder or file, or a link to one.
 
     Raises OSError when the top is missing. unreadable: the number of entries and folders that could not be read.
-    first_unreadable: the path and the error of the first of these. elsewhere: the number of folders that were left out
-    because they are on another filesystem.
+    first_unreadable: the path and the error of the first unreadable one. elsewhere: the number of folders that were
+    left out because they are on another filesystem.
     """
 
     def __init__(self, top: str | Pinned) -> None:
@@ -92,7 +92,7 @@ class Tree:
         parent = None if self._pinned is None else self._pinned.folder
         name = self.top if self._pinned is None else self._pinned.name
         if not stat.S_ISDIR(self._stat.st_mode):
-            folder = os.open(os.path.dirname(self.top) if parent is None else ".", _THROUGH, dir_fd=parent)
+            folder = os.open(os.path.dirname(self.top) if parent is None else ".", _ENTER_ONLY, dir_fd=parent)
             try:
                 yield Entry(folder, os.path.basename(name), "", self._stat)
             finally:
@@ -172,7 +172,7 @@ def open_below(top: Pinned, path: str, *, direct: bool = False) -> tuple[int, bo
     parent = top.folder
     try:
         for folder in folders:
-            inner = os.open(folder, _THROUGH, dir_fd=parent)
+            inner = os.open(folder, _ENTER_ONLY, dir_fd=parent)
             if parent != top.folder:
                 os.close(parent)
             parent = inner
@@ -190,7 +190,7 @@ def open_below(top: Pinned, path: str, *, direct: bool = False) -> tuple[int, bo
 
 
 class FileSample:
-    """A sample of up to ``most`` files of a tree, chosen at random with equal chances. The random seed is fixed.
+    """A random sample of up to ``most`` files of a tree, each with the same probability. The random seed is fixed.
 
     paths: pairs of (path, size in bytes).
     """
@@ -202,7 +202,7 @@ class FileSample:
         self.paths: list[tuple[str, int]] = []
 
     def take(self, path: str, size: int) -> None:
-        """Offer a file to the sample, which takes it at random."""
+        """Offer a file to the sample; whether it is kept is random."""
         self._offered += 1
         if len(self.paths) < self._most:
             self.paths.append((path, size))

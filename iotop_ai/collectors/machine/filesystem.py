@@ -52,7 +52,7 @@ _Key = tuple[str, str, str, str, str]
 
 
 def _key(mount: Mount) -> _Key:
-    """Return the identity of a mount, which differs from that of another mount at the same path.
+    """Return the identity of a mount. Two mounts at the same path have different identities.
 
     A mount that becomes read-only keeps its identity.
     """
@@ -62,7 +62,7 @@ def _key(mount: Mount) -> _Key:
 class _StatvfsCall:
     """One call of statvfs on its own daemon thread.
 
-    The class is a Collector so that ``take_reading`` handles its errors.
+    The class has the methods of a Collector, so that ``take_reading`` handles its errors.
     """
 
     field = "filesystems"

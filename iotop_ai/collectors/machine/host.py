@@ -16,7 +16,7 @@ _CONTAINER = pattern(r"(docker|kubepods|libpod|lxc|containerd|crio)")
 
 
 class HostReader:
-    """Reads the Host of this session once. If the user name is not known at once, it is added later.
+    """Reads the facts about the host once per session. If the user name is not known at once, it is added later.
 
     look_up: a function like ``look_up_name``. Only one thread at a time may use a HostReader.
     """

@@ -1,4 +1,4 @@
-"""Reads the state of memory and page cache, from /proc/meminfo and /proc/vmstat, which are kept open."""
+"""Reads the state of memory and the page cache from /proc/meminfo and /proc/vmstat, which are kept open."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from iotop_ai.model.machine.memory import MemoryState
 
 _LEVEL = pattern(rb"^(\w+):[ \t]+(\d+)[ \t]+kB[ \t\r]*$", re.MULTILINE)
 _DIRECT_SCANS = (b"pgscan_direct_dma", b"pgscan_direct_dma32", b"pgscan_direct_normal", b"pgscan_direct_movable")
-# The names are in the order of MemoryState's fields. Fields between the three rows depend on the kernel's version.
+# The names are in the order of MemoryState's fields. Between the three rows come fields whose names depend on the
+# kernel's version.
 _LEVELS = tuple(
     b"MemTotal MemAvailable MemFree Cached Buffers SReclaimable Dirty Writeback SwapTotal SwapFree Shmem".split()
 )

@@ -27,13 +27,13 @@ __all__ = [
 _WITHOUT_DISK_NUMBER = frozenset(("btrfs", "zfs", "bcachefs", "overlay"))
 """Local filesystems whose device numbers are not those of a disk, and differ between a mount and its files."""
 _MEMORY_FOR_DATA = frozenset(("tmpfs", "ramfs"))
-_KERNELS_OWN = ("/proc", "/sys", "/run", "/dev")
-"""Folders in which a filesystem in memory does not hold data, except /dev/shm."""
+_KERNEL_FOLDERS = ("/proc", "/sys", "/run", "/dev")
+"""Folders in which a filesystem in memory does not hold data. The exception is /dev/shm."""
 _FUSE_SERVICES = frozenset(("fuse.lxcfs", "fuse.gvfsd-fuse", "fuse.portal", "fuse.snapfuse"))
 _ESCAPE = pattern(rb"\\([0-7]{3})")
 _MOST_LAYERS = 8
 """The most folders of an overlay that are kept."""
-_MOST_FOLLOWED = 4
+_MOST_STACKED = 4
 """The most stacked filesystems that are followed down to a disk."""
 
 
@@ -45,7 +45,7 @@ def unescape(raw: bytes) -> str:
 
 
 def parse_mountinfo(raw: bytes) -> tuple[Mount, ...]:
-    """Return the filesystems that hold data, in the order of the file; of several at the same path, the last.
+    """Return the mounts of filesystems that hold data, in the order of the file; of several at one path, only the last.
 
     These are mounts of devices, of btrfs, zfs and overlay, and of network filesystems and FUSE; also tmpfs and ramfs at
     /dev/shm, and writable ones outside /proc, /sys, /run and /dev. Source:
@@ -106,8 +106,8 @@ def _hidden_below(rows: Sequence[Sequence[bytes]]) -> set[bytes]:
 def _holds_data(mount: Mount) -> bool:
     path, fstype = mount.path, mount.fstype
     if fstype in _MEMORY_FOR_DATA:
-        kernels_own = any(path == top or path.startswith(top + "/") for top in _KERNELS_OWN)
-        return path == "/dev/shm" or not (mount.read_only or kernels_own)
+        in_kernel_folder = any(path == top or path.startswith(top + "/") for top in _KERNEL_FOLDERS)
+        return path == "/dev/shm" or not (mount.read_only or in_kernel_folder)
     if fstype in _FUSE_SERVICES:
         return False
     is_local = not mount.device.startswith("0:") or fstype in _WITHOUT_DISK_NUMBER
@@ -187,7 +187,7 @@ class PathDevices(NamedTuple):
     """The disks that hold a folder.
 
     devices: the kernel names of the physical disks; () when none is on this machine. chain: the kernel names from the
-    mounted device down to its first disk. reason: why there are no devices; "" when there are some.
+    mounted device down to its first disk. reason: why ``devices`` is empty; "" when it is not.
     """
 
     path: str
@@ -231,7 +231,7 @@ def _follow(path: str, mounts: Sequence[Mount], infos: Mapping[str, BlockInfo], 
         return PathDevices(path, None, reason="no mount holds it")
     if mount.fstype == "overlay":
         for layer in mount.layers:
-            if depth < _MOST_FOLLOWED and layer.startswith("/") and root.exists(layer.lstrip("/")):
+            if depth < _MOST_STACKED and layer.startswith("/") and root.exists(layer.lstrip("/")):
                 below = _follow(layer, mounts, infos, root, depth + 1)
                 if below.devices:
                     return below._replace(path=path, mount=mount)
@@ -240,11 +240,11 @@ def _follow(path: str, mounts: Sequence[Mount], infos: Mapping[str, BlockInfo], 
     if direct:
         leaves = dict.fromkeys(leaf for name in direct for leaf in leaves_below(name, infos))
         return PathDevices(path, mount, chain_below(direct[0], infos), tuple(leaves))
-    if _lies_on_a_folder(mount) and depth < _MOST_FOLLOWED and root.exists(mount.source.lstrip("/")):
+    if _lies_on_a_folder(mount) and depth < _MOST_STACKED and root.exists(mount.source.lstrip("/")):
         below = _follow(mount.source, mounts, infos, root, depth + 1)
         if below.devices:
             return below._replace(path=path, mount=mount)
-    return PathDevices(path, mount, reason=_without_disk(mount))
+    return PathDevices(path, mount, reason=_why_no_disk(mount))
 
 
 def _lies_on_a_folder(mount: Mount) -> bool:
@@ -253,7 +253,7 @@ def _lies_on_a_folder(mount: Mount) -> bool:
     return stacked and mount.source.startswith("/") and mount.source != mount.path
 
 
-def _without_disk(mount: Mount) -> str:
+def _why_no_disk(mount: Mount) -> str:
     """Return why a mount is not on a disk of this machine, in words."""
     fstype, source = mount.fstype, mount.source
     if fstype == "zfs":

@@ -43,16 +43,16 @@ class _CacheStat(ctypes.Structure):
 
 
 class Resident(NamedTuple):
-    """The bytes of one file in memory. dirty_bytes: the bytes not yet written to the disk; None from mincore."""
+    """How much of a file is in the page cache. dirty_bytes: the bytes not yet written to disk; None from mincore."""
 
     bytes: int
     dirty_bytes: int | None
 
 
 class PageCache:
-    """Asks the kernel about open files.
+    """Asks the kernel how much of an open file is in the page cache.
 
-    how: "cachestat", "mincore", or "auto", which finds out at the first file which of the two calls works.
+    how: the system call, "cachestat" or "mincore", or "auto" until the first file has shown which of them works.
     """
 
     def __init__(self, how: str = "auto") -> None:
@@ -66,7 +66,7 @@ class PageCache:
         self.how = how
 
     def resident(self, handle: int) -> Resident | None:
-        """Return the part of a file that is in memory; None when it is unknown. Raises OSError."""
+        """Return how much of a file is in the page cache; None when it is unknown. Raises OSError."""
         status = os.fstat(handle)
         kind = self._filesystem(handle)
         if kind == _ZFS:
@@ -117,7 +117,10 @@ class PageCache:
 
 
 def read_cached(top: str, cache: PageCache, on_progress: Callable[[Cached], None] = lambda _: None) -> Cached:
-    """Examine every file below ``top``. on_progress: called repeatedly with the result so far. Raises OSError."""
+    """Return how much of the files below ``top`` is in the page cache. Raises OSError.
+
+    on_progress: called repeatedly with the result so far.
+    """
     tree = tree_of_files(top)
     files = size = resident = unknown = unknown_bytes = 0
     seen: set[tuple[int, int]] = set()
@@ -180,8 +183,8 @@ def read_levels(root: Root) -> Levels:
 def read_memory_room(root: Root) -> int | None:
     """Return the bytes that the memory limits of our own cgroup, and of those above it, leave for data.
 
-    None without a limit, and when our cgroup is unknown. Page cache and tmpfs count as used, but the part of the cache
-    that can be reclaimed counts as free.
+    None without a limit, and when our cgroup is unknown. The page cache and tmpfs count as used, except for the part of
+    the page cache that can be reclaimed.
     """
     try:
         groups = parse_cgroups(root.read("proc/self/cgroup"))

@@ -1,4 +1,4 @@
-"""Reads ZFS's cache and pools, btrfs's errors and Lustre's clients, but only while such a filesystem is mounted."""
+"""Reads the counts of ZFS's cache and pools, btrfs's errors and Lustre's clients while such a filesystem is mounted."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ SPL = "proc/spl/kstat/zfs"
 BTRFS = "sys/fs/btrfs"
 LLITE = ("proc/fs/lustre/llite", "sys/kernel/debug/lustre/llite")
 """The folders of Lustre's statistics; the second is used since Lustre 2.11."""
-MOST_SETS = 256
+MOST_DATASETS = 256
 """The most datasets of one pool that are read. The counts of a pool with more datasets are unknown."""
 _READ_BYTES = 16_384
 """The most bytes that are read of one file."""
-_SET_NAMES = (b"nread", b"nwritten", b"reads", b"writes")
+_DATASET_NAMES = (b"nread", b"nwritten", b"reads", b"writes")
 _BTRFS_NAMES = (b"write_errs", b"read_errs", b"flush_errs", b"corruption_errs", b"generation_errs")
 
 
@@ -61,22 +61,22 @@ def parse_llite(raw: bytes) -> ProgramIo:
     Its lines are ``read_bytes 4 samples [bytes] 0 4194304 12582912`` (number of samples, least, most, sum) and
     ``open 5 samples [regs]``.
     """
-    count: dict[bytes, int] = {}
-    moved: dict[bytes, int] = {}
+    counts: dict[bytes, int] = {}
+    byte_sums: dict[bytes, int] = {}
     for line in raw.splitlines():
         words = line.split()
         if len(words) >= 4 and words[1].isdigit() and words[2] == b"samples":
-            count[words[0]] = int(words[1])
+            counts[words[0]] = int(words[1])
             if words[3] == b"[bytes]" and len(words) >= 7 and words[6].isdigit():
-                moved[words[0]] = int(words[6])
+                byte_sums[words[0]] = int(words[6])
     # A count that is not listed is 0, unless the file lists nothing at all.
-    unlisted = None if not count and b"snapshot_time" not in raw else 0
+    unlisted = None if not counts and b"snapshot_time" not in raw else 0
     return ProgramIo(
-        moved.get(b"read_bytes", unlisted),
-        moved.get(b"write_bytes", unlisted),
-        count.get(b"read_bytes", unlisted),
-        count.get(b"write_bytes", unlisted),
-        count.get(b"open", unlisted),
+        byte_sums.get(b"read_bytes", unlisted),
+        byte_sums.get(b"write_bytes", unlisted),
+        counts.get(b"read_bytes", unlisted),
+        counts.get(b"write_bytes", unlisted),
+        counts.get(b"open", unlisted),
     )
 
 
@@ -88,7 +88,7 @@ class DatasetSum:
 
     def __init__(self) -> None:
         self._last_counts: dict[str, tuple[int, ...]] = {}
-        self._sum = [0] * len(_SET_NAMES)
+        self._sum = [0] * len(_DATASET_NAMES)
 
     def add(self, datasets: Mapping[str, Mapping[bytes, int]]) -> ProgramIo:
         """Add the growth of the datasets since the last call; return the sum.
@@ -98,7 +98,7 @@ class DatasetSum:
         now: dict[str, tuple[int, ...]] = {}
         for name, dataset in datasets.items():
             before = self._last_counts.get(name, ())
-            counts = now[name] = tuple(dataset.get(key, 0) for key in _SET_NAMES) if dataset else before
+            counts = now[name] = tuple(dataset.get(key, 0) for key in _DATASET_NAMES) if dataset else before
             if name in self._last_counts and not before:
                 before = counts  # it could not be read until now, and may have been mounted for a long time
             if any(count < old for count, old in zip(counts, before, strict=False)):
@@ -157,7 +157,7 @@ class PoolCollector:
 
     def _pool(self, pool: str) -> ProgramIo:
         names = [name for name in self._root.names(f"{SPL}/{pool}") if name.startswith("objset-")]
-        if len(names) > MOST_SETS:
+        if len(names) > MOST_DATASETS:
             return ProgramIo()
         if not names:
             # Before OpenZFS 0.8, only the disks of a pool have counts, and not its datasets.
@@ -176,9 +176,9 @@ class PoolCollector:
             by_device = [dict(line.split(b" ", 1) for line in raw.splitlines() if b" " in line) for raw in files]
             sums = [sum(int(errors[n]) for errors in by_device if errors.get(n, b"").isdigit()) for n in _BTRFS_NAMES]
             # A file without counts belongs to a missing device (it contains "invalid") or could not be read this time.
-            known = by_device and (any(sums) or all(by_device))
+            are_known = by_device and (any(sums) or all(by_device))
             label = clean_bytes(self._raw(f"{folder}/label").strip())
-            out[clean(uuid)] = BtrfsErrors(label, *sums) if known else BtrfsErrors(label)
+            out[clean(uuid)] = BtrfsErrors(label, *sums) if are_known else BtrfsErrors(label)
         return out
 
     def _lustre(self) -> dict[str, ProgramIo]:

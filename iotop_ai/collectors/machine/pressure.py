@@ -89,10 +89,10 @@ class PressureCollector:
 
     def _open(self) -> dict[str, KeptFile]:
         paths = {name: f"proc/pressure/{name}" for name in RESOURCES}
-        own = self._own_cgroup()
+        cgroup = self._own_cgroup()
         # The root cgroup, which has no cgroup.events, is left out: its pressure is the system's.
-        if own is not None and self._root.exists(f"{own[1]}/cgroup.events"):
-            paths |= {f"cgroup:{own[0]}:{name}": f"{own[1]}/{name}.pressure" for name in RESOURCES}
+        if cgroup is not None and self._root.exists(f"{cgroup[1]}/cgroup.events"):
+            paths |= {f"cgroup:{cgroup[0]}:{name}": f"{cgroup[1]}/{name}.pressure" for name in RESOURCES}
         files: dict[str, KeptFile] = {}
         for key, path in paths.items():
             try:

@@ -34,7 +34,7 @@ class ZfsMembers:
         self.pools: Mapping[str, str] = {}
 
     def ask(self) -> None:
-        """Start to read; do nothing while the previous read runs."""
+        """Start a read on the thread; do nothing while the previous read is running."""
         self._worker.submit(self._read)
 
     def wait(self, seconds: float) -> bool:

@@ -8,7 +8,7 @@ selected processes account for fewer bytes than the machine counted, the same ti
 
 The check is weak for direct writes, because the writes of the filesystem's journal look like direct writes. After a
 full read that found no other active process, the check of direct writes therefore pauses. A direct write of an
-inactive process is then seen when that process is read next, within IO_COHORTS ticks.
+inactive process is then noticed when that process is next read, within IO_COHORTS ticks.
 
 The check needs counters that see every byte. It is off, and every tick reads all processes, with NFS, ZFS and FUSE, in
 a container (its /proc/vmstat counts the whole machine), and for a user who cannot read every process's io.
@@ -35,9 +35,10 @@ RECENT_TICKS = 10
 """The number of further ticks in which a process is read after it was active."""
 SLACK_BYTES_PER_S = 256 << 10
 SLACK_SHARE = 0.03
-"""The part of the allowed difference between processes and machine that grows with the machine's bytes.
+"""How much the bytes of the processes may differ from those of the machine.
 
-SLACK_BYTES_PER_S is the other part. Small differences are normal, since the two are not read at the same instant.
+The allowed difference is SLACK_BYTES_PER_S times the seconds plus SLACK_SHARE times the machine's bytes. Small
+differences are normal, since the two are not read at the same instant.
 """
 LONGEST_PAUSE = 8
 """The longest pause of the check of direct writes, in ticks; the tick of the full read counts too.
@@ -45,9 +46,9 @@ LONGEST_PAUSE = 8
 The check pauses when a full read found no other active process: the kernel's own journal writes and pages under
 writeback look like direct writes.
 """
-REFUSED = (*NETWORK, "zfs", "fuse")
+UNCOUNTED_FILESYSTEMS = (*NETWORK, "zfs", "fuse")
 """Prefixes of the filesystem types whose bytes the kernel's counters miss."""
-_ACCEPTED = ("fusectl", "fuseblk")
+_COUNTED_FUSE = ("fusectl", "fuseblk")
 """Filesystem types that are accepted although they begin with "fuse".
 
 fusectl holds no data, and fuseblk (NTFS) uses a block device, whose bytes are counted.
@@ -66,7 +67,7 @@ class IoBytes(NamedTuple):
 class EndedIo(NamedTuple):
     """The last counters of a process that has exited.
 
-    seq: the tick in which we saw the exit. ppid: the PID of its parent. io: its last counters.
+    seq: the number of the tick that noticed the exit. ppid: the PID of its parent. io: its last counters.
     """
 
     seq: int
@@ -75,19 +76,19 @@ class EndedIo(NamedTuple):
 
 
 def match_inherited(
-    ended: Iterable[EndedIo], grown: Mapping[int, IoBytes], alive: Container[int]
+    ended: Iterable[EndedIo], growth: Mapping[int, IoBytes], alive: Container[int]
 ) -> tuple[IoBytes, list[EndedIo]]:
     """Return (bytes that parents inherited from children that exited earlier, exited processes not yet matched).
 
     When a parent waits for an exited child, the kernel adds the child's bytes to the parent's counters. A child is
     matched to its parent only if the child's bytes fit into the parent's growth. If the parent has exited too, the
-    child may match any process. grown: the growth in this tick by PID. alive: the PIDs of all processes.
+    child may match any process. growth: the growth in this tick by PID. alive: the PIDs of all processes.
     """
-    room = dict(grown)
+    room = dict(growth)
     total, unmatched = IoBytes(), []
     for child in ended:
         inherited = child.io
-        for pid in (child.ppid,) if child.ppid in alive else grown:
+        for pid in (child.ppid,) if child.ppid in alive else growth:
             free = room.get(pid)
             if free is not None and free.read >= inherited.read and free.written >= inherited.written:
                 room[pid] = IoBytes(free.read - inherited.read, free.written - inherited.written)
@@ -126,23 +127,25 @@ class AdaptiveSelection:
     """Selects the processes that a tick reads, checks their sum against the machine's, and records the result.
 
     The methods for these three steps are ``select``, ``balanced`` and ``record_tick``. min_processes: the fewest
-    processes for which a tick reads only a part. refused: prefixes of the filesystem types with which every tick reads
-    all processes.
+    processes for which a tick reads only a part. uncounted: prefixes of the filesystem types that make every tick read
+    all processes, because the kernel's counters miss their bytes.
     io_at: for each cohort of PIDs, the time of its last read. io_out: the time of the last read of each process that
     was read outside the turn of its cohort.
     """
 
-    def __init__(self, root: Root, *, min_processes: int = MIN_PROCESSES, refused: tuple[str, ...] = REFUSED) -> None:
+    def __init__(
+        self, root: Root, *, min_processes: int = MIN_PROCESSES, uncounted: tuple[str, ...] = UNCOUNTED_FILESYSTEMS
+    ) -> None:
         self._root = root
         self._min_processes = min_processes
-        self._refused = refused
+        self._uncounted = uncounted
         self._file: KeptFile | OSError | None = None
         self._page = os.sysconf("SC_PAGE_SIZE")
         self._previous: _Machine | None = None
         """The machine's counters at the previous tick; ``_newest`` has those of this tick."""
         self._newest: _Machine | None = None
         self._allowed = False
-        self._moved: dict[ProcessEntry, int] = {}
+        self._last_active: dict[ProcessEntry, int] = {}
         """The number of the tick in which each recently active process was last active."""
         self._before: frozenset[ProcessEntry] | None = None
         """The processes that the previous tick read; None for all."""
@@ -165,7 +168,7 @@ class AdaptiveSelection:
         except OSError:
             return False
         types = {line.split()[2].decode(errors="replace") for line in lines if len(line.split()) > 2}
-        return not any(kind.startswith(self._refused) for kind in types if kind not in _ACCEPTED)
+        return not any(kind.startswith(self._uncounted) for kind in types if kind not in _COUNTED_FUSE)
 
     def select(
         self, seq: int, entries: Sequence[ProcessEntry], others: Iterable[ProcessEntry]
@@ -175,15 +178,17 @@ class AdaptiveSelection:
         entries: the inactive processes that are due. others: processes that are read in any case.
         """
         if not self._allowed:
-            self._previous, self._before, self.io_at, self.io_out, self._moved = None, None, (), {}, {}
+            self._previous, self._before, self.io_at, self.io_out, self._last_active = None, None, (), {}, {}
             return None
         before, self._newest = self._newest, self._read()
         self._previous = before
         if not self.io_at or before is None or self._newest is None:
             return None
-        self._moved = {entry: at for entry, at in self._moved.items() if seq - at <= RECENT_TICKS and not entry.ended}
+        self._last_active = {
+            entry: at for entry, at in self._last_active.items() if seq - at <= RECENT_TICKS and not entry.ended
+        }
         selected = dict.fromkeys(
-            entry for entry in chain(entries, self._moved, others) if not (entry.ended or entry.denied)
+            entry for entry in chain(entries, self._last_active, others) if not (entry.ended or entry.denied)
         )
         return sorted(selected, key=lambda entry: entry.key.start_ticks)
 
@@ -201,16 +206,16 @@ class AdaptiveSelection:
         """Whether the process's growth happened entirely in this tick: it is new, or the previous tick read it too."""
         return self._before is None or entry in self._before or not entry.published
 
-    def balanced(self, grown: IoBytes, inherited: IoBytes, seconds: float) -> bool:
+    def balanced(self, growth: IoBytes, inherited: IoBytes, seconds: float) -> bool:
         """Whether the growth of the processes that were read accounts for the machine's growth.
 
-        grown: the growth of these processes. inherited: the part of it that came from exited children. seconds: the
+        growth: the growth of these processes. inherited: the part of it that came from exited children. seconds: the
         time since the previous tick.
         """
         if self._previous is None or self._newest is None:
             return False
         read, dirtied, direct = (new - old for new, old in zip(self._newest, self._previous, strict=True))
-        known_read, known_written = max(0, grown.read - inherited.read), max(0, grown.written - inherited.written)
+        known_read, known_written = max(0, growth.read - inherited.read), max(0, growth.written - inherited.written)
         self._pause_left = max(0, self._pause_left - 1)
         return (
             read - known_read <= _slack(read, seconds)
@@ -224,16 +229,16 @@ class AdaptiveSelection:
         self._pause_left = self._pause
 
     def record_tick(
-        self, seq: int, at_ns: int, selected: Sequence[ProcessEntry] | None, moved: Iterable[ProcessEntry]
+        self, seq: int, at_ns: int, selected: Sequence[ProcessEntry] | None, active: Iterable[ProcessEntry]
     ) -> None:
         """Record which processes were read at ``at_ns``, and which of them were active.
 
-        selected: the processes that were read; None for all. moved: the active ones.
+        selected: the processes that were read; None for all. active: those whose counters grew.
         """
         if not self._allowed:
             return
         if seq > 0:  # in the first tick, every process is new and would count as active
-            self._moved.update((entry, seq) for entry in moved if not entry.ended)
+            self._last_active.update((entry, seq) for entry in active if not entry.ended)
         if selected is None:
             self._before, self.io_at, self.io_out = None, (at_ns,) * IO_COHORTS, {}
             return
@@ -254,19 +259,19 @@ class AdaptiveSelection:
         self._file = None
 
 
-def _slack(grown: int, seconds: float) -> float:
-    return SLACK_BYTES_PER_S * seconds + SLACK_SHARE * max(0, grown)
+def _slack(growth: int, seconds: float) -> float:
+    return SLACK_BYTES_PER_S * seconds + SLACK_SHARE * max(0, growth)
 
 
-def moved_since(read_ns: int | None, tick_ns: int, old: ProcessIo | None, new: ProcessIo) -> int | None:
+def growth_start_ns(read_ns: int | None, tick_ns: int, old: ProcessIo | None, new: ProcessIo) -> int | None:
     """Return the time at which the growth of a process began, if this time is later than the last read of the process.
 
-    The process was not read in every tick. Until the previous tick, the check of the sum would have noticed growth
-    above SLACK_BYTES_PER_S, so larger growth began after the previous tick: return its time, ``tick_ns``.
-    Otherwise return None. read_ns: the time of the last read of the process. tick_ns: the time of the previous tick.
-    old, new: the counters of the last and of this read.
+    This matters for a process that is not read in every tick. Until the previous tick, the check of the sum would have
+    noticed growth above SLACK_BYTES_PER_S. Larger growth therefore began after the previous tick: return ``tick_ns``,
+    the time of that tick. Otherwise return None. read_ns: the time of the last read of the process. old, new: the
+    counters of that read and of the current read.
     """
     if read_ns is None or old is None or read_ns >= tick_ns:
         return None
-    grown = max(new.read_bytes - old.read_bytes, new.write_bytes - old.write_bytes)
-    return tick_ns if grown > SLACK_BYTES_PER_S * (tick_ns - read_ns) / 1e9 else None
+    growth = max(new.read_bytes - old.read_bytes, new.write_bytes - old.write_bytes)
+    return tick_ns if growth > SLACK_BYTES_PER_S * (tick_ns - read_ns) / 1e9 else None

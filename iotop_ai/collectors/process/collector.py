@@ -20,8 +20,8 @@ from iotop_ai.collectors.process.adaptive import (
     AdaptiveSelection,
     EndedIo,
     IoBytes,
+    growth_start_ns,
     match_inherited,
-    moved_since,
 )
 from iotop_ai.collectors.process.delay_accounting import DelayAccounting
 from iotop_ai.collectors.process.descriptors import (
@@ -63,7 +63,7 @@ ADAPTIVE_COHORTS = IO_COHORTS
 FULL_TICKS = 2
 """The number of first ticks that read every stat, so that the first interval has each process's CPU time."""
 CAPTURED_ROOM = 256
-"""The most descriptors that are kept for a captured tree; their number matters only on a live machine."""
+"""The most descriptors that are kept for a saved copy of /proc; their number matters only on a live machine."""
 
 
 class ProcessCollector:
@@ -127,11 +127,11 @@ class ProcessCollector:
         if not self._entries:
             self._root.entries("proc")  # raises OSError if too many open files prevent the listing
             raise Unavailable(Status.ABSENT, "no process is listed under /proc", "mount -t proc proc /proc")
-        moved = self._read_io(fresh)
-        stat_at = self._read_stat([*moved, *fresh])
+        growth = self._read_io(fresh)
+        stat_at = self._read_stat([*growth, *fresh])
         delayacct, delayacct_since = self._delay.read(self._stat.now)
         self._users.apply_late_names(self._info)
-        busy = sorted((entry for entry in moved if not entry.ended), key=moved.__getitem__, reverse=True)
+        busy = sorted((entry for entry in growth if not entry.ended), key=growth.__getitem__, reverse=True)
         keys = [entry.key for entry in busy]
         for entry in fresh:
             entry.published = not entry.ended
@@ -158,7 +158,7 @@ class ProcessCollector:
         )
 
     def _adaptive_fields(self) -> dict[str, Any]:
-        """Return the table's fields for a tick that read only a part of the io files; {} when every tick reads all."""
+        """Return the table's extra fields when a tick reads only a part of the io files; {} when it reads all."""
         if not self._partial or self._adaptive is None:
             return {}
         out = {key: at for key, at in self._adaptive.io_out.items() if key in self._io.now}
@@ -184,20 +184,20 @@ class ProcessCollector:
 
     def _exits(self) -> dict[ProcessKey, int]:
         """Return the known exit codes of processes that have exited and of zombies."""
-        known, entries = self._known_exits, self._entries
+        known_exits, entries = self._known_exits, self._entries
         if self._root.live and self._seq == 0:
-            known.listen(self._root)
-        known.take()
-        exits = {key: known.codes[key.pid] for key in self._exited if key.pid in known.codes}
-        known.codes = {pid: code for pid, code in known.codes.items() if pid in entries}
-        for pid, code in known.codes.items():
+            known_exits.listen(self._root)
+        known_exits.take()
+        exits = {key: known_exits.codes[key.pid] for key in self._exited if key.pid in known_exits.codes}
+        known_exits.codes = {pid: code for pid, code in known_exits.codes.items() if pid in entries}
+        for pid, code in known_exits.codes.items():
             key = entries[pid].key
             if self._stat.now[key].has_ended():
                 exits[key] = code
         return exits
 
     def _admit_new(self) -> list[ProcessEntry]:
-        """Start to follow the new processes; return them, oldest first."""
+        """Start following the new processes; return them, oldest first."""
         pids = self._discovery.find(self._entries, always=self._many_denied())
         listed = self._discovery.listed
         if self._adaptive is not None and (listed is not None or self._seq == FULL_TICKS):
@@ -267,7 +267,7 @@ class ProcessCollector:
         return outcome
 
     def _admit_stat(self, pid: int, raw: bytes | OSError) -> ProcessEntry | int:
-        """Do the same as ``_admit`` with the content of the process's stat file."""
+        """Return the same as ``_admit``. raw: the content of the process's stat file, or the error of its read."""
         if isinstance(raw, OSError):
             return raw.errno or errno.EIO
         try:
@@ -278,7 +278,7 @@ class ProcessCollector:
                 if isinstance(status, OSError):
                     return status.errno or errno.EIO
                 tgid, uid = parse_status(status)
-        except ValueError:  # a captured tree may have only a part of a process's files
+        except ValueError:  # a saved copy of /proc may lack some files of a process
             return errno.ENOENT
         if tgid != pid:
             return 0
@@ -360,7 +360,7 @@ class ProcessCollector:
         self._discovery.probe_exited(pid)
 
     def _read_io(self, fresh: list[ProcessEntry]) -> dict[ProcessEntry, int]:
-        """Read the io of the selected processes, or of all; return how much each changed one grew, by ``io_weight``."""
+        """Read the io of the selected processes, or of all; return how much each one's ``io_weight`` grew."""
         before, stale, adaptive = self._io_at, self._io_stale, self._adaptive
         self._io_stale, self._io_since, self._grown = {}, {}, {}
         selected = None
@@ -372,37 +372,37 @@ class ProcessCollector:
             others = [self._entries[pid] for pid in pids if pid in self._entries]
             turn = self._stats.due(self._seq % ADAPTIVE_COHORTS, ADAPTIVE_COHORTS) if self._partial else []
             selected = adaptive.select(self._seq, turn, (*fresh, *others))
-        moved: dict[ProcessEntry, int] = {}
-        grown = self._store_io(self._sweep.run(selected), before, stale, moved)
+        growth: dict[ProcessEntry, int] = {}
+        growth_bytes = self._store_io(self._sweep.run(selected), before, stale, growth)
         if adaptive is not None and selected is not None:
             # A parent read now may have inherited bytes of a child that just exited, so count that child as exited too.
             self._known_exits.take()
             reported = {entry for pid in self._known_exits.codes if (entry := self._entries.get(pid)) is not None}
             if late := [entry for entry in reported.difference(selected) if not entry.denied]:
                 late.sort(key=lambda entry: entry.key.start_ticks)
-                more = self._store_io(self._sweep.run(late), before, stale, moved)
-                grown, selected = IoBytes(*map(add, grown, more)), [*selected, *late]
+                more = self._store_io(self._sweep.run(late), before, stale, growth)
+                growth_bytes, selected = IoBytes(*map(add, growth_bytes, more)), [*selected, *late]
             seconds = (self._clock.monotonic_ns() - before) / 1e9
             inherited, self._ended_io = match_inherited(self._ended_io, self._grown, self._entries)
-            if not adaptive.balanced(grown, inherited, seconds):
-                count = len(moved)
-                self._store_io(self._sweep.run(), before, stale, moved)
-                adaptive.record_full_read(len(moved) > count)
+            if not adaptive.balanced(growth_bytes, inherited, seconds):
+                count = len(growth)
+                self._store_io(self._sweep.run(), before, stale, growth)
+                adaptive.record_full_read(len(growth) > count)
                 selected = None
         self._io_at = self._clock.monotonic_ns()
         if adaptive is not None:
-            adaptive.record_tick(self._seq, self._io_at, selected, moved)
+            adaptive.record_tick(self._seq, self._io_at, selected, growth)
             self._partial = bool(adaptive.io_at)
-        return moved
+        return growth
 
     def _store_io(
         self,
         changed: list[tuple[ProcessEntry, bytes | OSError]],
         before: int,
         stale: dict[ProcessKey, int],
-        moved: dict[ProcessEntry, int],
+        growth: dict[ProcessEntry, int],
     ) -> IoBytes:
-        """Store the io that changed and add its growth to ``moved``; return this tick's growth for ``balanced``."""
+        """Store the changed io, add its growth in weight to ``growth``, and return its new bytes for ``balanced``."""
         denied: list[ProcessEntry] = []
         read = written = 0
         any_ended = False
@@ -411,11 +411,11 @@ class ProcessCollector:
             if isinstance(raw, bytes):
                 try:
                     old, new = self._io.now.get(key), parse_io(raw)
-                except ValueError:  # an empty file of a captured tree counts as unreadable
+                except ValueError:  # an empty file in a saved copy of /proc counts as unreadable
                     denied.append(entry)
                     continue
                 self._io.put(key, new)
-                moved[entry] = moved.get(entry, 0) + io_weight(new) - (io_weight(old) if old is not None else 0)
+                growth[entry] = growth.get(entry, 0) + io_weight(new) - (io_weight(old) if old is not None else 0)
                 if self._partial and self._adaptive is not None:
                     if self._adaptive.grew_this_tick(entry):
                         grew = IoBytes(
@@ -426,7 +426,7 @@ class ProcessCollector:
                         read, written = read + grew.read, written + grew.written
                     elif (
                         key not in self._io_since
-                        and (at := moved_since(self._last_io_ns(key), before, old, new)) is not None
+                        and (at := growth_start_ns(self._last_io_ns(key), before, old, new)) is not None
                     ):
                         self._io_since[key] = at
             elif raw.errno in ENDED:
@@ -458,27 +458,27 @@ class ProcessCollector:
         if not self._many_denied():  # denied processes have no io descriptor that would reveal their exit
             others += [self._entries[key.pid] for key in self._denied]
         extra = () if full else dict.fromkeys(entry for entry in others if entry.key.pid % cohorts != turn)
-        answers = self._stats.read(extra)
+        results = self._stats.read(extra)
         at, before = self._clock.monotonic_ns(), self._stat_at[:cohorts]
         self._stat_at = tuple(at if full or i == turn else old for i, old in enumerate(before))
         # The time of this tick's read applies to all processes that were due, including those that did not change.
         due = [key for key in self._stat_out if full or key.pid % cohorts == turn]
         older = {key: self._stat_out.pop(key) for key in due}
         for entry, raw in changes:
-            if not self._store_answer(entry, raw):
+            if not self._store_result(entry, raw):
                 key = entry.key
                 if entry.denied and (isinstance(raw, bytes) or raw.errno in ENDED):
                     self._end(entry)
                 else:
                     self._stat_out[key] = older.get(key, before[key.pid % cohorts]) if entry.published else at
-        for entry, raw in answers:
-            if self._store_answer(entry, raw) or not (entry.denied or entry.published):
+        for entry, raw in results:
+            if self._store_result(entry, raw) or not (entry.denied or entry.published):
                 self._stat_out[entry.key] = at
             elif entry.denied and (isinstance(raw, bytes) or raw.errno in ENDED):
                 self._end(entry)
         return at
 
-    def _store_answer(self, entry: ProcessEntry, raw: bytes | OSError) -> bool:
+    def _store_result(self, entry: ProcessEntry, raw: bytes | OSError) -> bool:
         """Store a stat line; return False for an error and when another process has the PID now."""
         return isinstance(raw, bytes) and self._store_stat(entry, raw)
 

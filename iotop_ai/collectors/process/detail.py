@@ -56,8 +56,8 @@ class DetailReader:
 
     def read(self, key: ProcessKey, uid: int | None) -> ProcessDetail:
         """Read every part of the details. uid: the UID of the process's user; None when it is unknown."""
-        now = self.read_changing(key)
-        return now._replace(
+        detail = self.read_changing(key)
+        return detail._replace(
             identity=self._reading("identity", key, lambda: PsutilProcess(self._root, key.pid).identity()),
             environ=self._reading("environ", key, lambda: self._environ(key.pid, uid)),
         )
@@ -151,8 +151,10 @@ class DetailReader:
                 mount = None if info.mount is None else mounts.get(info.mount)
                 files[path, info.mode, deleted] = OpenFile(path, info.mode, 1, info.position, mount, deleted)
             else:
-                known = [position for position in (before.position, info.position) if position is not None]
-                files[path, info.mode, deleted] = before._replace(fds=before.fds + 1, position=max(known, default=None))
+                positions = [position for position in (before.position, info.position) if position is not None]
+                files[path, info.mode, deleted] = before._replace(
+                    fds=before.fds + 1, position=max(positions, default=None)
+                )
         ordered = sorted(files.values(), key=lambda entry: (entry.path, entry.mode, entry.deleted))
         return OpenFiles(tuple(ordered), tuple(sorted(others.items())), len(read_names), len(names) > len(read_names))
 
@@ -173,9 +175,9 @@ class DetailReader:
         return out
 
     def _sockets(self, pid: int, files: OpenFiles | None) -> Sockets:
-        opened = PsutilProcess(self._root, pid).sockets()
-        held = 0 if files is None else dict(files.others).get("socket", 0)
-        return Sockets(opened, max(0, held - sum(socket.alike for socket in opened)))
+        sockets = PsutilProcess(self._root, pid).sockets()
+        descriptors = 0 if files is None else dict(files.others).get("socket", 0)
+        return Sockets(sockets, max(0, descriptors - sum(socket.alike for socket in sockets)))
 
     def _cgroup(self, pid: int) -> CgroupDetail:
         reader = CgroupReader(self._root)

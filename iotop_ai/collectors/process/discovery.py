@@ -12,7 +12,7 @@ from collections.abc import Container
 from iotop_ai.collectors.io.root import KeptFile, Root
 
 MOST_PROBED = 300
-"""The most new PIDs that are tried one by one. With more new PIDs, listing /proc is cheaper."""
+"""The most new PIDs that are tried one by one. If there are more, listing /proc is cheaper."""
 RECONCILE = 30
 """The most ticks between two listings of /proc."""
 MID_FORK = 16
@@ -41,8 +41,8 @@ class PidDiscovery:
         self._probed_twice: frozenset[int] = frozenset()
         self.listed: set[int] | None = None
 
-    def find(self, known: Container[int], *, always: bool = False) -> list[int]:
-        """Return the PIDs that are not in ``known``.
+    def find(self, known_pids: Container[int], *, always: bool = False) -> list[int]:
+        """Return the PIDs that are not in ``known_pids``.
 
         Unless /proc was listed, some of them may belong to threads or to processes that have exited. always: whether to
         list /proc even if no process seems to have started.
@@ -50,15 +50,15 @@ class PidDiscovery:
         before, now = self._last, self._last_pid()
         self._due -= 1
         if always or self._mismatch_ticks > 0 or self._due <= 0 or before is None or now is None:
-            return self._list(known, before, now)
+            return self._list(known_pids, before, now)
         if not 0 <= now - before <= MOST_PROBED:
-            return self._list(known, before, now)
+            return self._list(known_pids, before, now)
         self.listed = None
         self._last = now
         again, self._probe_again = self._probe_again, []
         self._probed_twice = frozenset(again)
         # After the PIDs wrapped around, the PID of an exited process may also be one of the new PIDs.
-        return [pid for pid in dict.fromkeys((*again, *range(before + 1, now + 1))) if pid not in known]
+        return [pid for pid in dict.fromkeys((*again, *range(before + 1, now + 1))) if pid not in known_pids]
 
     def retry_missing(self, pids: list[int]) -> None:
         """Try missing PIDs again in the next tick if they are among the newest. Their fork may not be complete yet."""
@@ -75,12 +75,12 @@ class PidDiscovery:
             self._file.close()
             self._file = None
 
-    def _list(self, known: Container[int], before: int | None, now: int | None) -> list[int]:
+    def _list(self, known_pids: Container[int], before: int | None, now: int | None) -> list[int]:
         pids = {int(name) for name in self._root.names("proc") if name.isdecimal()}
         if not pids:  # the listing failed, for lack of a free descriptor
             self.listed = None
             return []
-        new = sorted(pid for pid in pids if pid not in known)
+        new = sorted(pid for pid in pids if pid not in known_pids)
         self._mismatch_ticks -= 1
         if before is not None:
             after = self._last_pid()
@@ -98,7 +98,7 @@ class PidDiscovery:
         return before < pid <= after if after >= before else pid > before or pid <= after
 
     def _last_pid(self) -> int | None:
-        """Return the newest PID; None when it cannot be read, and in a captured tree, where it never changes."""
+        """Return the newest PID; None when it cannot be read, and in a saved copy of /proc, where it never changes."""
         if not self._live:
             return None
         try:

@@ -12,8 +12,8 @@ from iotop_ai.collectors.process.exit_codes import ExitWatch
 class KnownExits:
     """The exit codes of processes that have exited but are still listed.
 
-    codes: by PID, the exit code or minus the signal. It has each zombie that was seen alive and whose io we can read;
-    if the kernel reports exits, it has every other exited process too.
+    codes: by PID, the exit code or minus the signal. It contains each zombie that was seen alive and whose io we can
+    read; if the kernel reports exits, it also contains every other exited process.
     """
 
     def __init__(self) -> None:

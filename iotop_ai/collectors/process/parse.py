@@ -18,7 +18,7 @@ T = TypeVar("T", bound=Hashable)
 
 PF_KTHREAD = 0x00200000
 """The bit in the flags field of /proc/PID/stat that marks a kernel thread (include/linux/sched.h)."""
-ARGUMENTS = 64
+MOST_ARGUMENTS = 64
 """The most arguments that are kept of a command line. More arguments would only enlarge recordings."""
 
 
@@ -123,13 +123,13 @@ def _cached(value: Hashable) -> Any:
 
 @lru_cache(64)  # many processes often run the same few programs
 def parse_cmdline(raw: bytes) -> tuple[str, ...]:
-    """Return the arguments of a command line, without control characters; at most ``ARGUMENTS``.
+    """Return the arguments of a command line, without control characters; at most ``MOST_ARGUMENTS``.
 
     The arguments are separated by NUL bytes. A kernel thread or a zombie has none: (). A program may overwrite its
     title (setproctitle); the result is then usually one argument with spaces.
     """
     trimmed = raw.rstrip(b"\0")
-    return tuple(clean_bytes(part) for part in trimmed.split(b"\0")[:ARGUMENTS]) if trimmed else ()
+    return tuple(clean_bytes(part) for part in trimmed.split(b"\0")[:MOST_ARGUMENTS]) if trimmed else ()
 
 
 @lru_cache(256)  # most processes share a cgroup with others

@@ -109,8 +109,8 @@ def source_line(pid: int, uid: int | None, frame: StackFrame) -> str:
     if not frame.file.startswith("/") or frame.line < 1:
         return ""
     try:
-        place = _folder_of(pid, frame.file)
-        raw = call_with_timeout(_SOURCE_TIMEOUT_S, place, lambda: _source(pid, uid, frame.file))
+        folder = _folder_of(pid, frame.file)
+        raw = call_with_timeout(_SOURCE_TIMEOUT_S, folder, lambda: _read_source(pid, uid, frame.file))
     except OSError:
         return ""
     lines = raw.splitlines()
@@ -126,17 +126,17 @@ def _folder_of(pid: int, path: str) -> str:
     return folder if namespace == os.readlink("/proc/self/ns/mnt") else f"{namespace} {folder}"
 
 
-def _source(pid: int, uid: int | None, path: str) -> bytes:
+def _read_source(pid: int, uid: int | None, path: str) -> bytes:
     # O_PATH finds the file without opening it: opening a device may have an effect, such as starting a watchdog.
-    found = os.open(f"/proc/{pid}/root{path}", os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC)
+    path_fd = os.open(f"/proc/{pid}/root{path}", os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:
-        status = os.fstat(found)
+        status = os.fstat(path_fd)
         readable = status.st_uid == uid or status.st_mode & stat.S_IROTH
         if not (stat.S_ISREG(status.st_mode) and readable and status.st_size <= _LONGEST_SOURCE):
             return b""
-        fd = os.open(f"/proc/self/fd/{found}", os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        fd = os.open(f"/proc/self/fd/{path_fd}", os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     finally:
-        os.close(found)
+        os.close(path_fd)
     try:
         return os.read(fd, _LONGEST_SOURCE)
     finally:

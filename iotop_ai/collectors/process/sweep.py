@@ -64,7 +64,7 @@ class DescriptorBudget:
 class IoSweep:
     """Reads /proc/PID/io of every entry, ordered by start time, so that parents are read before their children.
 
-    In another order, a child that is reaped between the two reads would count twice: as itself and in its parent.
+    In any other order, a child that is reaped between the two reads would count twice: as itself and in its parent.
     """
 
     def __init__(self, root: Root, budget: DescriptorBudget) -> None:
@@ -74,7 +74,7 @@ class IoSweep:
         self._fds: list[int] = []
         self._raws: list[bytes | OSError] | None = []
         """The io_raw of the entries whose file is kept open, in their order; None when the list must be built again."""
-        self._loose: list[ProcessEntry] = []
+        self._without_fd: list[ProcessEntry] = []
         """The entries whose file is opened at each read, since no descriptor was free."""
 
     def add(self, entries: Sequence[ProcessEntry]) -> list[ProcessEntry]:
@@ -82,13 +82,13 @@ class IoSweep:
 
         If no descriptor is free, the entry's file is opened at each read, until a descriptor is free.
         """
-        if not entries and (not self._loose or self._budget.in_use >= self._budget.limit):
+        if not entries and (not self._without_fd or self._budget.in_use >= self._budget.limit):
             return []
         last_kept = max(len(self._kept) - 1, 0)
         denied: list[ProcessEntry] = []
-        loose: list[ProcessEntry] = []
-        for entry in (*self._loose, *entries):
-            file = None if loose else self._budget.keep(self._root, f"proc/{entry.key.pid}/io", IO_SIZE)
+        without_fd: list[ProcessEntry] = []
+        for entry in (*self._without_fd, *entries):
+            file = None if without_fd else self._budget.keep(self._root, f"proc/{entry.key.pid}/io", IO_SIZE)
             if isinstance(file, KeptFile):
                 entry.io = file
                 self._kept.append(entry)
@@ -96,11 +96,11 @@ class IoSweep:
                 if self._raws is not None:
                     self._raws.append(entry.io_raw)
             elif isinstance(file, OSError) and file.errno in FORBIDDEN | ENDED:
-                # A living process gives ENOENT if the kernel, or the captured tree, has no task I/O accounting.
+                # A living process gives ENOENT if the kernel, or the saved copy of /proc, has no task I/O accounting.
                 denied.append(entry)
             else:
-                loose.append(entry)
-        self._loose = loose
+                without_fd.append(entry)
+        self._without_fd = without_fd
         if any(a.key.start_ticks > b.key.start_ticks for a, b in pairwise(self._kept[last_kept:])):
             self._sort()
         return denied
@@ -111,7 +111,7 @@ class IoSweep:
         only: the entries to read, in the order of their start times; None to read all.
         """
         changed: list[tuple[ProcessEntry, bytes | OSError]]
-        loose = self._loose
+        without_fd = self._without_fd
         if only is None:
             changed = self._read_all_kept()
         else:
@@ -119,9 +119,9 @@ class IoSweep:
             raws = read_kept([file.fd for _, file in files], IO_SIZE)
             kept = (entry for entry, _ in files)
             changed = [(entry, raw) for entry, raw in zip(kept, raws, strict=True) if raw != entry.io_raw]
-            loose = [entry for entry in only if entry.io is None and not (entry.ended or entry.denied)]
+            without_fd = [entry for entry in only if entry.io is None and not (entry.ended or entry.denied)]
             self._raws = None
-        for entry in loose:
+        for entry in without_fd:
             raw = read_io_once(self._root, entry.key.pid)
             if raw != entry.io_raw:
                 changed.append((entry, raw))
@@ -152,7 +152,7 @@ class IoSweep:
         self._fds = list(compress(self._fds, keep))
         if self._raws is not None:
             self._raws = list(compress(self._raws, keep))
-        self._loose = [entry for entry in self._loose if not (entry.ended or entry.denied)]
+        self._without_fd = [entry for entry in self._without_fd if not (entry.ended or entry.denied)]
 
     def _sort(self) -> None:
         rows = sorted(zip(self._kept, self._fds, strict=True), key=lambda row: row[0].key.start_ticks)
@@ -189,7 +189,7 @@ class StatSweep:
         self._turns.clear()
 
     def descriptors_changed(self) -> None:
-        """Forget the cached lists of descriptors."""
+        """Drop the cached lists of descriptors, because stat files were opened or closed."""
         self._turns.clear()
 
     def due(self, turn: int, turns: int) -> list[ProcessEntry]:
@@ -207,13 +207,13 @@ class StatSweep:
             kept = [entry for entry in due if entry.stat is not None]
             fds = [entry.stat.fd for entry in kept if entry.stat is not None]
             lists = self._turns[turn, turns] = kept, fds, [entry for entry in due if entry.stat is None]
-        kept, fds, loose = lists
+        kept, fds, without_fd = lists
         out: list[tuple[ProcessEntry, bytes | OSError]] = []
         for start in range(0, len(fds), READ_BATCH):
             batch, raws = kept[start : start + READ_BATCH], read_kept(fds[start : start + READ_BATCH], STAT_USUAL)
             new = compress(range(len(raws)), map(ne, map(hash, raws), map(_STAT_HASH, batch)))
-            out += [(batch[i], _whole(raws[i], fds[start + i])) for i in new]
-        for entry in loose:
+            out += [(batch[i], _whole_line(raws[i], fds[start + i])) for i in new]
+        for entry in without_fd:
             raw = read_stat_once(self._root, entry.key.pid)
             if hash(raw) != entry.stat_hash:
                 out.append((entry, raw))
@@ -227,10 +227,10 @@ class StatSweep:
                 out.append((entry, read_stat_once(self._root, entry.key.pid)))
             else:
                 fd = entry.stat.fd
-                out.append((entry, _whole(read_kept([fd], STAT_USUAL)[0], fd)))
+                out.append((entry, _whole_line(read_kept([fd], STAT_USUAL)[0], fd)))
         return out
 
 
-def _whole(raw: bytes | OSError, fd: int) -> bytes | OSError:
+def _whole_line(raw: bytes | OSError, fd: int) -> bytes | OSError:
     """Return the whole stat line: if it filled ``STAT_USUAL`` bytes, read it again with a larger buffer."""
     return read_kept([fd], STAT_SIZE)[0] if isinstance(raw, bytes) and len(raw) >= STAT_USUAL else raw

@@ -24,8 +24,8 @@ def sample_threads(
     busy: the active processes, those with the most bytes first. Of each process, the ``MOST_THREADS`` lowest thread IDs
     are read, so that two samples read the same threads. The monitor itself is left out.
     """
-    own = root.own_pid
-    several = [key for key in busy if key.pid != own and (record := stat.get(key)) and record.threads > 1]
+    own_pid = root.own_pid
+    several = [key for key in busy if key.pid != own_pid and (record := stat.get(key)) and record.threads > 1]
     looks: dict[ProcessKey, ThreadLook] = {}
     for key in several[:MOST_PROCESSES]:
         folder = f"proc/{key.pid}/task"

@@ -35,7 +35,7 @@ def look_up_name(uid: int) -> str:
 
 
 class Users:
-    """User names by UID. In a tree that is not our own, the UIDs have no names.
+    """User names by UID. No names are looked up if /proc is not the process's own (--procfs, or a saved copy).
 
     A UID without a name is looked up again after a minute, then after two, and so on up to an hour. look_up: a function
     like ``look_up_name``.
@@ -63,9 +63,9 @@ class Users:
 
     def name(self, uid: int) -> str:
         """Return the user's name without control characters; the UID as text while the name is unknown."""
-        known = self._names.get(uid)
-        if known is not None:
-            return known
+        name = self._names.get(uid)
+        if name is not None:
+            return name
         self._names[uid] = str(uid)
         if self._live:
             self._pending.append(uid)

@@ -50,7 +50,8 @@ class Acknowledged:
     def read(self) -> dict[str, str]:
         """Return the acknowledged values by identity.
 
-        Raises OSError; also ValueError if the file belongs to another user or was not written by this program.
+        {} without a file. Raises OSError; also ValueError if the file belongs to another user or does not have this
+        program's format.
         """
         raw = self._raw()
         return {} if raw is None else parse_acknowledged(raw)
@@ -87,8 +88,8 @@ class Acknowledged:
 
         The value of a removed entry is None.
 
-        A file that cannot be read counts as unchanged, and the next call tries again. A file with an invalid content or
-        owner is read again only after it has changed. Without a change, the call costs one stat() of the file.
+        A file that cannot be read counts as unchanged, and the next call tries again. A file with invalid content or of
+        another owner is read again only after it has changed. Without a change, the call costs one stat() of the file.
         """
         try:
             status = os.stat(self._file, follow_symlinks=False)

@@ -73,7 +73,7 @@ def config_path(environ: Mapping[str, str], option: str | None = None) -> Path:
 
 
 def open_folder(folder: Path | str) -> int:
-    """Return a descriptor of the folder, which is created if needed and is private to its owner. Raises OSError.
+    """Return a descriptor of the folder, which is created if needed and made private to its owner. Raises OSError.
 
     Raises PermissionError when the folder belongs to another user, because its content must not be trusted.
     """
@@ -119,7 +119,7 @@ def put_file(folder: int, name: str, raw: bytes, *, lasting: bool = False) -> No
 
 
 def keep_file(folder: Path | str, name: str, raw: bytes, *, lasting: bool = False) -> None:
-    """Write a file like ``put_file``, in a folder that is created if needed and is private to its owner.
+    """Write a file like ``put_file``, in a folder that is created if needed and made private to its owner.
 
     Raises OSError.
     """

@@ -141,7 +141,7 @@ class _Looks:
     def loading(self) -> dict[ProcessKey, Loading]:
         return dict.fromkeys(self.keys, Loading.ITSELF)
 
-    def answering(self) -> frozenset[ProcessKey]:
+    def answering_workers(self) -> frozenset[ProcessKey]:
         return frozenset()
 
     def close(self) -> None:

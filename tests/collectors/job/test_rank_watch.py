@@ -201,9 +201,9 @@ def test_a_worker_that_mostly_sleeps_at_a_socket_is_an_environment(
         watch = Watch(job_of(trainer, worker, evidence=(evidence,)))
         watch.rank.tasks_to_sample(0)
         for wait_state, raw in sleeps:
-            watch.rank.see_sleeps([QUEUE, wait_state], [POLL, raw])
+            watch.rank.count_sleeps([QUEUE, wait_state], [POLL, raw])
         # Loaders that are known by their name are never environments.
-        assert watch.rank.answering() == ({worker.key} if answers and evidence == "children" else set())
+        assert watch.rank.answering_workers() == ({worker.key} if answers and evidence == "children" else set())
         watch.close()
 
 

@@ -12,10 +12,10 @@ import pytest
 from iotop_ai.collectors.io.root import Root
 from iotop_ai.collectors.job.task_census import (
     ACTIVE_NS,
-    ASKED_PER_CENSUS,
     LISTED_EVERY_NS,
     MOST_CHILDREN,
     MOST_LISTED,
+    ROTATED_PER_CENSUS,
     Census,
     ThreadCensus,
     children_of,
@@ -191,7 +191,7 @@ def test_a_pipeline_below_any_thread_is_found_and_kept(start: Start) -> None:
     assert children_of(ROOT, child.pid) == []
     other = Censuses(child)
     other.next()
-    turns = [bool(other.census.children([])) for _ in range(-(-len(child.tids) // ASKED_PER_CENSUS))]
+    turns = [bool(other.census.children([])) for _ in range(-(-len(child.tids) // ROTATED_PER_CENSUS))]
     assert turns[-1]
     assert not turns[0]
     child.end()

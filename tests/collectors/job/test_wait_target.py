@@ -21,7 +21,7 @@ from iotop_ai.collectors.io.root import Root
 from iotop_ai.collectors.job.sockets import JobSockets, SocketDiag
 from iotop_ai.collectors.job.wait_target import (
     MOST_FDS,
-    MOST_HELD,
+    MOST_LISTED,
     UNKNOWN,
     WaitTarget,
     held_inodes,
@@ -359,7 +359,7 @@ p.poll() if sys.argv[1] == "poll" else select.select(fds[:1000], [], [])
     pid, (number,) = start(program, call)
     found = target_in(pid, call, f"p{call}", "pselect6")
     assert (found.kind, found.inodes, len(found.fds)) == ("pipe", (number,), MOST_FDS)
-    assert len(ROOT.links(f"proc/{pid}/fd", MOST_HELD) or {}) == MOST_HELD
+    assert len(ROOT.links(f"proc/{pid}/fd", MOST_LISTED) or {}) == MOST_LISTED
     assert number in (held_inodes(ROOT, pid) or ())
     job = JobSockets(ROOT, SocketDiag(ROOT, Clock()))
     job.update([pid], 0)

@@ -16,7 +16,7 @@ from iotop_ai.collectors.io.clock import Clock
 from iotop_ai.collectors.io.root import Root
 from iotop_ai.collectors.machine import zfs_members
 from iotop_ai.collectors.machine.mounts import MountsCollector, resolve_path_devices
-from iotop_ai.collectors.machine.pool import MOST_SETS, PoolCollector, parse_llite, parse_pool_io
+from iotop_ai.collectors.machine.pool import MOST_DATASETS, PoolCollector, parse_llite, parse_pool_io
 from iotop_ai.collectors.machine.zfs_members import ZfsMembers, parse_udev
 from iotop_ai.export.json.system import system_object
 from iotop_ai.export.tables.frames import tables
@@ -131,7 +131,7 @@ def test_the_counts_of_a_pool_do_not_fall_when_a_dataset_is_unmounted(tree: Path
     put(tree, {f"{folder}/objset-b": ""})
     assert collector.read().zfs["tank"].read_bytes == 10_630, "the bytes changed though the pool was not read"
     assert nread(a=10, b=6601) == 10_631
-    assert nread(**{f"s{n:03}": 1 for n in range(MOST_SETS + 1)}) is None
+    assert nread(**{f"s{n:03}": 1 for n in range(MOST_DATASETS + 1)}) is None
 
 
 def test_a_dataset_that_cannot_be_read_at_first_does_not_add_the_bytes_of_its_whole_life(tree: Path) -> None:

@@ -18,8 +18,8 @@ from iotop_ai.collectors.process.adaptive import (
     AdaptiveSelection,
     EndedIo,
     IoBytes,
+    growth_start_ns,
     match_inherited,
-    moved_since,
     parse_vmstat,
 )
 from iotop_ai.collectors.process.collector import FULL_TICKS, ProcessCollector
@@ -56,8 +56,10 @@ pytestmark = [
 ]
 
 
-def adaptive(least: int = 1, refused: tuple[str, ...] = ()) -> ProcessCollector:
-    return ProcessCollector(Root(), Clock(), adaptive=AdaptiveSelection(Root(), min_processes=least, refused=refused))
+def adaptive(least: int = 1, uncounted: tuple[str, ...] = ()) -> ProcessCollector:
+    return ProcessCollector(
+        Root(), Clock(), adaptive=AdaptiveSelection(Root(), min_processes=least, uncounted=uncounted)
+    )
 
 
 @pytest.fixture
@@ -223,7 +225,7 @@ def test_the_end_of_an_idle_process_is_found_soon(
 
 
 def test_a_full_sweep_is_made_for_few_processes_or_uncounted_bytes() -> None:
-    for made in (adaptive(least=10**6), adaptive(refused=("proc",))):
+    for made in (adaptive(least=10**6), adaptive(uncounted=("proc",))):
         with closing(made):
             tables = [made.read() for _ in range(FULL_TICKS + 4)]
         assert not any(table.adaptive for table in tables)
@@ -231,7 +233,7 @@ def test_a_full_sweep_is_made_for_few_processes_or_uncounted_bytes() -> None:
 
 
 def test_the_check_fails_without_counters_of_the_machine() -> None:
-    check = AdaptiveSelection(Root(), min_processes=1, refused=())
+    check = AdaptiveSelection(Root(), min_processes=1, uncounted=())
     assert not check.balanced(IoBytes(), IoBytes(), 1.0)
 
 
@@ -259,9 +261,9 @@ def test_the_bytes_of_the_machine_are_parsed() -> None:
 def test_a_burst_after_idle_time_belongs_to_the_last_tick() -> None:
     second = 10**9
     burst, trickle = NO_IO._replace(read_bytes=50 << 20), NO_IO._replace(read_bytes=1 << 20)
-    assert moved_since(10 * second, 30 * second, NO_IO, burst) == 30 * second
-    assert moved_since(10 * second, 30 * second, NO_IO, trickle) is None
-    assert moved_since(30 * second, 30 * second, NO_IO, burst) is None
+    assert growth_start_ns(10 * second, 30 * second, NO_IO, burst) == 30 * second
+    assert growth_start_ns(10 * second, 30 * second, NO_IO, trickle) is None
+    assert growth_start_ns(30 * second, 30 * second, NO_IO, burst) is None
 
 
 def test_a_full_sweep_keeps_no_reference_to_active_processes() -> None:

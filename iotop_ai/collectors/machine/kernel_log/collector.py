@@ -1,4 +1,4 @@
-"""Reads new records of the kernel log from /dev/kmsg, one record per read() and without waiting.
+"""Reads new records of the kernel log from /dev/kmsg: one record per read(), which does not block.
 
 Source: https://docs.kernel.org/admin-guide/abi-testing.html (/dev/kmsg). The file needs CAP_SYSLOG when
 kernel.dmesg_restrict is 1.
@@ -46,7 +46,7 @@ _RETRY_NS = 30_000_000_000
 _MOST_DEVICES = 256
 """The most devices whose errors are kept. A further device replaces the device whose last error is the oldest."""
 _INCIDENT_NS = 2_000_000_000
-"""A line that comes less than this many nanoseconds after an error may describe that error."""
+"""A line that follows an error of the same device within this many nanoseconds may describe that error."""
 _CAUSE_NS = 600_000_000_000
 """How long the known cause of a device's errors is kept after the last error, in nanoseconds.
 
@@ -175,7 +175,7 @@ class KernelLogCollector:
         self._log = KernelLog(dict(self._errors), self._log.lost + lost)
 
     def _check_for_replaced(self) -> None:
-        """Forget the recent errors of the disks that were replaced, from time to time."""
+        """From time to time, forget the recent errors of disks that have been replaced."""
         now = self._clock.monotonic_ns()
         if now < self._check_ns:
             return
@@ -184,7 +184,7 @@ class KernelLogCollector:
             self._log = KernelLog(dict(self._errors), self._log.lost)
 
     def _forget_replaced(self, names: Iterable[str]) -> bool:
-        """Forget the errors of the names that belong to another disk now; return whether any were forgotten."""
+        """Forget the errors under names that now belong to another disk; return whether any were forgotten."""
         replaced = [name for name in names if self._replaced.is_replaced(name) and name in self._errors]
         for name in replaced:
             del self._errors[name]

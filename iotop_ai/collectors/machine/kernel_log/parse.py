@@ -52,7 +52,7 @@ _NVME = pattern(r"^nvme (nvme\d{1,5}): I/O (?:tag )?\d+.{0,60}? QID \d+ timeout,
 _OOM = pattern(r"^(Memory cgroup out of memory|Out of memory(?: \([a-z_]+\))?): Killed process (\d{1,10}) \((.*)\)")
 _XID = pattern(r"^NVRM: Xid \((?:PCI:)?([0-9a-fA-F:.]{7,16})\): (\d{1,4})(?:, (.*))?$")
 _RECOVERY = pattern(r"GPU recovery action changed from 0x[0-9a-f]+ \([^)]{0,40}\) to (0x[0-9a-f]{1,4}) \(")
-"""The text of an Xid 154, which sums up what earlier Xids require.
+"""The text of an Xid 154, which names the recovery action that earlier Xids require.
 
 Sample: "GPU recovery action changed from 0x0 (None) to 0x2 (Node Reboot Required)".
 """

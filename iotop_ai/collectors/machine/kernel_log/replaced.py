@@ -9,8 +9,8 @@ from iotop_ai.lazy.namedtuple import NamedTuple
 class _Identity(NamedTuple):
     """The identity of a disk apart from its name. A field is "" when it is unknown.
 
-    number: /sys/block/X/diskseq (Linux 5.15), which is new each time a disk is connected. id: the id or serial number
-    that the disk itself reports. It is the same after a bad cable has disconnected the disk for a moment.
+    number: /sys/block/X/diskseq (Linux 5.15), which is new each time a disk is connected. id: the WWID or serial number
+    that the disk itself reports, which stays the same when a bad cable disconnects the disk for a moment.
     """
 
     number: str = ""

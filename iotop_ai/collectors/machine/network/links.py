@@ -63,7 +63,7 @@ class _LinkFiles:
         self.reads += 1
         return raws != before or self.counters is None or self.reads % _REFRESH_EVERY == 1
 
-    def numbers(self) -> dict[str, int]:
+    def counts(self) -> dict[str, int]:
         return {name: int(raw) for name, raw in zip(self.files, self.raws, strict=False)}
 
     def state(self) -> str:
@@ -88,7 +88,7 @@ class NetworkCollector:
 
     def __init__(self, root: Root) -> None:
         self._root = root
-        self._kept: dict[str, _LinkFiles] = {}
+        self._links: dict[str, _LinkFiles] = {}
         self._reads = 0
         self._listed: list[str] = []
         self._places: dict[str, str] = {}
@@ -103,18 +103,18 @@ class NetworkCollector:
         self._refresh_places([name for name in self._root.entries(NET) if name != "lo"])
         for name in self._places:
             seen.add(name)
-            counters = self._nic(name)
+            counters = self._read_nic(name)
             if counters is not None:
                 out[clean(name)] = counters
         for device in self._root.entries(INFINIBAND):
             for port in self._root.entries(f"{INFINIBAND}/{device}/ports"):
                 key = f"{device}/{port}"
                 seen.add(key)
-                counters = self._ib(key, f"{INFINIBAND}/{device}/ports/{port}")
+                counters = self._read_ib(key, f"{INFINIBAND}/{device}/ports/{port}")
                 if counters is not None:
                     out[clean(key)] = counters
-        for name in self._kept.keys() - seen:
-            self._kept.pop(name).close()
+        for name in self._links.keys() - seen:
+            self._links.pop(name).close()
         return out
 
     def _refresh_places(self, names: list[str]) -> None:
@@ -124,25 +124,25 @@ class NetworkCollector:
         self._reads += 1
 
     def _open(self, key: str, directory: str, names: tuple[str, ...], state: str) -> _LinkFiles:
-        kept = self._kept.get(key)
-        if kept is None:
-            kept = self._kept[key] = _LinkFiles(self._root, directory, names, state)
-        return kept
+        link = self._links.get(key)
+        if link is None:
+            link = self._links[key] = _LinkFiles(self._root, directory, names, state)
+        return link
 
     def _drop(self, key: str) -> None:
-        kept = self._kept.pop(key, None)
-        if kept is not None:
-            kept.close()
+        link = self._links.pop(key, None)
+        if link is not None:
+            link.close()
 
-    def _nic(self, name: str) -> LinkCounters | None:
+    def _read_nic(self, name: str) -> LinkCounters | None:
         base = f"{NET}/{name}"
         try:
-            kept = self._open(name, f"{base}/statistics", _COUNTERS, f"{base}/operstate")
+            link = self._open(name, f"{base}/statistics", _COUNTERS, f"{base}/operstate")
             place = self._places.get(name, "")
-            if not kept.reread() and kept.counters is not None and kept.counters.place == place:
-                return kept.counters
-            counts = kept.numbers()
-            state = kept.state()
+            if not link.reread() and link.counters is not None and link.counters.place == place:
+                return link.counters
+            counts = link.counts()
+            state = link.state()
         except (OSError, ValueError):
             # The interface may have been created again under the same name; the files of the old one give ENODEV.
             self._drop(name)
@@ -153,54 +153,54 @@ class NetworkCollector:
             return None
         if not (rx or tx) and not self._root.exists(f"{base}/device"):
             return None
-        if kept.reads % _REFRESH_EVERY == 1 or state != kept.last_state:
+        if link.reads % _REFRESH_EVERY == 1 or state != link.last_state:
             mbit = self._root.number_or_none(f"{base}/speed") if has_speed(self._root, name) else None
             # An unknown speed is -1, which some kernels print as 4294967295.
-            kept.bits_per_s = mbit * 1_000_000 if mbit is not None and 0 < mbit < 2**31 else None
-            kept.last_state = state
-        kept.counters = LinkCounters(
+            link.bits_per_s = mbit * 1_000_000 if mbit is not None and 0 < mbit < 2**31 else None
+            link.last_state = state
+        link.counters = LinkCounters(
             rx,
             tx,
             counts.get("rx_errors"),
             counts.get("tx_errors"),
             counts.get("rx_dropped"),
             counts.get("tx_dropped"),
-            kept.bits_per_s,
+            link.bits_per_s,
             state,
             place=place,
         )
-        return kept.counters
+        return link.counters
 
-    def _ib(self, key: str, base: str) -> LinkCounters | None:
+    def _read_ib(self, key: str, base: str) -> LinkCounters | None:
         try:
-            kept = self._kept.get(key)
-            if kept is None:
+            link = self._links.get(key)
+            if link is None:
                 has_port_counters = self._root.exists(f"{base}/counters/port_rcv_data")
                 folder, names = ("counters", _IB_COUNTERS) if has_port_counters else ("hw_counters", _EFA_COUNTERS)
-                kept = self._open(key, f"{base}/{folder}", names, f"{base}/state")
-            if not kept.reread():
-                return kept.counters
-            counts_by_name = kept.numbers()
+                link = self._open(key, f"{base}/{folder}", names, f"{base}/state")
+            if not link.reread():
+                return link.counters
+            counts_by_name = link.counts()
             # The content is "4: ACTIVE": the number and the word have the same meaning.
-            state = kept.state().partition(":")[2].strip().lower()
+            state = link.state().partition(":")[2].strip().lower()
         except (OSError, ValueError):
             self._drop(key)
             return None
         counts = _ib_counts(counts_by_name) if "port_rcv_data" in counts_by_name else _efa_counts(counts_by_name)
         if counts is None:
             return None
-        if kept.reads % _REFRESH_EVERY == 1 or state != kept.last_state:
-            kept.bits_per_s = parse_ib_rate(self._root.text_or(f"{base}/rate")) if state == "active" else None
-            kept.last_state = state
-        place = port_place(self._root, key.partition("/")[0]) if kept.counters is None else kept.counters.place
-        kept.counters = LinkCounters(*counts, kept.bits_per_s, state, "ib", place)
-        return kept.counters
+        if link.reads % _REFRESH_EVERY == 1 or state != link.last_state:
+            link.bits_per_s = parse_ib_rate(self._root.text_or(f"{base}/rate")) if state == "active" else None
+            link.last_state = state
+        place = port_place(self._root, key.partition("/")[0]) if link.counters is None else link.counters.place
+        link.counters = LinkCounters(*counts, link.bits_per_s, state, "ib", place)
+        return link.counters
 
     def close(self) -> None:
         """Close the descriptors."""
-        for kept in self._kept.values():
-            kept.close()
-        self._kept.clear()
+        for link in self._links.values():
+            link.close()
+        self._links.clear()
 
 
 _LinkCounts = tuple[int, int, int | None, int | None, int | None, int | None]

@@ -18,7 +18,7 @@ _MOST_PORTS = 64
 
 
 class RdmaCollector:
-    """Reads the counts of RDMA ports, and only rarely: a driver may ask the adapter's firmware for each count."""
+    """Reads the counts of RDMA ports only every 5 s, because a driver may ask the adapter's firmware for each count."""
 
     field = "rdma"
     every_s = 5.0

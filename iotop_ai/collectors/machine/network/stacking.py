@@ -52,22 +52,22 @@ def places_of(root: Root, links: Iterable[str]) -> dict[str, str]:
     names = [name for name in listed if not name.startswith(_REPEATING)]
     devices = {name: device for name in names if (device := _device(root, f"{NET}/{name}"))}
     if devices:
-        in_container = _in_a_container(root)
-        counted = {name for name in names if in_container and name not in devices and not _stacked(root, name)}
+        in_container = _in_container(root)
+        own_places = {name for name in names if in_container and name not in devices and not _stacked(root, name)}
         return {
-            name: clean(name) if name in counted else "" if _repeats(root, name, devices) else devices.get(name, "")
+            name: clean(name) if name in own_places else "" if _repeats(root, name, devices) else devices.get(name, "")
             for name in names
         }
     places = {name: "" if _stacked(root, name) else clean(name) for name in names}
-    if any(places.values()) or _in_the_first_namespace(root):
+    if any(places.values()) or _in_initial_namespace(root):
         return places
-    # The only link of a rootless container is the tap0 of slirp4netns.
-    more = (name for name in listed if name not in places and not _neighbours(root, name, "upper_"))
-    return places | {name: clean(name) for name in more if not _stacked(root, name)}
+    # The only link of a rootless container is the tap0 of slirp4netns, whose name begins with a prefix in _REPEATING.
+    candidates = (name for name in listed if name not in places and not _neighbours(root, name, "upper_"))
+    return places | {name: clean(name) for name in candidates if not _stacked(root, name)}
 
 
 def has_speed(root: Root, name: str, depth: int = 4) -> bool:
-    """Whether the link, or a link below it, is a network card. The speed that veth and tun report is made up."""
+    """Whether the link's speed is real: the link, or a link below it, is a network card. veth and tun invent theirs."""
     base = f"{NET}/{name}"
     if root.exists(f"{base}/device") or root.exists(f"{base}/bonding"):
         return True
@@ -85,18 +85,18 @@ def _device(root: Root, base: str) -> str:
     return clean(os.path.basename(root.real(f"{base}/device"))) if root.exists(f"{base}/device") else ""
 
 
-def _in_the_first_namespace(root: Root) -> bool:
+def _in_initial_namespace(root: Root) -> bool:
     return root.exists("proc/sys/net/core/netdev_budget")
 
 
-def _in_a_container(root: Root) -> bool:
-    """Whether we are in a network namespace other than the initial one. Some settings are missing there.
+def _in_container(root: Root) -> bool:
+    """Whether we are in a network namespace other than the initial one, where some settings are missing.
 
-    Every /proc shows the settings of the namespace of the process that reads it. For another tree the answer is
+    Every /proc shows the settings of the namespace of the process that reads it. With --procfs or --sysfs the answer is
     therefore unknown, and the result is False.
     """
     visible = not root.has_given_trees and root.exists("proc/sys/net/core/somaxconn")
-    return visible and not _in_the_first_namespace(root)
+    return visible and not _in_initial_namespace(root)
 
 
 def _neighbours(root: Root, name: str, prefix: str) -> list[str]:
