@@ -1,4 +1,4 @@
-"""Parses the answers of Prometheus's HTTP API. They come from outside, so they are limited in size and cleaned. Pure.
+"""Parses the answers of Prometheus's HTTP API. They come from outside, so they are limited in size and cleaned.
 
 Source: https://prometheus.io/docs/prometheus/latest/querying/api/
 """
@@ -14,7 +14,7 @@ from iotop_ai.model.errors import UnknownError
 
 MOST_SERIES = 200_000
 _VALUES_PER_SERIES = 16
-"""The maximum number of JSON values per series, on average; a series with eight labels has 13."""
+"""The maximum mean number of JSON values per series; a series with eight labels has 13."""
 MOST_LABELS = 64
 LONGEST_LABEL = 128
 _LONGEST_ERROR = 160
@@ -40,14 +40,14 @@ class Series(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """The answer to an instant query. at_s: the Unix time of the query's evaluation; None if there is no series."""
+    """The answer to an instant query. at_s: the Unix time at which the query was evaluated; None without series."""
 
     series: tuple[Series, ...]
     at_s: float | None = None
 
 
 class Points(NamedTuple):
-    """One series of a range query, as pairs of Unix time and value."""
+    """One series of a range query, as pairs of Unix time and value. A value is None as in ``Series``."""
 
     labels: Mapping[str, str]
     points: tuple[tuple[float, float | None], ...]
@@ -77,8 +77,8 @@ def parse_matrix(body: bytes) -> list[Points]:
         pairs = entry.get("values")
         if not isinstance(pairs, list) or not all(isinstance(pair, list) and len(pair) == 2 for pair in pairs):
             raise BadAnswerError("the answer has a series without values")
-        points = ((number(at), number(value)) for at, value in pairs)
-        out.append(Points(labels_of(entry), tuple((at, value) for at, value in points if at is not None)))
+        points = ((number(at_s), number(value)) for at_s, value in pairs)
+        out.append(Points(labels_of(entry), tuple((at_s, value) for at_s, value in points if at_s is not None)))
     return out
 
 
@@ -139,7 +139,7 @@ class _Labels:
     """Cleans the labels of series. Equal strings become the same object, which saves memory."""
 
     def __init__(self) -> None:
-        self._known: dict[str, str] = {}
+        self._cleaned: dict[str, str] = {}
 
     def __call__(self, entry: Mapping[str, Any]) -> Mapping[str, str]:
         metric = entry.get("metric")
@@ -152,7 +152,7 @@ class _Labels:
     def _clean(self, text: object) -> str:
         if not isinstance(text, str):
             raise BadAnswerError("the answer has a label that is not text")
-        cleaned = self._known.get(text)
+        cleaned = self._cleaned.get(text)
         if cleaned is None:
-            cleaned = self._known[text] = clean(text, LONGEST_LABEL)
+            cleaned = self._cleaned[text] = clean(text, LONGEST_LABEL)
         return cleaned

@@ -38,18 +38,18 @@ class Address:
         if len(url) > _LONGEST_URL or not url.isprintable() or " " in url:
             raise UsageError("--prometheus: write an address such as http://prometheus:9090")
         # A password that contains # or / is not recognised as one, so no error repeats an address with an @.
-        shown = "" if "@" in url else f" {clean(url)}"
+        url_text = "" if "@" in url else f" {clean(url)}"
         try:
             parts = urllib.parse.urlsplit(url if "://" in url else f"http://{url}")
             port, host = parts.port, parts.hostname
             (host or "").encode("idna")  # raises ValueError for an empty or overlong label, as a later request would
         except ValueError:
-            raise UsageError(f"--prometheus{shown}: not an address; write http://prometheus:9090") from None
+            raise UsageError(f"--prometheus{url_text}: not an address; write http://prometheus:9090") from None
         if parts.username is not None or parts.password is not None:
             # Every user of the machine can read command lines.
             raise UsageError("--prometheus: an address with a password is visible to others; use --user-file")
         if parts.scheme not in ("http", "https") or not host or port == 0 or parts.query or parts.fragment:
-            raise UsageError(f"--prometheus{shown}: write an address such as http://prometheus:9090")
+            raise UsageError(f"--prometheus{url_text}: write an address such as http://prometheus:9090")
         self.secure = parts.scheme == "https"
         self.host = host
         self.port = port or (443 if self.secure else 80)
@@ -84,7 +84,7 @@ class Prometheus:
     """A client of one Prometheus server, for use by one thread at a time.
 
     token: sent as "Authorization: Bearer"; "" for none. user: "name:password" for basic authentication; "" for none.
-    tls: the settings for https. timeout_s: the limit for a whole answer, even if its bytes arrive slowly.
+    tls: the settings for https. timeout_s: the time limit for a complete answer, even if its bytes arrive slowly.
     """
 
     def __init__(
@@ -108,11 +108,11 @@ class Prometheus:
         self._connection: _Connection | None = None
 
     def another(self) -> Prometheus:
-        """A second client of the same server, for another thread."""
+        """Create a second client of the same server, for another thread."""
         return Prometheus(self.address, **self._arguments)
 
     def instant_query(self, query: str, at_s: float | None = None) -> Answer:
-        """The answer to a query at a Unix time; None is now. Raises NoAnswerError or BadAnswerError."""
+        """The answer to a query at the Unix time ``at_s``; None for now. Raises NoAnswerError or BadAnswerError."""
         return parse_vector(self._get("query", {"query": query, **({} if at_s is None else {"time": f"{at_s:.3f}"})}))
 
     def range_query(self, query: str, begin_s: float, end_s: float, step_s: float) -> list[Points]:

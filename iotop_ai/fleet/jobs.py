@@ -1,4 +1,4 @@
-"""Makes jobs from Prometheus's answers: the parts on each machine, joined by job id or group of ranks. Pure."""
+"""Makes jobs from Prometheus's answers: the parts on each machine, joined by job id or group of ranks. No I/O."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from iotop_ai.model.job.rank_numbers import checked_ranges
 from iotop_ai.model.job.time_shares import SHARES
 
 _Key = tuple[str, str, str, str, str]
-_EMPTY = Answer(())
+_NO_ANSWER = Answer(())
 
 
 def _key(entry: Series) -> _Key:
@@ -20,19 +20,19 @@ def _key(entry: Series) -> _Key:
 
 
 def job_parts(answers: Mapping[str, Answer], name_of: Callable[[str], str]) -> list[JobPart]:
-    """The part of each job on each machine. name_of: returns the machine's name for a Prometheus instance."""
+    """The part of each job on each machine. name_of: the function from a Prometheus instance to its machine's name."""
     seconds: dict[_Key, list[float]] = {}
-    for entry in answers.get("job time", _EMPTY).series:
+    for entry in answers.get("job time", _NO_ANSWER).series:
         if (bucket := entry.label("bucket")) in SHARES and entry.value is not None and entry.value > 0:
             seconds.setdefault(_key(entry), [0.0] * len(SHARES))[SHARES.index(bucket)] += entry.value
-    gpus, ranks = (_counts(answers.get(name, _EMPTY).series) for name in ("job GPUs", "job ranks"))
-    late_ranks = _counts(answers.get("late rank", _EMPTY).series)
-    infos = _infos(answers.get("job info", _EMPTY).series)
+    gpus, ranks = (_counts(answers.get(name, _NO_ANSWER).series) for name in ("job GPUs", "job ranks"))
+    late_ranks = _counts(answers.get("late rank", _NO_ANSWER).series)
+    infos = _infos(answers.get("job info", _NO_ANSWER).series)
     out = []
     for key in sorted({*seconds, *gpus, *ranks}):
         instance, pid, script, slurm, unit = key
-        spent = tuple(seconds[key]) if key in seconds else None
-        part = JobPart(name_of(instance), pid, script, slurm, unit, spent, gpus.get(key), ranks.get(key))
+        part_seconds = tuple(seconds[key]) if key in seconds else None
+        part = JobPart(name_of(instance), pid, script, slurm, unit, part_seconds, gpus.get(key), ranks.get(key))
         numbers, group = infos.get(key, ("", ""))
         out.append(part._replace(numbers=numbers, group=group, late_rank=late_ranks.get(key)))
     return out
@@ -46,8 +46,8 @@ def _infos(series: Iterable[Series]) -> dict[_Key, tuple[str, str]]:
     """For each job, the numbers of its ranks and its group of ranks, both from the newest of its series."""
     newest: dict[_Key, Series] = {}
     for entry in series:
-        before = newest.get(key := _key(entry))
-        if entry.value is not None and (before is None or entry.value > (before.value or 0.0)):
+        newest_so_far = newest.get(key := _key(entry))
+        if entry.value is not None and (newest_so_far is None or entry.value > (newest_so_far.value or 0.0)):
             newest[key] = entry
     return {key: (checked_ranges(entry.label("ranks")), entry.label("rank_group")) for key, entry in newest.items()}
 
@@ -60,12 +60,12 @@ def joined_jobs(parts: Sequence[JobPart], findings: Mapping[str, FleetFinding]) 
     """
     groups: dict[tuple[str, ...], list[JobPart]] = {}
     for part in parts:
-        groups.setdefault(_joins_by(part), []).append(part)
+        groups.setdefault(_join_key(part), []).append(part)
     jobs = [_job(group, findings) for group in groups.values()]
     return tuple(sorted(jobs, key=lambda job: (-(job.lost_gpu_h or 0.0), -_lost_s(job), job.name)))
 
 
-def _joins_by(part: JobPart) -> tuple[str, ...]:
+def _join_key(part: JobPart) -> tuple[str, ...]:
     if part.slurm:
         return ("slurm", part.slurm)
     return ("group", part.group) if part.group else (part.machine, part.pid, part.script)

@@ -1,4 +1,4 @@
-"""Makes the machines and jobs of a fleet from Prometheus's answers. Pure.
+"""Makes the machines and jobs of a fleet from Prometheus's answers. No I/O.
 
 The figures of iotop-ai are preferred; missing figures come from node_exporter, dcgm-exporter and smartctl_exporter.
 """
@@ -28,11 +28,11 @@ from iotop_ai.model.fleet.records import (
 MOST_MACHINES = 20_000
 IOTOP, NODE, DCGM, SMARTCTL = "iotop", "node", "dcgm", "smartctl"
 _ABSENT = ("absent", "unsupported")
-_EMPTY = Answer(())
+_NO_ANSWER = Answer(())
 
 
 def fleet_of(answers: Mapping[str, Answer], window_s: float, unanswered: Sequence[str] = ()) -> Fleet:
-    """The fleet.
+    """Build the fleet.
 
     answers: the answer to each query, by the query's name. unanswered: the names of the queries without an answer;
     their figures are unknown.
@@ -49,22 +49,22 @@ class _Assembly:
         reading = answers[READING]
         self._at_s = reading.at_s or 0.0
         self._names = MachineNames({entry.label("instance") for entry in reading.series} - {""})
-        answered, current = "node's reading" in answers, self._instances("node's reading")
+        node_answered, reporting = "node's reading" in answers, self._instances("node's reading")
         for entry in self._series("node"):
             instance = entry.label("instance")
-            self._names.learn(instance, entry.label("nodename"), current=not answered or instance in current)
+            self._names.learn(instance, entry.label("nodename"), current=not node_answered or instance in reporting)
         self._machines: dict[str, FleetMachine] = {}
 
     def _series(self, name: str) -> tuple[Series, ...]:
-        return self._answers.get(name, _EMPTY).series
+        return self._answers.get(name, _NO_ANSWER).series
 
     def _instances(self, name: str) -> set[str]:
         return {entry.label("instance") for entry in self._series(name)}
 
     def _change(self, name: str, instance: str, source: str, **changes: Any) -> None:
-        """Record that an exporter knows a machine, and change the machine's fields.
+        """Add the exporter ``source`` to a machine's sources and set the fields in ``changes``.
 
-        The machine is added if it is new.
+        Create the machine if it does not exist.
         """
         machine = self._machines.get(name) or FleetMachine(name, instance)
         if source not in machine.sources:
@@ -72,7 +72,7 @@ class _Assembly:
         self._machines[name] = machine._replace(**changes)
 
     def fleet(self, unanswered: tuple[str, ...]) -> Fleet:
-        """The fleet, from the answers of all exporters."""
+        """Build the fleet from the answers of all exporters."""
         self._add_iotop()
         self._add_iotop_devices()
         self._add_node()
@@ -149,16 +149,16 @@ class _Assembly:
                 yield self._names.of(entry.label("instance"), entry.label("Hostname") or entry.label("nodename")), entry
 
     def _add_node(self) -> None:
-        answered = "node's reading" in self._answers
-        with_reading = self._instances("node's reading")
+        node_answered = "node's reading" in self._answers
+        reporting_nodes = self._instances("node's reading")
         by_machine: dict[str, list[str]] = {}
         for name, entry in self._exporter_series("node"):
             by_machine.setdefault(name, []).append(entry.label("instance"))
         for name, instances in by_machine.items():
             # An instance that has changed its port or its label is still listed, but has no reading.
-            current = [instance for instance in instances if instance in with_reading]
-            silent = answered and IOTOP not in self._sources(name) and not current
-            self._change(name, (current or instances)[0], NODE, **({"silent": True} if silent else {}))
+            reporting = [instance for instance in instances if instance in reporting_nodes]
+            silent = node_answered and IOTOP not in self._sources(name) and not reporting
+            self._change(name, (reporting or instances)[0], NODE, **({"silent": True} if silent else {}))
         for name, disk in _disks(
             self._exporter_series("node's disk use"), self._exporter_series("node's disk await")
         ).items():
@@ -166,31 +166,31 @@ class _Assembly:
                 self._set(name, disk=disk)
 
     def _add_dcgm(self) -> None:
-        use: dict[str, dict[str, float | None]] = {}
+        percents_by_machine: dict[str, dict[str, float | None]] = {}
         instances = {}
         for name, entry in self._exporter_series("dcgm"):
             # If two scrape jobs read the same exporter, each of its GPUs occurs twice.
-            by_gpu, gpu = use.setdefault(name, {}), entry.label("UUID") or entry.label("gpu")
+            by_gpu, gpu = percents_by_machine.setdefault(name, {}), entry.label("UUID") or entry.label("gpu")
             if by_gpu.get(gpu) is None:
                 by_gpu[gpu] = dcgm_percent(entry.value)
             instances[name] = entry.label("instance")
-        for name, by_gpu in use.items():
+        for name, by_gpu in percents_by_machine.items():
             self._change(name, instances[name], DCGM)
             if self._machines[name].gpus is None:
-                known = [value for value in by_gpu.values() if value is not None]
-                busy = sum(known) / len(known) / 100 if known else None
+                percents = [value for value in by_gpu.values() if value is not None]
+                busy = sum(percents) / len(percents) / 100 if percents else None
                 self._set(name, gpus=len(by_gpu), gpu_busy=busy, no_gpu=False)
 
     def _add_smartctl(self) -> None:
-        warning = "smartctl's warning"
-        warned = {name: entry for name, entry in self._exporter_series(warning) if (entry.value or 0) > 0}
+        warning_query = "smartctl's warning"
+        warnings = {name: entry for name, entry in self._exporter_series(warning_query) if (entry.value or 0) > 0}
         for name, entry in self._exporter_series("smartctl"):
             self._change(name, entry.label("instance"), SMARTCTL)
             # smartctl_exporter may report a disk as passed although it has a warning, so the answer about warnings is
             # needed.
-            known = entry.value is not None and (not entry.value or warning in self._answers)
-            if self._machines[name].health is None and known:
-                failing = warned.get(name) if entry.value else entry
+            is_known = entry.value is not None and (not entry.value or warning_query in self._answers)
+            if self._machines[name].health is None and is_known:
+                failing = warnings.get(name) if entry.value else entry
                 severity = OK if failing is None else CRITICAL
                 self._set(name, health=FleetHealth((failing or entry).label("device"), severity), no_smart=False)
 
@@ -217,19 +217,18 @@ def dcgm_percent(value: float | None) -> float | None:
 
 
 def _ratio(value: float | None) -> float | None:
-    """A ratio, limited to 1, because a rate over a late scrape may be slightly larger.
-
-    None if it is unknown or negative.
-    """
+    """The value limited to 1, because a rate over a late scrape may be slightly larger; None if unknown or negative."""
     return None if value is None or value < 0 else min(1.0, value)
 
 
-def _disks(use: Iterable[tuple[str, Series]], wait: Iterable[tuple[str, Series]]) -> dict[str, FleetDisk]:
-    """The busiest disk of each machine."""
-    waits = {(name, entry.label("device")): entry.value for name, entry in wait}
+def _disks(
+    use_series: Iterable[tuple[str, Series]], await_series: Iterable[tuple[str, Series]]
+) -> dict[str, FleetDisk]:
+    """The busiest disk of each machine. await_series: the awaits in seconds."""
+    awaits = {(name, entry.label("device")): entry.value for name, entry in await_series}
     out = {}
-    for name, entry in use:
-        seconds = waits.get((name, device := entry.label("device")))
+    for name, entry in use_series:
+        seconds = awaits.get((name, device := entry.label("device")))
         await_ms = None if seconds is None or seconds < 0 else seconds * 1000
         out[name] = FleetDisk(device, _ratio(entry.value), await_ms)
     return out

@@ -1,4 +1,4 @@
-"""Finds the machine that a Prometheus instance belongs to. Pure."""
+"""Finds the machine that a Prometheus instance belongs to. No I/O."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ class MachineNames:
 
     def __init__(self, iotop_instances: Collection[str]) -> None:
         hosts = {instance: host_of(instance) for instance in iotop_instances}
-        count: dict[str, int] = {}
+        instance_counts: dict[str, int] = {}
         for host in hosts.values():
-            count[host] = count.get(host, 0) + 1
-        self._names = {instance: instance if count[host] > 1 else host for instance, host in hosts.items()}
+            instance_counts[host] = instance_counts.get(host, 0) + 1
+        self._names = {instance: instance if instance_counts[host] > 1 else host for instance, host in hosts.items()}
         self._iotop_machines = frozenset(self._names.values())
         self._machines_of_node: dict[str, set[str]] = {}
 
@@ -36,11 +36,11 @@ class MachineNames:
         """Remember a machine's node name, as reported by the node_exporter on the machine.
 
         An exporter in a pod knows only the node name. With the remembered name, ``of`` finds the machine even if
-        Prometheus scrapes the machine by address. ``of`` finds only machines that run iotop-ai. A node name that two
-        machines share matches neither.
+        Prometheus scrapes the machine by address. This applies only to machines that run iotop-ai. A node name that
+        several machines share matches none of them.
 
-        current: whether the node_exporter reports now. If it does not, its instance may be an earlier address of a
-        machine that is already known.
+        current: whether the node_exporter reports now. If it does not, its instance may be a former address of a
+        machine that has a new one.
         """
         machine = host_of(instance)
         if node and (machine in self._iotop_machines or (current and _is_address(machine))):
@@ -55,7 +55,7 @@ class MachineNames:
         if name is None:
             host = host_of(instance)
             if reported not in self._iotop_machines:
-                reported = self._named_by_node(reported)
+                reported = self._machine_by_node(reported)
             # An exporter in a pod has its own address, and the name of its host in a label.
             prefer_reported = host not in self._iotop_machines and (
                 reported in self._iotop_machines or _is_address(host)
@@ -63,7 +63,7 @@ class MachineNames:
             name = self._names[instance] = reported if reported and prefer_reported else host
         return name
 
-    def _named_by_node(self, node: str) -> str:
+    def _machine_by_node(self, node: str) -> str:
         """The machine with this node name; "" if several have it; the node name if no machine with iotop-ai has it."""
         machines = self._machines_of_node.get(node, set())
         if len(machines) > 1:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-SEEN = "1h"
+RECENT = "1h"
 """A machine that has reported within this time is listed, even if it is silent now."""
 _JOB = "instance, pid, script, slurm_job_id, unit"
 _DISKS = 'device!~"loop.*|ram.*|zram.*|sr.*|fd.*"'
@@ -26,7 +26,7 @@ _LOST_TIME = 'bucket!~"compute|unexplained"'
 READING = "reading"
 """The name of the first query. All other queries are evaluated at the time of its answer."""
 _QUERIES: Mapping[str, str] = {
-    READING: f"max by (instance) (last_over_time(iotop_monitor_reading_timestamp_seconds[{SEEN}])) or vector(time())",
+    READING: f"max by (instance) (last_over_time(iotop_monitor_reading_timestamp_seconds[{RECENT}])) or vector(time())",
     "verdict": "max by (instance, state) (iotop_verdict_state == 1)",
     "measuring": "max by (instance) (iotop_verdict_measuring == 1)",
     "findings": "max by (instance, class, subject, state, severity, primary) (iotop_finding)",
@@ -44,7 +44,7 @@ _QUERIES: Mapping[str, str] = {
     "health": "topk by (instance) (1, max by (instance, device) (iotop_smart_severity))",
     "collectors": 'max by (instance, collector, status) (iotop_collector_status{collector=~"gpu|smart"})',
     "alerts": 'count by (instance, alertname, severity) (ALERTS{alertstate="firing"})',
-    "node": f"max by (instance, nodename) (last_over_time(node_uname_info[{SEEN}]))",
+    "node": f"max by (instance, nodename) (last_over_time(node_uname_info[{RECENT}]))",
     "node's reading": "max by (instance) (timestamp(node_uname_info))",
     "node's disk use": _NODE_DISK,
     "node's disk await": _AWAIT.format(disk="node_disk", busiest=_NODE_DISK),
@@ -56,10 +56,10 @@ _QUERIES: Mapping[str, str] = {
 
 def queries(window_s: float) -> dict[str, str]:
     """Every query over a window of ``window_s`` seconds, with READING first."""
-    return {name: _filled(text, window_s) for name, text in _QUERIES.items()}
+    return {name: _fill_in(text, window_s) for name, text in _QUERIES.items()}
 
 
-def _filled(text: str, window_s: float) -> str:
+def _fill_in(text: str, window_s: float) -> str:
     return " ".join(text.split()).replace("[WINDOW]", _window(window_s))
 
 
@@ -67,24 +67,25 @@ def _window(window_s: float) -> str:
     return f"[{max(1, round(window_s))}s]"
 
 
-def quoted(text: str) -> str:
+def quote(text: str) -> str:
     """A label's value as a PromQL string."""
     escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
     return f'"{escaped}"'
 
 
-def history(instance: str, window_s: float) -> dict[str, str]:
+def history_queries(instance: str, window_s: float) -> dict[str, str]:
     """The queries for the graphs of a machine with iotop-ai: lost share, GPU use, and use of the busiest disk."""
-    on, over = f"instance={quoted(instance)}", _window(window_s)
-    time = "iotop_job_time_seconds_total"
+    matchers, window = f"instance={quote(instance)}", _window(window_s)
+    lost = f"iotop_job_time_seconds_total{{{matchers},{_LOST_TIME}}}{window}"
+    total = f"iotop_job_time_seconds_total{{{matchers}}}{window}"
     return {
-        "lost": f"sum(rate({time}{{{on},{_LOST_TIME}}}{over})) / (sum(rate({time}{{{on}}}{over})) > 0)",
-        "gpu": f"avg(avg_over_time(iotop_gpu_busy_ratio{{{on}}}{over}))",
-        "disk": f"max(rate(iotop_disk_io_time_seconds_total{{{on}}}{over}))",
+        "lost": f"sum(rate({lost})) / (sum(rate({total})) > 0)",
+        "gpu": f"avg(avg_over_time(iotop_gpu_busy_ratio{{{matchers}}}{window}))",
+        "disk": f"max(rate(iotop_disk_io_time_seconds_total{{{matchers}}}{window}))",
     }
 
 
-def history_of_node(instance: str, window_s: float) -> dict[str, str]:
+def node_history_queries(instance: str, window_s: float) -> dict[str, str]:
     """The queries for the graphs of a machine that has only node_exporter."""
-    on = f"instance={quoted(instance)},{_DISKS}"
-    return {"disk": f"max(rate(node_disk_io_time_seconds_total{{{on}}}{_window(window_s)}))"}
+    matchers = f"instance={quote(instance)},{_DISKS}"
+    return {"disk": f"max(rate(node_disk_io_time_seconds_total{{{matchers}}}{_window(window_s)}))"}

@@ -9,18 +9,18 @@ from collections.abc import Callable
 from iotop_ai.fleet.answer import Answer, BadAnswerError, Points
 from iotop_ai.fleet.client import NoAnswerError, Prometheus
 from iotop_ai.fleet.machines import IOTOP, NODE, fleet_of
-from iotop_ai.fleet.queries import READING, history, history_of_node, queries
+from iotop_ai.fleet.queries import READING, history_queries, node_history_queries, queries
 from iotop_ai.model.errors import UnknownError
 from iotop_ai.model.fleet.records import Fleet, FleetMachine
 
 MOST_FAILURES = 2
-"""After this many queries without an answer, the rest is not sent, because each may take its whole timeout."""
+"""After this many queries without an answer, the rest are not sent, because each may last until its timeout."""
 
 
 def ask_fleet(server: Prometheus, window_s: float, stopped: Callable[[], bool] = lambda: False) -> Fleet:
     """Send every query and return the fleet. A query that fails or is not sent leaves its figures unknown.
 
-    stopped: returns whether to send no more queries. Raises NoAnswerError or BadAnswerError if the first query fails,
+    stopped: returns whether to stop sending queries. Raises NoAnswerError or BadAnswerError if the first query fails,
     and NoAnswerError if it is not sent.
     """
     answers: dict[str, Answer] = {}
@@ -46,7 +46,7 @@ def ask_fleet(server: Prometheus, window_s: float, stopped: Callable[[], bool] =
 
 
 class FirstAnswer:
-    """Sends every query on a thread, while the screen is still being loaded.
+    """Sends every query on a thread while the screen is still loading.
 
     If no thread can be started, ``result`` sends the queries.
     """
@@ -87,19 +87,19 @@ def ask_history(
     Raises NoAnswerError or BadAnswerError.
     """
     if IOTOP in machine.sources:
-        queries_by_name = history(machine.instance, window_s)
+        queries_by_name = history_queries(machine.instance, window_s)
     elif NODE in machine.sources:
-        queries_by_name = history_of_node(machine.instance, window_s)
+        queries_by_name = node_history_queries(machine.instance, window_s)
     else:
         return {}
     begin_s = end_s - (slots - 1) * step_s
     return {
-        name: slotted(server.range_query(query, begin_s, end_s, step_s), begin_s, step_s, slots)
+        name: values_by_step(server.range_query(query, begin_s, end_s, step_s), begin_s, step_s, slots)
         for name, query in queries_by_name.items()
     }
 
 
-def slotted(series: list[Points], begin_s: float, step_s: float, slots: int) -> tuple[float | None, ...]:
+def values_by_step(series: list[Points], begin_s: float, step_s: float, slots: int) -> tuple[float | None, ...]:
     """The first series, as one value for each step; None for a step without a value."""
     out: list[float | None] = [None] * slots
     for at_s, value in series[0].points if series else ():

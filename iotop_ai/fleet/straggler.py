@@ -20,15 +20,15 @@ def straggler_of(parts: Sequence[JobPart], findings: Mapping[str, FleetFinding])
 
     findings: the primary finding of each machine.
     """
-    known = [part for part in parts if part.seconds and sum(part.seconds)]
-    if not known:
+    measured_parts = [part for part in parts if part.seconds and sum(part.seconds)]
+    if not measured_parts:
         return None
-    late = min(known, key=lambda part: part.share("collective"))
-    others = [part for part in known if part.machine != late.machine]
+    late = min(measured_parts, key=lambda part: part.share("collective"))
+    others = [part for part in measured_parts if part.machine != late.machine]
     if not others:
         return None
-    waited = median(part.share("collective") for part in others)
-    if waited - late.share("collective") < LEAST_WAIT:
+    others_wait = median(part.share("collective") for part in others)
+    if others_wait - late.share("collective") < LEAST_WAIT:
         return None
 
     def excess(name: str) -> float:
@@ -39,4 +39,4 @@ def straggler_of(parts: Sequence[JobPart], findings: Mapping[str, FleetFinding])
         return None
     typical = median(part.share(cause) for part in others)
     finding = findings.get(late.machine)
-    return Straggler(late.machine, cause, late.share(cause), typical, waited, finding, late.late_numbers)
+    return Straggler(late.machine, cause, late.share(cause), typical, others_wait, finding, late.late_numbers)

@@ -13,7 +13,7 @@ import pytest
 from iotop_ai.fleet import client
 from iotop_ai.fleet.answer import BadAnswerError
 from iotop_ai.fleet.client import Address, NoAnswerError, Prometheus
-from iotop_ai.fleet.queries import history, history_of_node, quoted
+from iotop_ai.fleet.queries import history_queries, node_history_queries, quote
 from iotop_ai.fleet.refresh import FirstAnswer, ask_fleet
 from iotop_ai.model.errors import UsageError
 from tests.rigs.prometheus import free_port
@@ -212,12 +212,12 @@ def test_addresses_are_parsed() -> None:
 
 def test_the_window_of_a_query_does_not_change_its_labels() -> None:
     for name in ("WINDOW-1:9743", "a  b[WINDOW]"):
-        asked = [*history(name, 60.0).values(), *history_of_node(name, 60.0).values()]
+        asked = [*history_queries(name, 60.0).values(), *node_history_queries(name, 60.0).values()]
         assert [(f'instance="{name}"' in query, "[60s]" in query) for query in asked] == [(True, True)] * 4
 
 
 def test_a_label_is_quoted_for_a_query() -> None:
-    assert quoted('a"} or vector(1) #\\') == '"a\\"} or vector(1) #\\\\"'
+    assert quote('a"} or vector(1) #\\') == '"a\\"} or vector(1) #\\\\"'
 
 
 def drips_after_its_header(connection: socket.socket, request: bytes) -> None:

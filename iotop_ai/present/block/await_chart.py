@@ -13,7 +13,7 @@ from iotop_ai.present.text.line import Line, Span, cells, row
 from iotop_ai.present.text.units import brief, figure, token_of
 
 LEAST_ROWS = 6
-"""The fewest rows of a chart."""
+"""The minimum number of rows of a chart."""
 _LOWEST_MS = 0.1
 """The lowest value on the logarithmic scale."""
 _FAR_RATIO = 10.0
@@ -23,8 +23,8 @@ would flatten the curves.
 
 
 class _Scale(NamedTuple):
-    """The scale of the chart. level: gives a value's height in dots. labels: the labels on the left, by row from the
-    top.
+    """The scale of the chart. level: the function that converts a value to a height in dots. labels: the labels on the
+    left, by row from the top.
     """
 
     level: Level
@@ -36,8 +36,8 @@ def chart_rows(
 ) -> list[Line]:
     """The chart in ``rows`` rows.
 
-    reads, writes: the await graphs of the disk's screen; only the graph of the reads has a limit. typical_ms: the
-    typical await; None when unknown. log: whether the scale is logarithmic.
+    reads, writes: the await graphs of the disk's screen; only the reads have a limit. typical_ms: the typical await;
+    None when unknown. log: whether the scale is logarithmic.
     """
     peak = max((graph.data.peak for graph in (reads, writes) if graph.data.peak is not None), default=None)
     highest_ms = peak or 0.0
@@ -61,15 +61,15 @@ def chart_rows(
     return out
 
 
-def _linear_scale(most: float, rows: int) -> _Scale:
-    top = nice_top(most)
+def _linear_scale(highest_ms: float, rows: int) -> _Scale:
+    top = nice_top(highest_ms)
     texts = {0: top, rows // 2: top * (rows - rows // 2) / rows, rows - 1: 0.0}
     labels = {y: figure(value).removesuffix(".0") for y, value in texts.items()}
     return _Scale(linear(top, rows), labels)
 
 
-def _log_scale(most: float, rows: int) -> _Scale:
-    top = 10.0 ** max(0, ceil(log10(max(most, _LOWEST_MS)) - 1e-9))
+def _log_scale(highest_ms: float, rows: int) -> _Scale:
+    top = 10.0 ** max(0, ceil(log10(max(highest_ms, _LOWEST_MS)) - 1e-9))
     level = logarithmic(_LOWEST_MS, top, rows)
     labels = {}
     for power in range(floor(log10(_LOWEST_MS)), round(log10(top)) + 1):
@@ -84,17 +84,20 @@ def _cells(
     tokens: Sequence[str],
     values: Sequence[float | None] | None,
 ) -> list[Span]:
-    """One row of the chart. A cell with both reads and writes has the token of the reads. values: the values of the
-    reads if this is the bottom row, in which gaps are drawn; otherwise None.
+    """One row of the chart. A cell with both reads and writes has the token of the reads.
+
+    reads, writes, typical: the Braille dots of each cell, for the two curves and the line of the typical await. tokens:
+    the token of the reads in each cell. values: the values of the reads if this is the bottom row, in which gaps are
+    drawn; otherwise None.
     """
     out: list[Span] = []
-    for x, (read, write, level) in enumerate(zip(reads, writes, typical, strict=True)):
+    for x, (read, write, typical_dots) in enumerate(zip(reads, writes, typical, strict=True)):
         if values is not None and values[2 * x] is None and values[2 * x + 1] is None and not write:
             char, token = GAP, tokens[x]
         elif read or write:
             char, token = chr(0x2800 + (read | write)), tokens[x] if read else "dim"
         else:
-            char, token = (chr(0x2800 + level), "faint") if level else (" ", "faint")
+            char, token = (chr(0x2800 + typical_dots), "faint") if typical_dots else (" ", "faint")
         if out and out[-1].token == token:
             out[-1] = Span(out[-1].text + char, token)
         else:
@@ -109,7 +112,7 @@ def _legend(
 
     The typical await is beside its line, but below the other figures; without a line, it is in the last row.
 
-    height: the height of that line in dots; 0 for no line. room: the columns of a figure.
+    height: the height of that line in dots; 0 for no line. room: the number of columns right of the chart.
     """
     latest = [graph.data.values[-1] if graph.data.values else None for graph in (reads, writes)]
     texts = [graph.text(value) for graph, value in zip((reads, writes), latest, strict=True)]
@@ -121,6 +124,6 @@ def _legend(
     }
     if typical_ms is not None:
         word = "typical ≤ " if room >= 15 else "typ ≤"
-        at = rows - 1 - (height - 1) // 4 if height else rows - 1
-        out[max(3, at)] = [Span(word, "dim"), Span(brief(typical_ms), "dim")]
+        typical_row = rows - 1 - (height - 1) // 4 if height else rows - 1
+        out[max(3, typical_row)] = [Span(word, "dim"), Span(brief(typical_ms), "dim")]
     return out

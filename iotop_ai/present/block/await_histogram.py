@@ -17,15 +17,15 @@ from iotop_ai.present.text.table import rule
 from iotop_ai.present.text.units import percent, token_of
 
 _LABEL, _BIN = 9, 5
-"""The columns of a row's label, and the fewest columns of a bin."""
+"""The width of a row's label in columns, and the minimum width of a bin."""
 _RULE = 11
-"""The columns that a rule takes besides its title and note."""
+"""The number of columns of a rule that are not available for its title and note."""
 _EIGHTHS = " ▁▂▃▄▅▆▇█"
 
 
 def await_rows(frame: Frame, key: BlockKey, width: int, bar_rows: int) -> list[Line]:
-    """A rule, ``bar_rows`` rows of bars, the bounds, and a row each for reads and writes if there were any; [] without
-    requests or room.
+    """A rule, ``bar_rows`` rows of bars, the bounds, and a row each for reads and writes if there were any; [] if no
+    request completed or the screen is too narrow.
     """
     bounds = BOUNDS_MS if width >= _LABEL + _BIN * (len(BOUNDS_MS) + 1) else FEW_BOUNDS_MS
     if width < _LABEL + _BIN * (len(bounds) + 1):
@@ -47,7 +47,7 @@ def await_rows(frame: Frame, key: BlockKey, width: int, bar_rows: int) -> list[L
 
 
 def _note(frame: Frame, key: BlockKey, histogram: AwaitHistogram, room: int) -> list[Span]:
-    """The percentiles of the reads and writes, with the numbers of requests if there is room; an empty Span if nothing
+    """The percentiles of the reads and writes, with the numbers of requests if there is room; an empty text if nothing
     fits.
 
     The percentiles are of the means of intervals, because the kernel counts only the total time of all requests, not
@@ -61,13 +61,13 @@ def _note(frame: Frame, key: BlockKey, histogram: AwaitHistogram, room: int) -> 
             figures = "/".join(await_text(ms, number / histogram.seconds) for ms in percentiles)
             parts.append((direction, number, figures))
     title = "p50/p90/p99 of interval means"
-    long = [f"{number:,.0f} {direction}s {figures}" for direction, number, figures in parts]
-    short = [f"{direction[0]} {figures}" for direction, _, figures in parts]
+    long_texts = [f"{number:,.0f} {direction}s {figures}" for direction, number, figures in parts]
+    short_texts = [f"{direction[0]} {figures}" for direction, _, figures in parts]
     texts = (
-        f"{title}: {', '.join(long)} ms",
-        f"{title}: {', '.join(short)}",
-        f"{title}: {short[0]}",
-        f"p50/90/99: {short[0]}",
+        f"{title}: {', '.join(long_texts)} ms",
+        f"{title}: {', '.join(short_texts)}",
+        f"{title}: {short_texts[0]}",
+        f"p50/90/99: {short_texts[0]}",
     )
     return [Span(next((text for text in texts if cells(text) <= room), ""), "dim")]
 

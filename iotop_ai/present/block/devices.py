@@ -27,7 +27,7 @@ from iotop_ai.present.verdict.culprit import culprit_of
 _ACTIVE_WITHIN_NS = 60_000_000_000
 """A device that is hidden when idle keeps its row for this long after its last activity."""
 _LEAST_QUEUE_S = 0.05
-"""The busiest device is selected only if its requests took at least this time, all together, in the history."""
+"""The busiest device is selected only if its requests in the history took at least this time in total."""
 _DIGITS = pattern(r"(\d+)")
 
 
@@ -38,13 +38,13 @@ class BlockDevice(NamedTuple):
     info: BlockInfo | None
     """The device's identity; None until it has been read."""
     rates: BlockRates
-    """The rates of the latest interval; while the user accumulates, the rates since the base."""
+    """The rates of the latest interval; in accumulation mode, the rates since ``view.base``."""
     totals: DeviceTotals
     """The totals over the history."""
     is_culprit: bool
     """Whether the verdict names the device."""
     seconds: float | None = None
-    """The seconds since the base while the user accumulates; otherwise None."""
+    """The seconds since ``view.base`` in accumulation mode; otherwise None."""
     hue: str = "bad"
     """The device's colour if the verdict names it."""
 
@@ -77,8 +77,8 @@ def culprit_disk(frame: Frame) -> str:
 
 @cached_per_frame
 def rates_of(frame: Frame, view: View) -> tuple[Mapping[BlockKey, BlockRates], float | None]:
-    """(rates of each device, None) for the latest interval; while the user accumulates, (rates since the base, seconds
-    since the base), or ({}, None) if the base and the newest reading cannot be compared.
+    """(rates of each device, None) for the latest interval; in accumulation mode, (rates since ``view.base``, seconds
+    since then), or ({}, None) if the base and the newest reading cannot be compared.
     """
     base, now = view.base, frame.snapshot
     if base is None:
@@ -136,7 +136,7 @@ def _with_idle(frame: Frame, view: View) -> tuple[BlockDevice, ...]:
 
 @cached_per_frame
 def panel_devices(frame: Frame, view: View) -> tuple[BlockDevice, ...]:
-    """The devices with a row of their own: the culprit first, and the devices that are hidden when idle last.
+    """The devices with a row of their own: the culprit, which the verdict names, first; those hidden when idle last.
 
     If the user lists devices, only these have a row. Otherwise, a device that is hidden when idle has a row only if it
     is selected or was active in the last minute. Partitions, volumes of one disk, members of an array and paths of a
@@ -241,7 +241,7 @@ def leaves(name: str, frame: Frame) -> list[str]:
 
 
 def mount_device(frame: Frame, view: View, mount: JobMount) -> BlockDevice | None:
-    """The device that holds the mount, for a partition its disk; None for a network mount or an unknown device."""
+    """The device that holds the mount; the disk if it is a partition; None for a network mount or an unknown device."""
     for device in all_devices(frame, view):
         info = device.info
         if info is None:

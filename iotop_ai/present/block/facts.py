@@ -24,11 +24,11 @@ MOUNT_COLUMNS = (
     Column("source", "from", 16, 4, left=True, gap=2),
 )
 _PATH_WIDTH = 28
-"""The most columns of a mount point, with the gap after it."""
+"""The maximum width of a mount point in columns, with the gap after it."""
 
 
 def peak_fields(frame: Frame, view: View, device: BlockDevice) -> list[Field]:
-    """The disk's peaks over all samples of View and Frame, and the current sizes of its requests; [] when unknown."""
+    """The disk's peaks over the samples of the View and the Frame, and its current request sizes; [] when unknown."""
     peaks = device_peaks((*view.past, *frame.history), device.key)
     if peaks.read_bytes_per_s is None:
         return []
@@ -42,7 +42,7 @@ def peak_fields(frame: Frame, view: View, device: BlockDevice) -> list[Field]:
         Field("w/s", count(peaks.writes_per_s)),
         Field("aqu-sz", figure(peaks.queue_size)),
     ]
-    # device.rates are those since the base while the user accumulates.
+    # In accumulation mode, device.rates are not the current rates but those since ``view.base``.
     now = (frame.sample.block.value or {}).get(device.key, UNKNOWN_BLOCK_RATES)
     out.append(Field("size of a read now", mean_size_text(now.read_size_bytes, now.reads_per_s)))
     out.append(Field("of a write", mean_size_text(now.write_size_bytes, now.writes_per_s)))
@@ -108,7 +108,7 @@ def fullness(frame: Frame, device: BlockDevice) -> list[Field]:
         ratio = None if filesystem is None else filesystem.used_ratio
         tail = "" if filesystem is None else f" % used of {size(filesystem.total_bytes)}"
         fields.append((-1.0 if ratio is None else ratio, Field(mount.path, percent(ratio), tail)))
-    return [field for _, field in sorted(fields, key=lambda one: -one[0])]
+    return [field for _, field in sorted(fields, key=lambda entry: -entry[0])]
 
 
 def mount_rows(frame: Frame, device: BlockDevice, width: int, most: int) -> list[Line]:
@@ -119,9 +119,9 @@ def mount_rows(frame: Frame, device: BlockDevice, width: int, most: int) -> list
     usage = frame.snapshot.filesystems.value or {}
     path_room = min(_PATH_WIDTH, max(10, width // 3))
     columns = [c for c in MOUNT_COLUMNS if c.id != "source" or width >= 80]
-    at = place_columns(columns, path_room, width - 1)
+    slots = place_columns(columns, path_room, width - 1)
     title = f"{len(mounts)} mounts" if len(mounts) > most else "mount" if len(mounts) == 1 else "mounts"
-    out = [head(width, title, at)]
+    out = [head(width, title, slots)]
     for mount in mounts[:most]:
         reading = usage.get(mount.path)
         filesystem = None if reading is None else reading.value
@@ -130,14 +130,14 @@ def mount_rows(frame: Frame, device: BlockDevice, width: int, most: int) -> list
             "full": UNKNOWN if filesystem is None else percent(filesystem.used_ratio),
             "free": UNKNOWN if filesystem is None else size(filesystem.available_bytes),
             "size": UNKNOWN if filesystem is None else size(filesystem.total_bytes),
-            "inodes": UNKNOWN if filesystem is None else _share(filesystem.inodes_used_ratio),
+            "inodes": UNKNOWN if filesystem is None else _inode_share(filesystem.inodes_used_ratio),
             "source": mount.source,
         }
-        cells = [spot.cell(texts[spot.column.id]) for spot in at]
+        cells = [slot.cell(texts[slot.column.id]) for slot in slots]
         out.append(place(width, Cell(1, cut(mount.path, path_room - 2)), *cells))
     return out
 
 
-def _share(ratio: float | None) -> str:
+def _inode_share(ratio: float | None) -> str:
     """The share of used inodes; "-" on a filesystem without a fixed number of inodes."""
     return UNDEFINED if ratio is None else percent(ratio)

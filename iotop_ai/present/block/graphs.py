@@ -22,12 +22,12 @@ each.
 """
 
 FigureOf = Callable[[BlockRates], float | None]
-"""Takes a figure from the rates of a disk; None when unknown."""
+"""A function that takes one figure from the rates of a disk; it returns None when the figure is unknown."""
 
 
 def device_graphs(frame: Frame, view: View, key: BlockKey, slots: int, hot_ms: float | None = None) -> list[Graph]:
     """The graphs in a fixed order. Reads and writes share a scale. hot_ms: the read await above which its graph is
-    drawn hot; None for no limit.
+    drawn in the colour "hot"; None for no limit.
     """
     samples = (*view.past, *frame.history)
 
@@ -42,9 +42,9 @@ def device_graphs(frame: Frame, view: View, key: BlockKey, slots: int, hot_ms: f
     awaits = {direction: series_of(_await_of(direction)) for direction in ("read", "write")}
     await_top = nice_top(max((s.peak or 0.0 for s in awaits.values()), default=0.0))
     rates = {direction: series_of(_field(f"{direction}_bytes_per_s")) for direction in ("read", "write")}
-    most = max((s.peak or 0.0 for s in rates.values()), default=0.0)
-    unit, scale = rate_unit(most)
-    rate_top = nice_top(most / scale) * scale
+    highest_rate = max((s.peak or 0.0 for s in rates.values()), default=0.0)
+    unit, scale = rate_unit(highest_rate)
+    rate_top = nice_top(highest_rate / scale) * scale
     queue, busy = series_of(_field("queue_size")), series_of(_field("busy_ratio"))
 
     def await_graph(direction: str) -> Graph:
@@ -100,8 +100,8 @@ def _await_of(direction: str) -> FigureOf:
 class AwaitLimits(NamedTuple):
     """Levels of the read await in the graphs.
 
-    hot_ms: the await above which the graph is drawn hot. typical_ms: the level of the line in the chart. Each is None
-    when unknown.
+    hot_ms: the await above which the graph is drawn in the colour "hot". typical_ms: the level of the line in the
+    chart. Each is None when unknown.
     """
 
     hot_ms: float | None = None

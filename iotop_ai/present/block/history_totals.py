@@ -47,7 +47,10 @@ _SampleTotals: TypeAlias = "tuple[BlockKey, float, bool, float, float]"
 
 
 class _History:
-    """The totals of each Sample in the latest history. Most Samples of the next history are the same objects."""
+    """A cache of the totals of each Sample in the latest history.
+
+    Most Samples of the next history are the same objects, so their totals are reused.
+    """
 
     def __init__(self) -> None:
         self._samples: tuple[Sample, ...] = ()
@@ -55,13 +58,13 @@ class _History:
 
     def totals(self, samples: tuple[Sample, ...]) -> list[list[_SampleTotals]]:
         """The totals of each Sample, without the devices that were idle in it."""
-        known = dict(zip(map(id, self._samples), self._totals, strict=True))
-        totals = [known[id(sample)] if id(sample) in known else _of_sample(sample) for sample in samples]
+        cached = dict(zip(map(id, self._samples), self._totals, strict=True))
+        totals = [cached[id(sample)] if id(sample) in cached else _sample_totals(sample) for sample in samples]
         self._samples, self._totals = samples, totals
         return totals
 
 
-def _of_sample(sample: Sample) -> list[_SampleTotals]:
+def _sample_totals(sample: Sample) -> list[_SampleTotals]:
     rated = sample.block
     seconds = (rated.seconds or 0.0) if rated.renewed else 0.0
     return [

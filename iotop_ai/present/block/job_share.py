@@ -23,7 +23,7 @@ this multiple of the bytes read from the disk also reads from other places, so i
 
 def share_text(frame: Frame, view: View, device: BlockDevice) -> str:
     """The share of the verdict's job in the bytes read and written, in percent: "97"; "-" without I/O, "?" when unknown
-    or without a job. It covers the latest interval, even while the user accumulates.
+    or without a job. It covers the latest interval, even in accumulation mode.
     """
     device = device._replace(rates=(frame.sample.block.value or {}).get(device.key, UNKNOWN_BLOCK_RATES))
     total = _total_bytes_per_s(device.rates)
@@ -71,10 +71,10 @@ def _mean_bytes_per_s(frame: Frame, key: BlockKey, seconds: float) -> float | No
         in_interval = in_interval or sample.cgroups.renewed
         if not in_interval or not sample.block.renewed:
             continue
-        moved = _total_bytes_per_s((sample.block.value or {}).get(key))
-        if moved is None or not sample.block.seconds:
+        bytes_per_s = _total_bytes_per_s((sample.block.value or {}).get(key))
+        if bytes_per_s is None or not sample.block.seconds:
             return None
-        total += moved * sample.block.seconds
+        total += bytes_per_s * sample.block.seconds
         covered += sample.block.seconds
         if covered >= _LEAST_COVERED * seconds:
             return total / covered

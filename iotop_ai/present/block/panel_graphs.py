@@ -75,19 +75,19 @@ def _rate(
     device: devices.BlockDevice,
     direction: str,
 ) -> Graph:
-    fields = [f"{way}_bytes_per_s" for way in ((READ, WRITE) if direction == BOTH else (direction,))]
+    fields = [f"{one_way}_bytes_per_s" for one_way in ((READ, WRITE) if direction == BOTH else (direction,))]
 
     def value(sample: Sample) -> float | None:
         rates = _rates_in(sample, device.key)
-        known: list[float | None] = [] if rates is None else [getattr(rates, field) for field in fields]
-        return None if not known or None in known else sum(rate for rate in known if rate is not None)
+        values: list[float | None] = [] if rates is None else [getattr(rates, field) for field in fields]
+        return None if not values or None in values else sum(rate for rate in values if rate is not None)
 
     data = sliding.series((device.key, direction), samples, value, slots, frame.snapshot.interval_s)
     peak = data.peak or 0
     unit, scale = rate_unit(peak)
     top = nice_top(peak / scale) * scale
     label = _label(devices.short_name(device), direction)
-    return Graph(label, unit, data, scale, top, lambda v: brief(_divided(v, scale)), strong=device.is_culprit)
+    return Graph(label, unit, data, scale, top, lambda v: brief(_in_unit(v, scale)), strong=device.is_culprit)
 
 
 def _await(
@@ -138,7 +138,7 @@ def _requests_per_s(rates: BlockRates, direction: str) -> float | None:
 
 def _limit(frame: Frame, name: str, direction: str) -> float | None:
     """The await threshold of a finding about the disk, otherwise the typical await of a very slow disk; None if there
-    is neither. For writes it is always None, because both are about reads.
+    is neither. For writes, it is always None, because both values are about reads.
     """
     if direction == WRITE:
         return None
@@ -151,7 +151,7 @@ def _limit(frame: Frame, name: str, direction: str) -> float | None:
     return slow.normal_ms if slow is not None and slow.device == name else None
 
 
-def _divided(value: float | None, scale: float) -> float | None:
+def _in_unit(value: float | None, scale: float) -> float | None:
     return None if value is None else value / scale
 
 

@@ -53,10 +53,9 @@ TALL, _ROOMY, _SHORT = 40, 29, 20
 peaks, the mounts and the settings may take several rows each; below _SHORT, no row is kept for the processes.
 """
 _STATE_CELLS = 9
-"""The columns of the words on the left: the state, "because" and "health"."""
+"""The width in columns of the words on the left: the state, "because" and "health"."""
 _MOST_ROWS = 6
-"""The most rows of the disk's stack on the tab "all"."""
-
+"""The maximum number of rows of the disk's stack on the tab "all"."""
 
 TABS = ("all", "latency", "processes", "facts")
 
@@ -121,8 +120,8 @@ def _overview(
     # The last rows are kept for the processes.
     rows_left = height - len(table) - gaps - (4 if roomy else 3 if height >= _SHORT - _TOP else 0)
     parts: list[list[Line]] = []
-    # A part has room only if the graphs keep these rows: beside the histogram the axis and three graphs (both awaits
-    # and the read rate), beside the other parts the axis and all six graphs.
+    # A part is shown only if these rows remain for the graphs: with the histogram, the axis and three graphs (both
+    # awaits and the read rate); with the other parts, the axis and all six graphs.
     for part, graph_rows in ((awaits, 4), *((lines, 7) for lines in rest)):
         fits = rows_left - len(part) >= graph_rows
         parts.append(part if fits else [])
@@ -180,7 +179,7 @@ def _limits(recent: DeviceWindow) -> AwaitLimits:
 
 
 def _hot_ms(recent: DeviceWindow) -> float | None:
-    """The read await in ms above which the graph is drawn hot; None when unknown."""
+    """The read await in ms above which the graph is drawn in the colour "hot"; None when unknown."""
     if recent.facts is None:
         return None
     return LIMITS.disk_await_ms if recent.facts.serves_serially else LIMITS.inflation_slow * recent.facts.normal_ms
@@ -200,7 +199,7 @@ def _top(frame: Frame, view: View, width: int, device: BlockDevice, recent: Devi
         rest = [info.model, capacity(info.size_bytes) if info.size_bytes else "", info.serial and f"sn {info.serial}"]
         left.append(Span("".join(f"  {part}" for part in rest if part), "dim"))
     out = [row(width, left, [*mode_spans(frame, view), Span(position, "dim")])]
-    text = _because(device, recent)
+    text = _reason_text(device, recent)
     for i, line in enumerate(wrap(text, max(20, width - _STATE_CELLS - 2))):
         label = " because" if i == 0 else ""
         # Only the state's word may be red, so the reason is strong.
@@ -242,7 +241,7 @@ def _state(frame: Frame, device: BlockDevice, recent: DeviceWindow) -> tuple[str
     return ("OK", "ok") if device.totals.active else ("IDLE", "dim")
 
 
-def _because(device: BlockDevice, recent: DeviceWindow) -> str:
+def _reason_text(device: BlockDevice, recent: DeviceWindow) -> str:
     """The reason for the state: the read await compared with the normal one, over the verdict's window."""
     facts = recent.facts
     if facts is None:

@@ -50,7 +50,7 @@ COLUMNS = (
 """The columns of iostat in its order, with "x norm" (r_await as a multiple of the normal r_await) and "in-fl" (requests
 in flight); then the job's share, the usage, the temperature and the health.
 
-While the user accumulates, a title loses its "/s".
+In accumulation mode, a title loses its "/s".
 """
 
 _WITHOUT_JOB = tuple(column for column in COLUMNS if column.id != "job%")
@@ -59,7 +59,7 @@ _WIDE, _REASON_WIDTH = 140, 16
 reason.
 """
 _WORDS_WITH_REASON = ("ok", "FAILING", "warm", "warn", "worn", "degraded")
-"""The words of the health that a reason follows if it fits."""
+"""The health words that are followed by the reason if it fits."""
 
 
 def await_text(ms: float | None, per_s: float | None) -> str:
@@ -122,7 +122,7 @@ def block_rows(frame: Frame, view: View, width: int, height: int) -> list[Line]:
     if frame.snapshot.block.value is None:
         return [*out[:1], reason_row(width, frame.snapshot.block, view)]
     if rest:
-        out.append(_rest(width, rest))
+        out.append(_rest_row(width, rest))
     elif not rows:
         out.append(row(width, [Span(" no device is active" if view.only_active else " no disk here", "dim")]))
     return out
@@ -142,20 +142,23 @@ def device_rows(frame: Frame, view: View, width: int, title: str, rows: list[tup
     names = [devices.title_of(d, frame) for d, _ in rows]
     mounts = [_mount(d, frame) for d, _ in rows]
     job = bool(frame.snapshot.jobs.value and frame.snapshot.jobs.value.jobs)
-    at, name_room, mount_at = _arrange(width, names, mounts, job=job)
-    heads = at
+    slots, name_room, mount_at = _arrange(width, names, mounts, job=job)
+    title_slots = slots
     if devices.rates_of(frame, view)[1] is not None:
-        heads = [p._replace(column=p.column._replace(title=p.column.title.removesuffix("/s"))) for p in at]
-    out = [head(width, title, heads, focus=view.focus == "disk")]
+        title_slots = [
+            slot._replace(column=slot.column._replace(title=slot.column.title.removesuffix("/s"))) for slot in slots
+        ]
+    out = [head(width, title, title_slots, focus=view.focus == "disk")]
     for (device, nested), name, mount in zip(rows, names, mounts, strict=True):
-        out.append(_row(frame, view, width, device, nested, at, cut(name, name_room), mount, mount_at))
+        out.append(_row(frame, view, width, device, nested, slots, cut(name, name_room), mount, mount_at))
     return out
 
 
 def ordered_rows(frame: Frame, view: View, room: int) -> list[tuple[BlockDevice, bool]]:
     """(device, whether it is nested under the row above) for each device, from top to bottom.
 
-    room: the rows of the panel. Only the selected device's stack is nested, and only if all rows fit.
+    room: the number of rows of the panel. Only the stack of the selected device has nested rows, and only if all rows
+    fit.
     """
     listed = list(devices.panel_devices(frame, view))
     selected = devices.selected_device(frame, view)
@@ -164,7 +167,7 @@ def ordered_rows(frame: Frame, view: View, room: int) -> list[tuple[BlockDevice,
     nested = [p for p in devices.nested_devices(top, frame, view) if p.name not in names] if top in names else []
     fit = len(listed) + len(nested) <= room
     if selected is not None and view.device == selected.name not in names and (not fit or not nested):
-        # The user's device always has a row, even if the others that are nested beside it do not fit.
+        # The user's device always has a row, even if the devices nested beside it do not fit.
         return [(d, False) for d in (selected, *listed)]
     out: list[tuple[BlockDevice, bool]] = []
     for device in listed:
@@ -184,9 +187,9 @@ def visible_rows(frame: Frame, view: View, room: int) -> tuple[list[tuple[BlockD
     if len(rows) <= room:
         return rows, []
     listed, visible = [d for d, _ in rows], max(1, room - 1)
-    at = next((i for i, d in enumerate(listed) if d.row_key == view.cursor), None)
-    if view.focus == "disk" and at is not None:
-        start = scroll_to(at, view.scroll, len(listed), visible)
+    cursor_index = next((i for i, d in enumerate(listed) if d.row_key == view.cursor), None)
+    if view.focus == "disk" and cursor_index is not None:
+        start = scroll_to(cursor_index, view.scroll, len(listed), visible)
         part = listed[start : start + visible]
     else:
         part = _most_important(listed, devices.selected_device(frame, view), visible)
@@ -235,13 +238,13 @@ def _row(
     width: int,
     device: BlockDevice,
     nested: bool,
-    at: list[ColumnSlot],
+    slots: list[ColumnSlot],
     name: str,
     mount: str,
     mount_at: int,
 ) -> Line:
     selected = devices.selected_device(frame, view)
-    ids = {spot.column.id for spot in at}
+    ids = {slot.column.id for slot in slots}
     # The row above already shows the health of the disk that a partition or volume is on; a member of an array has a
     # health of its own.
     has_health = not nested or (device.info is not None and device.info.kind == "disk")
@@ -250,7 +253,7 @@ def _row(
         device._replace(info=None, totals=NO_TOTALS),
         selected is not None and selected.name == device.name,
         " " + name if nested else name,
-        tuple(at),
+        tuple(slots),
         mount,
         mount_at,
         "sel" if view.focus == "disk" and view.cursor == device.row_key else "",
@@ -270,7 +273,7 @@ def _device_line(
     device: BlockDevice,
     selected: bool,
     name: str,
-    at: tuple[ColumnSlot, ...],
+    slots: tuple[ColumnSlot, ...],
     mount: str,
     mount_at: int,
     background: str,
@@ -295,10 +298,10 @@ def _device_line(
     may_stand_out = not device.is_culprit and bool(marks.await_ms or marks.util)
     seconds = 1.0 if device.seconds is None else device.seconds
     texts = {"full%": fullness, "temp": degrees, "xnorm": times_normal, "job%": job_share}
-    for spot in at:
-        id_ = spot.column.id
+    for slot in slots:
+        id_ = slot.column.id
         if id_ == "health":
-            out += [] if device_health is None else _health_cells(device_health, spot)
+            out += [] if device_health is None else _health_cells(device_health, slot)
             continue
         text = texts[id_] if id_ in texts else _VALUES[id_](device.rates, seconds)
         token = ""
@@ -308,7 +311,7 @@ def _device_line(
             may_stand_out and _stands_out(device.rates, marks, id_)
         ):
             token = "strong"
-        out.append(spot.cell(text, token))
+        out.append(slot.cell(text, token))
     # The mount may extend to the first figure, which rarely fills its column.
     first_figure = min((c.column - cells(c.text) + 1 if c.right else c.column for c in out[2:]), default=width)
     out.append(Cell(mount_at, cut(mount, max(0, first_figure - mount_at - 1)), "dim"))
@@ -334,17 +337,17 @@ def _times_normal(frame: Frame, device: BlockDevice) -> str:
     """The read await as a multiple of the normal await of this disk or its kind: "97x"; "-" without reads, "?" when
     unknown.
     """
-    wait, info = device.rates.read_await_ms, device.info
-    if wait is None or info is None:
+    await_ms, info = device.rates.read_await_ms, device.info
+    if await_ms is None or info is None:
         return UNDEFINED if device.rates.reads_per_s == 0 else UNKNOWN
     # imported here: the first frame has no rates, and many screens are too narrow for the column
     from iotop_ai.diagnosis.facts.block import base_of, normal_await_ms
 
     base, size_bytes = base_of(info, devices.infos(frame)), device.rates.read_size_bytes
     normal_ms = normal_await_ms(info, base, size_bytes, learned=frame.carry.learned)
-    if not wait:  # as in await_text: less than the kernel can count
+    if not await_ms:  # as in await_text: shorter than the kernel's resolution
         return f"<{brief((0.1 if (device.rates.reads_per_s or 0) >= 10 else 1.0) / normal_ms)}x"
-    return f"{brief(wait / normal_ms)}x"
+    return f"{brief(await_ms / normal_ms)}x"
 
 
 def _job_share(frame: Frame, view: View, device: BlockDevice, nested: bool) -> str:
@@ -376,17 +379,17 @@ def _fullness(frame: Frame, name: str) -> str:
     return UNKNOWN if readings else UNDEFINED
 
 
-def _health_cells(health: Health, spot: ColumnSlot) -> list[Cell]:
-    out = [Cell(spot.first, cut(health.word, spot.last + 1 - spot.first), health.token)]
-    x = spot.first + cells(health.word) + 1
-    room = spot.last + 1 - x
+def _health_cells(health: Health, slot: ColumnSlot) -> list[Cell]:
+    out = [Cell(slot.first, cut(health.word, slot.last + 1 - slot.first), health.token)]
+    x = slot.first + cells(health.word) + 1
+    room = slot.last + 1 - x
     if health.reason and health.word in _WORDS_WITH_REASON and room >= 8:
         token = health.token if health.token in ("bad", "warn") else "dim"
         out.append(Cell(x, cut(health.reason, room), token))
     return out
 
 
-def _rest(width: int, rest: list[BlockDevice]) -> Line:
+def _rest_row(width: int, rest: list[BlockDevice]) -> Line:
     idle = all(d.rates.reads_per_s is not None and not d.totals.active for d in rest)
     names = " ".join(devices.short_name(d) for d in rest[:40])
     return row(width, [Span(f" {len(rest)} more{', all idle' if idle else ''}: {names}", "dim")])

@@ -40,7 +40,7 @@ PARTS = (
 )
 """The columns of the job under the cursor, on each of its machines."""
 _NAME_END = 18
-"""The cell of a row at which the names end and the table's columns start."""
+"""The cell of a row where the names end and the table's columns start."""
 
 
 def jobs_screen_rows(fleet: Fleet | None, fleet_view: FleetView, width: int, height: int) -> list[Line]:
@@ -60,7 +60,7 @@ def selected_job(jobs: tuple[FleetJob, ...], fleet_view: FleetView) -> int:
 
 
 def _body(jobs: tuple[FleetJob, ...], fleet_view: FleetView, width: int, height: int) -> list[Line]:
-    """The list of jobs, and below it the machines of the job under the cursor, the late one first."""
+    """The list of jobs, and below it the machines of the job under the cursor, the straggler first."""
     slots = place_columns(fit_columns(COLUMNS, width - _NAME_END), _NAME_END, width)
     current = selected_job(jobs, fleet_view)
     visible = max(1, min(len(jobs), height // 2 - 1))
@@ -74,9 +74,9 @@ def _body(jobs: tuple[FleetJob, ...], fleet_view: FleetView, width: int, height:
     if job.straggler is not None:
         text = straggler_words(job, job.straggler)
         out += [place(width, Cell(1, piece, "strong")) for piece in wrap(text, max(20, width - 3))]
-    late_machine = "" if job.straggler is None else job.straggler.machine
-    for part in sorted(job.parts, key=lambda part: (part.machine != late_machine, -(part.lost_gpu_h or 0.0))):
-        out.append(_part(part, part_slots, width, late=part.machine == late_machine))
+    straggler_machine = "" if job.straggler is None else job.straggler.machine
+    for part in sorted(job.parts, key=lambda part: (part.machine != straggler_machine, -(part.lost_gpu_h or 0.0))):
+        out.append(_part_row(part, part_slots, width, is_late=part.machine == straggler_machine))
     return out
 
 
@@ -106,10 +106,10 @@ def _lost_text(gpus: int | None, lost_gpu_h: float | None) -> str:
     return UNDEFINED if gpus == 0 else figure(lost_gpu_h)
 
 
-def _part(part: JobPart, slots: list[ColumnSlot], width: int, *, late: bool) -> Line:
+def _part_row(part: JobPart, slots: list[ColumnSlot], width: int, *, is_late: bool) -> Line:
     out = [
-        Cell(0, ">" if late else " ", "strong"),
-        Cell(1, cut(part.machine, _NAME_END - 3), "strong" if late else "text"),
+        Cell(0, ">" if is_late else " ", "strong"),
+        Cell(1, cut(part.machine, _NAME_END - 3), "strong" if is_late else "text"),
     ]
     texts = {
         "gpus": UNKNOWN if part.gpus is None else str(part.gpus),
@@ -119,7 +119,7 @@ def _part(part: JobPart, slots: list[ColumnSlot], width: int, *, late: bool) -> 
     }
     for slot in slots:
         if slot.column.id == "time":
-            out += _bar(part.seconds, slot, State.STARVED if late else State.OK)
+            out += _bar(part.seconds, slot, State.STARVED if is_late else State.OK)
         else:
             out.append(slot.cell(texts[slot.column.id]))
     return place(width, *out)

@@ -27,6 +27,7 @@ KEYS = (
 )
 """The actions shown in the last row."""
 BANNER_ROWS = 2
+"""The number of rows of ``banner_rows``."""
 _LEAST_DETAIL, _TALL = 18, 36
 """The minimum heights of a screen that shows details of the machine under the cursor (_LEAST_DETAIL), and of one that
 shows tall graphs of it (_TALL).
@@ -34,7 +35,7 @@ shows tall graphs of it (_TALL).
 _GRAPHS = (("lost", "lost", 0.2), ("gpu", "GPU busy", None), ("disk", "disk util", 0.98))
 """(the name in History.values, the label, the limit) of each graph."""
 _TEXT_AT = 10
-"""The column at which the text after a label starts."""
+"""The column in which the text after a label starts."""
 
 
 def fleet_screen_rows(fleet: Fleet | None, fleet_view: FleetView, width: int, height: int) -> list[Line]:
@@ -74,7 +75,7 @@ def _graph_rows(height: int) -> int:
 
 def banner_rows(fleet: Fleet | None, fleet_view: FleetView, width: int) -> list[Line]:
     """The worst state and the summary; below them, the reason for old or missing figures, otherwise a straggler, the
-    alerts or the server's address. Before the first answer: the server that is asked, or why it does not answer.
+    alerts or the server's address. Before the first answer: the server's address, or why it does not answer.
     """
     if fleet is None:
         sentence = fleet_view.trouble or f"asking {fleet_view.server}"
@@ -95,13 +96,13 @@ def banner_rows(fleet: Fleet | None, fleet_view: FleetView, width: int) -> list[
 
 
 def _second_row(fleet: Fleet, fleet_view: FleetView, width: int) -> Line:
-    late = next((job for job in fleet.jobs if job.straggler is not None), None)
+    late_job = next((job for job in fleet.jobs if job.straggler is not None), None)
     if fleet_view.trouble:
         label, text, token = "now", fleet_view.trouble, "warn"
     elif fleet.unanswered:
         label, text, token = "partial", f"not answered: {', '.join(fleet.unanswered)}", "warn"
-    elif late is not None and late.straggler is not None:
-        label, text, token = "waits", f"{late.name} for {straggler_words(late, late.straggler)}", "text"
+    elif late_job is not None and late_job.straggler is not None:
+        label, text, token = "waits", f"{late_job.name} for {straggler_words(late_job, late_job.straggler)}", "text"
     elif fleet.alerts:
         token = "warn" if any(alert.reports_trouble for alert in fleet.alerts) else "text"
         label, text = "alerts", ", ".join(alert.name for alert in fleet.alerts)
@@ -111,7 +112,7 @@ def _second_row(fleet: Fleet, fleet_view: FleetView, width: int) -> Line:
 
 
 def fitting_clauses(text: str, width: int) -> str:
-    """The sentence without the last clauses that do not fit; a single clause that does not fit is cut."""
+    """The sentence without as many of its last clauses as do not fit; a first clause that does not fit is cut."""
     clauses = text.split("; ")
     while len(clauses) > 1 and cells("; ".join(clauses)) > width:
         clauses.pop()
@@ -187,8 +188,8 @@ def _facts(fleet: Fleet | None, machine: FleetMachine) -> list[tuple[str, str]]:
         out.append(("job", "; ".join(map(job_text, jobs))))
     if machine.alerts:
         out.append(("alerts", ", ".join(alert.name for alert in machine.alerts)))
-    read = "" if machine.age_s is None else f", reading {duration(machine.age_s)} old"
-    out.append(("from", f"{', '.join(machine.sources)}: {machine.instance}{read}"))
+    age_text = "" if machine.age_s is None else f", reading {duration(machine.age_s)} old"
+    out.append(("from", f"{', '.join(machine.sources)}: {machine.instance}{age_text}"))
     return out
 
 

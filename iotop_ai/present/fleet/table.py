@@ -41,12 +41,12 @@ COLUMNS = (
     Column("alerts", "alerts", 12, 6, 22, left=True, gap=2),
     Column("from", "from", 7, left=True, gap=2),
 )
-"""The columns after the machine's name. The key of a sort order is the id of the column that decides it."""
+"""The columns after the machine's name. The key of a sort order is the id of the column that it sorts by."""
 _NAME_END, _NAME_END_WIDE = 12, 18
 WIDE = 120
 """The minimum width of a wide screen, on which the names take _NAME_END_WIDE cells."""
 _HIGH_UTIL, _HIGH_LOSS = 0.98, 0.2
-"""The ratios from which %util, and the share of lost time, are highlighted."""
+"""The ratios from which %util (_HIGH_UTIL) and the share of lost time (_HIGH_LOSS) are highlighted."""
 
 
 @lru_cache(maxsize=8)
@@ -81,7 +81,7 @@ def _row(machine: FleetMachine, width: int, marked: bool) -> Line:
 
 
 def _cell(machine: FleetMachine, column: str, room: int) -> tuple[str, str]:
-    """(the text, its token); "" for the token that the text usually has."""
+    """(the text, its token). The token is "" for the usual token of the text."""
     disk = machine.disk
     match column:
         case "lost":

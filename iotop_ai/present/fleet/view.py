@@ -15,8 +15,8 @@ HISTORY_WINDOWS = 12
 
 
 class History(NamedTuple):
-    """The values of a machine's graphs over HISTORY_WINDOWS. end_s: the Unix time of the last value. values: the values
-    by the graph's name, the oldest first.
+    """The values of a machine's graphs over HISTORY_WINDOWS windows. end_s: the Unix time of the last value. values:
+    the values by the graph's name, the oldest first.
     """
 
     machine: str = ""

@@ -16,6 +16,7 @@ from iotop_ai.present.verdict.class_names import CLASS_NAMES
 HEALTH = ("ok", "WARNING", "FAILING")
 """The words for a disk's health, by its severity."""
 SOURCE_LETTERS = {"iotop": "i", "node": "n", "dcgm": "d", "smartctl": "s"}
+"""The letter of each exporter, for a column without room for its name."""
 _WORST_FIRST = (
     *(State.FAILING, State.BLOCKED, State.STARVED, State.SLOWED, State.WASTED, State.BUSY, State.UNSURE),
     *(State.STARTING, State.OK, State.CALM),
@@ -36,7 +37,7 @@ def finding_words(finding: FleetFinding) -> str:
 
 
 def cause_words(machine: FleetMachine) -> str:
-    """The machine's primary finding, or why none is known; "-" if it has none, "?" when unknown."""
+    """The machine's primary finding, or the reason why it is unknown; "-" if it has none, "?" for an unknown reason."""
     if machine.silent:
         return "no reading" if machine.age_s is None else f"no reading for {duration(machine.age_s)}"
     if "iotop" not in machine.sources:
@@ -97,8 +98,8 @@ def alert_words(machine: FleetMachine) -> str:
 
 
 def straggler_words(job: FleetJob, straggler: Straggler) -> str:
-    """Why a straggler is late: "ranks 8-15 on gpu07: data disk 62 %, others 3 %; slow disk; 8 of 64 ranks; the others
-    wait 55 % of the time for it".
+    """The straggler and the reason why it is late: "ranks 8-15 on gpu07: data disk 62 %, others 3 %; slow disk; 8 of 64
+    ranks; the others wait 55 % of the time for it".
     """
     cause = share_words(straggler.cause)
     text = f"{late_words(straggler)}: {cause} {percent(straggler.ratio)} %, others {percent(straggler.others)} %"
@@ -130,8 +131,8 @@ class Loss(NamedTuple):
 
 def losses(fleet: Fleet) -> tuple[Loss, ...]:
     """The causes of lost time, the largest loss first. A wait for a straggler counts as the straggler's cause."""
-    cost: dict[str, float] = {}
-    where: dict[str, set[str]] = {}
+    lost_by_cause: dict[str, float] = {}
+    machines_by_cause: dict[str, set[str]] = {}
     has_gpus = any(part.gpus for job in fleet.jobs for part in job.parts)
     for job in fleet.jobs:
         straggler = job.straggler
@@ -144,16 +145,16 @@ def losses(fleet: Fleet) -> tuple[Loss, ...]:
                 if straggler is not None and name == "collective" and straggler.cause in LOST:
                     # The loss is due to the straggler, not to the machines that wait for it.
                     cause, machine = straggler.cause, straggler.machine
-                cost[cause] = cost.get(cause, 0.0) + lost
-                where.setdefault(cause, set()).add(machine)
-    ranked = sorted(cost, key=lambda name: -cost[name])
-    return tuple(Loss(name, cost[name], len(where[name])) for name in ranked)
+                lost_by_cause[cause] = lost_by_cause.get(cause, 0.0) + lost
+                machines_by_cause.setdefault(cause, set()).add(machine)
+    ranked = sorted(lost_by_cause, key=lambda name: -lost_by_cause[name])
+    return tuple(Loss(name, lost_by_cause[name], len(machines_by_cause[name])) for name in ranked)
 
 
 def lost_total(fleet: Fleet) -> float | None:
     """The GPU-hours lost on all machines; None if no job has a GPU."""
-    known = [lost for job in fleet.jobs if (lost := job.lost_gpu_h) is not None]
-    return sum(known) if known else None
+    lost_hours = [lost for job in fleet.jobs if (lost := job.lost_gpu_h) is not None]
+    return sum(lost_hours) if lost_hours else None
 
 
 def summary(fleet: Fleet) -> tuple[State, str]:
@@ -169,14 +170,14 @@ def summary(fleet: Fleet) -> tuple[State, str]:
         queries = "1 query" if len(fleet.unanswered) == 1 else f"{len(fleet.unanswered)} queries"
         state, text = State.UNSURE, f"{count_text}, nothing wrong seen; {queries} not answered"
     elif not troubled:
-        state, text = _calm(fleet.machines, count_text)
+        state, text = _calm_summary(fleet.machines, count_text)
     else:
         state = State(min(states, key=_WORST_FIRST.index)) if states else State.UNSURE
         text = f"{len(troubled)} of {count_text} {'has' if len(troubled) == 1 else 'have'} trouble"
     return state, "; ".join([text, *_loss_clauses(fleet)])
 
 
-def _calm(machines: Sequence[FleetMachine], count_text: str) -> tuple[State, str]:
+def _calm_summary(machines: Sequence[FleetMachine], count_text: str) -> tuple[State, str]:
     """The state and the sentence if no machine has trouble. The state is OK only if each iotop-ai has a verdict."""
     without_verdict = [m for m in machines if not m.state or m.state == State.UNSURE.value or m.measuring]
     if len(without_verdict) == len(machines):
@@ -193,10 +194,10 @@ def _loss_clauses(fleet: Fleet) -> list[str]:
         return []
     worst = by_cause[0]
     name = share_words(worst.share)
-    where = plural(worst.machines, "machine")
+    machines = plural(worst.machines, "machine")
     hours = sum(loss.lost for loss in by_cause)
     lost = f"{duration(hours * 3600)} of jobs' time" if total is None else gpu_time(total)
-    return [f"{lost} lost in {duration(fleet.window_s)}", f"{percent(worst.lost / hours)} % {name} ({where})"]
+    return [f"{lost} lost in {duration(fleet.window_s)}", f"{percent(worst.lost / hours)} % {name} ({machines})"]
 
 
 SORTS: Mapping[str, str] = {

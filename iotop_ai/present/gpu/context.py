@@ -1,4 +1,4 @@
-"""The context of a GPU's sentences: its idle time, the process that holds it, the jobs on other GPUs."""
+"""The sentences about a GPU, its faults, and its context: idle time, main process, and jobs on the other GPUs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from iotop_ai.present.text.panel import reason_spans
 
 
 def detail_of(frame: Frame, uuid: str) -> GpuDetail | None:
-    """The GPU's figures that are read rarely; None when unknown."""
+    """The GPU's rarely read figures, such as its memory errors; None when unknown."""
     reading = (frame.snapshot.gpu_slow.value or {}).get(uuid)
     return None if reading is None else reading.value
 
@@ -31,7 +31,7 @@ _Fault = tuple[GpuDetail | None, tuple[int | None, int | None], str]
 """(the GPU's detail, its last Xid and recovery action, the text of the fault in them or "")."""
 
 
-def _kept_faults() -> dict[str, _Fault]:
+def _fault_cache() -> dict[str, _Fault]:
     return {}
 
 
@@ -40,17 +40,17 @@ def gpu_faults(frame: Frame, view: View) -> dict[str, str]:
     """The first fault that ``health`` finds on each GPU that answers, by UUID: "1 of 18 NVLinks down". GPUs without a
     fault are left out.
     """
-    kept = cache_part(view, _kept_faults)  # each Frame needs the faults, which rarely change
+    fault_cache = cache_part(view, _fault_cache)  # every Frame needs the faults, but they rarely change
     out: dict[str, str] = {}
     for gpu in gpus(frame, view):
         if gpu.state is None:
             continue
         detail, figures = detail_of(frame, gpu.uuid), (gpu.state.last_xid, gpu.state.recovery)
-        cached = kept.get(gpu.uuid)
+        cached = fault_cache.get(gpu.uuid)
         if cached is None or cached[0] is not detail or cached[1] != figures:
             sentences = health(gpu.state, detail)
-            text = next((one.text for one in sentences if one.token == "bad" and one.id in FAULTS), "")
-            cached = kept[gpu.uuid] = detail, figures, text
+            text = next((s.text for s in sentences if s.token == "bad" and s.id in FAULTS), "")
+            cached = fault_cache[gpu.uuid] = detail, figures, text
         if cached[2]:
             out[gpu.uuid] = cached[2]
     return out
@@ -75,8 +75,8 @@ def gpu_context(frame: Frame, view: View, gpu: Gpu) -> GpuContext:
 
 
 def idle_seconds(frame: Frame, view: View, uuid: str) -> float | None:
-    """For how many seconds the GPU's utilisation has been below 5 %, as far back as samples reach; None when it is busy
-    or unknown.
+    """The seconds for which the GPU's utilisation has been below 5 %, as far back as the samples reach; None when the
+    GPU is busy or its utilisation is unknown.
     """
     since: int | None = None
     for sample in reversed((*view.past, *frame.history)):

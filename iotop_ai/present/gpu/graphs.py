@@ -15,22 +15,23 @@ from iotop_ai.present.text.line import Line
 from iotop_ai.present.text.units import GIB, brief, percent, rate_bytes
 
 FigureOf = Callable[[GpuRates], float | None]
-"""Takes a figure from the rates of a GPU; None when unknown."""
+"""A function that takes one figure from the rates of a GPU; it returns None when the figure is unknown."""
 _FIRST = ("busy", "SM", "power", "temp", "throttle")
 """The figures whose graphs come first."""
 _HOT_SHARE, _NEAR_LIMIT = 0.01, 0.97
-"""Graphs are drawn hot above these values: throttled for _HOT_SHARE of the time, _NEAR_LIMIT of the power limit."""
+"""The limits above which a graph is drawn in the colour "hot": _HOT_SHARE of the time throttled, and _NEAR_LIMIT of the
+power limit.
+"""
 TALLEST = 6
-"""The largest number of rows of a graph."""
+"""The maximum number of rows of a graph."""
 
 
 class GpuFigure(NamedTuple):
     """A figure of a GPU that can be drawn as a graph.
 
-    value: the function that takes the figure from the rates. scale: one ``unit``, expressed in the unit of
-    the values.
-    top: the top of the graph's scale; None if the peak decides. limit: the value above which the graph is drawn hot;
-    None for no limit.
+    value: the function that takes the figure from the rates. scale: the size of one ``unit`` in the unit of the values,
+    such as 0.01 for a ratio in %. top: the top of the graph's scale; None if the peak decides. limit: the value above
+    which the graph is drawn in the colour "hot"; None for no limit.
     """
 
     label: str
@@ -53,7 +54,7 @@ def _scaled(scale: float) -> Callable[[float | None], str]:
 
 
 def gpu_figures(now: GpuRates | None) -> list[GpuFigure]:
-    """All figures in a fixed order. now: the current rates, whose power and memory limits set tops and hot limits."""
+    """All figures in a fixed order. now: the current rates, for scales that depend on power limit or memory size."""
     mega = rate_bytes(2)
     watts = None if now is None else now.power_limit_watts
     total = None if now is None else now.memory_total_bytes
@@ -85,16 +86,16 @@ def gpu_graphs(frame: Frame, view: View, uuid: str, slots: int) -> list[Graph]:
         return figure.graph(series(samples, of_sample, slots, frame.snapshot.interval_s))
 
     graphs = [graph(figure) for figure in gpu_figures((frame.sample.gpu.value or {}).get(uuid))]
-    drawable = [one for one in graphs if one.data.peak is not None]
+    drawable = [entry for entry in graphs if entry.data.peak is not None]
     # The last graphs are left out if not all fit, so those of _FIRST come first and graphs that are always 0 last.
-    return sorted(drawable, key=lambda one: 2 if not one.data.peak else 0 if one.label in _FIRST else 1)
+    return sorted(drawable, key=lambda entry: 2 if not entry.data.peak else 0 if entry.label in _FIRST else 1)
 
 
 def throttle_ratio(rates: GpuRates) -> float | None:
     """The share of time in which heat or a power brake lowered the clocks; None if the GPU does not count it."""
     ratios = (rates.sw_thermal_ratio, rates.hw_thermal_ratio, rates.power_brake_ratio)
-    known = [ratio for ratio in ratios if ratio is not None]
-    return max(known) if known else None
+    known_ratios = [ratio for ratio in ratios if ratio is not None]
+    return max(known_ratios) if known_ratios else None
 
 
 def gpu_graph_rows(frame: Frame, view: View, uuid: str, width: int, height: int) -> list[Line]:

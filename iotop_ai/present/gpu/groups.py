@@ -94,10 +94,10 @@ def throttle_share(gpu: Gpu) -> tuple[str, float] | None:
         ("thermal", rates.sw_thermal_ratio),
         ("power", rates.power_cap_ratio),
     )
-    known = [(word, share) for word, share in shares if share is not None]
-    if not known:
+    known_shares = [(word, share) for word, share in shares if share is not None]
+    if not known_shares:
         return None
-    return next((one for one in known if one[1] >= LEAST_SHARE), known[-1])
+    return next((entry for entry in known_shares if entry[1] >= LEAST_SHARE), known_shares[-1])
 
 
 def number_runs(numbers: Iterable[int]) -> str:
@@ -137,25 +137,25 @@ def gpus(frame: Frame, view: View) -> tuple[Gpu, ...]:
 
 
 def selected_gpu(frame: Frame, view: View, uuid: str) -> Gpu | None:
-    """The GPU with this UUID, or for "" the first that the verdict names, otherwise the first of all; None if there is
-    none.
+    """The GPU with this UUID; for "", the first GPU that the verdict names, otherwise the first of all; None if there
+    is no such GPU.
     """
     all_gpus = gpus(frame, view)
     if not uuid:
-        named = culprit_of(frame, view).gpus
-        return next((gpu for gpu in all_gpus if gpu.uuid in named), all_gpus[0] if all_gpus else None)
+        culprit_uuids = culprit_of(frame, view).gpus
+        return next((gpu for gpu in all_gpus if gpu.uuid in culprit_uuids), all_gpus[0] if all_gpus else None)
     return next((gpu for gpu in all_gpus if gpu.uuid == uuid), None)
 
 
 def _near(values: Sequence[float | None], distance: float) -> list[bool]:
     """Whether each value lies within ``distance`` of the median. An unknown value does not, unless most are unknown."""
-    known = [v for v in values if v is not None]
-    if not known:
+    known_values = [v for v in values if v is not None]
+    if not known_values:
         return [True] * len(values)
     from statistics import median  # slow to import, and only needed with a GPU
 
-    middle = median(known)
-    most_known = 2 * len(known) >= len(values)
+    middle = median(known_values)
+    most_known = 2 * len(known_values) >= len(values)
     return [(abs(v - middle) <= distance) if v is not None else not most_known for v in values]
 
 

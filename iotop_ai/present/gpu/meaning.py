@@ -18,17 +18,19 @@ from iotop_ai.present.text.units import duration, percent, plural, size
 BUSY, IDLE, LOADED = 0.9, 0.05, 0.2
 """Utilisations: a GPU is busy from BUSY on and idle below IDLE; its PCIe link is under load above LOADED."""
 SM_GOOD, SM_POOR = 0.8, 0.5
-"""SM activities: a busy GPU computes from SM_GOOD on; below SM_POOR its kernels are small."""
-FEW_WATTS, HARDLY_WATTS = 0.4, 0.25
-"""Shares of the power limit. A busy GPU hardly computes if it draws less than HARDLY_WATTS, or less than FEW_WATTS with
-unused tensor cores. One that spins in a collective draws less than 40 %, one with a hung job about 10 %.
+"""SM activities: a busy GPU counts as computing from SM_GOOD on; below SM_POOR, its kernels count as small."""
+LOW_POWER, VERY_LOW_POWER = 0.4, 0.25
+"""Shares of the power limit. A busy GPU hardly computes if it draws less than VERY_LOW_POWER, or less than LOW_POWER
+with unused tensor cores. A GPU that spins in a collective draws less than 40 %, one with a hung job about 10 %.
 """
 TENSOR_NONE = 0.02
 """The tensor activity below which the tensor cores count as unused."""
 THROTTLED, CAPPED = 0.01, 0.01
-"""The shares of the time from which lowered clocks are mentioned: by heat, brake or sync boost; by the power limit."""
+"""The shares of time from which lowered clocks are mentioned: THROTTLED for heat, the power brake and sync boost,
+CAPPED for the power limit.
+"""
 GAPS = 0.2
-"""The share of idle samples from which a partly busy GPU waits for work."""
+"""The share of idle samples from which a partly busy GPU counts as waiting for work."""
 HELD_SHARE, HELD_S = 0.05, 60.0
 """An idle GPU is wasted if at least HELD_SHARE of its memory is in use, from HELD_S seconds of idleness on."""
 MEMORY_FULL = 0.95
@@ -40,7 +42,7 @@ SATURATED = 0.8
 FULL_LINK_BYTES_PER_S = {3: 12e9, 4: 25e9, 5: 50e9}
 """The bandwidth that 16 lanes reach in practice, by PCIe generation."""
 FAULTS = frozenset(("xid", "recovery", "rows_failed", "sram", "ecc", "nvlink", "fabric"))
-"""The cases that are a fault of the GPU if their token is "bad"."""
+"""The ids of the sentences that report a fault of the GPU if their token is "bad"."""
 _SEVERITY_ORDER = {"bad": 0, "warn": 1, "unsure": 2, "ok": 3, "text": 4, "dim": 5}
 
 
@@ -48,7 +50,7 @@ class Meaning(NamedTuple):
     """One sentence about a GPU."""
 
     id: str
-    """The id of the case, which does not change between versions."""
+    """The id of the kind of sentence, which does not change between versions."""
     text: str
     token: str
     """"bad" for broken, "warn" for slowed or wasted, "ok" for working, "text" and "dim" for plain facts, "unsure" for
@@ -64,7 +66,7 @@ class GpuContext(NamedTuple):
     used: int = 0
     """The number of GPUs that have a compute process."""
     idle_s: float | None = None
-    """For how many seconds the GPU's utilisation has been below 5 %; None when it is busy or unknown."""
+    """The seconds for which the GPU's utilisation has been below 5 %; None when the GPU is busy or when unknown."""
     owner: str = ""
     """The process with the most memory on the GPU; "" without one."""
     others: str = ""
@@ -117,12 +119,12 @@ def _activity(state: GpuState, rates: GpuRates, context: GpuContext) -> list[Mea
 def _busy(text: str, rates: GpuRates, context: GpuContext) -> Meaning:
     share = _share(rates.power_watts, rates.power_limit_watts)
     tensor, sm = rates.tensor_ratio, rates.sm_ratio
-    quiet = tensor is not None and tensor < TENSOR_NONE
-    if share is not None and (share < HARDLY_WATTS or (share < FEW_WATTS and quiet)):
-        if quiet:
+    no_tensor = tensor is not None and tensor < TENSOR_NONE
+    if share is not None and (share < VERY_LOW_POWER or (share < LOW_POWER and no_tensor)):
+        if no_tensor:
             text += ", tensor 0"
         if context.used >= 2:
-            cause = "spinning in a collective, another rank is late" if quiet else "a collective or tiny kernels"
+            cause = "spinning in a collective, another rank is late" if no_tensor else "a collective or tiny kernels"
             return Meaning("spinning", f"{text}: {cause}", "warn", "run iotop-ai on the other nodes")
         return Meaning("tiny", f"{text}: tiny kernels, the GPU hardly works", "warn", "use CUDA graphs, compile, batch")
     if sm is not None and sm < SM_POOR:
@@ -133,20 +135,20 @@ def _busy(text: str, rates: GpuRates, context: GpuContext) -> Meaning:
         return Meaning("fair", f"{text}: the SMs have room", "text")
     if share is None:
         return Meaning("busy", f"{text}; cannot tell if productive: neither power nor SM activity is known", "unsure")
-    if share < FEW_WATTS and tensor is None:
+    if share < LOW_POWER and tensor is None:
         return Meaning("busy", f"{text}; cannot tell if productive: few watts, SM activity is unknown", "unsure")
     return Meaning("by_watts", f"{text}: computing (judging by power)", "ok")
 
 
 def _idle(state: GpuState, rates: GpuRates, context: GpuContext) -> Meaning:
-    held = _share(rates.memory_used_bytes, rates.memory_total_bytes)
+    held_share = _share(rates.memory_used_bytes, rates.memory_total_bytes)
     span = "" if context.idle_s is None or context.idle_s < 1 else f" for {duration(context.idle_s)}"
     watts = "" if rates.power_watts is None else f", {rates.power_watts:.0f} W"
-    if held is not None and held >= HELD_SHARE and context.idle_s is not None and context.idle_s >= HELD_S:
+    if held_share is not None and held_share >= HELD_SHARE and context.idle_s is not None and context.idle_s >= HELD_S:
         owner = context.owner or "an unseen process"
         text = f"idle{span} with {size(rates.memory_used_bytes)} held by {owner}{watts}"
         return Meaning("held", text, "warn", "run py-spy dump, or ask the owner: hung or forgotten?")
-    if context.others and not state.processes and (held is None or held < HELD_SHARE):
+    if context.others and not state.processes and (held_share is None or held_share < HELD_SHARE):
         return Meaning("unused", f"not used; {context.others}", "text")
     return Meaning("idle", f"idle{span}{watts}", "dim")
 
@@ -183,7 +185,7 @@ def _held_back(state: GpuState, rates: GpuRates, detail: GpuDetail | None) -> li
 
 
 def _lowered_limit(state: GpuState, detail: GpuDetail | None) -> str:
-    """The power limit beside the default one; "" if it is not lowered, or when unknown."""
+    """The power limit and the default limit in words; "" if the limit is not lowered, or when unknown."""
     if detail is None or detail.default_limit_mw is None or state.power_limit_mw is None:
         return ""
     if state.power_limit_mw >= detail.default_limit_mw:
@@ -246,7 +248,7 @@ def _link(state: GpuState, rates: GpuRates, detail: GpuDetail | None) -> list[Me
 
 
 def _memory(rates: GpuRates) -> list[Meaning]:
-    """The sentence about full memory. It is a plain fact, because allocators hold freed memory in reserve."""
+    """The sentence about full memory. It is not a warning, because allocators hold freed memory in reserve."""
     share = _share(rates.memory_used_bytes, rates.memory_total_bytes)
     if share is None or share < MEMORY_FULL:
         return []
@@ -255,7 +257,7 @@ def _memory(rates: GpuRates) -> list[Meaning]:
 
 
 def health(state: GpuState, detail: GpuDetail | None) -> list[Meaning]:
-    """The sentences about faults of the GPU itself and its links. FAULTS has the ids of the severe ones."""
+    """The sentences about faults of the GPU itself and of its links."""
     out = []
     if state.last_xid is not None:
         token = "bad" if xid_is_hardware(state.last_xid) else "warn"
@@ -309,7 +311,7 @@ def _processes(state: GpuState, detail: GpuDetail | None) -> list[Meaning]:
             text = f"pid {process.pid} can run on CPUs {process.cpus} only, the GPU is near {local}{node}"
             out.append(Meaning("affinity", text, "warn", "use numactl, or the launcher's binding"))
             break
-    shared = [one for one in state.processes or () if one.kind == "mps"]
+    shared = [process for process in state.processes or () if process.kind == "mps"]
     if shared:
         number = f"{len(shared)} process{'' if len(shared) == 1 else 'es'}"
         out.append(Meaning("mps", f"shared through MPS by {number}", "dim"))

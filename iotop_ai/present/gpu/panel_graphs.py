@@ -20,7 +20,7 @@ _CAUSES = {
     "imbalance": ("busy", "power"),
     "comm_wait": ("power", "SM"),
 }
-"""For each verdict class about GPUs, the figures that show its cause."""
+"""For the verdict classes whose cause a graph can show: the figures that show it."""
 _POWER_FIRST = ("power", "clock", "temp")
 """The figures for GPUs that the power limit or the power brake slows down."""
 _COMMON = ("SM", "power", "temp", "PCIe in")
@@ -38,11 +38,11 @@ def named_graphs(frame: Frame, view: View, samples: tuple[Sample, ...], slots: i
     culprit = culprit_of(frame, view)
     if not culprit.gpus or culprit.disk or view.device:
         return
-    for graph in _graphs(frame, view, samples, slots, _named_labels(frame), culprit.gpus):
+    for graph in _graphs(frame, view, samples, slots, _cause_labels(frame), culprit.gpus):
         yield [graph._replace(hue=culprit.hue)]
 
 
-def _named_labels(frame: Frame) -> tuple[str, ...]:
+def _cause_labels(frame: Frame) -> tuple[str, ...]:
     primary = frame.verdict.primary
     by_power = dict(primary.args).get("why") in ("power_cap", "power_brake")
     return _POWER_FIRST if by_power else _CAUSES.get(primary.class_id, ())
@@ -63,19 +63,19 @@ def _graphs(
     reference = max((table[u] for u in uuids if u in table), key=lambda r: r.power_limit_watts or 0.0, default=None)
     figures = {figure.label: figure for figure in gpu_figures(reference)}
     subject = _subject(frame, uuids)
-    kept = cache_part(view, _kept_series)
+    series_cache = cache_part(view, _series_cache)
     for label in labels:
         figure = figures[label]
-        sliding = kept.setdefault((label, subject), SlidingSeries())
+        sliding = series_cache.setdefault((label, subject), SlidingSeries())
         combine = max if label == "temp" else _sum if figure.unit == "MB/s" else _mean
-        value = _of_gpus(figure.value, uuids, combine)
+        value = _combined_figure(figure.value, uuids, combine)
         data = sliding.series((frozenset(uuids),), samples, value, slots, frame.snapshot.interval_s)
         if data.peak is not None:
-            yield _titled(figure, subject, len(uuids)).graph(data)
+            yield _with_label(figure, subject, len(uuids)).graph(data)
 
 
-def _kept_series() -> dict[tuple[str, str], SlidingSeries]:
-    """The series that are kept from tick to tick, by the figure's label and the subject."""
+def _series_cache() -> dict[tuple[str, str], SlidingSeries]:
+    """An empty cache of the series that are kept from tick to tick, by the figure's label and the subject."""
     return {}
 
 
@@ -90,7 +90,7 @@ def _subject(frame: Frame, uuids: Collection[str]) -> str:
     return f"GPU {states[0].number}"
 
 
-def _titled(figure: GpuFigure, subject: str, count: int) -> GpuFigure:
+def _with_label(figure: GpuFigure, subject: str, count: int) -> GpuFigure:
     """The figure with its label for the main screen. It has no limit there, because it is normal for a GPU to be at its
     power limit.
     """
@@ -103,13 +103,13 @@ def _titled(figure: GpuFigure, subject: str, count: int) -> GpuFigure:
     return figure._replace(label=label, limit=None)
 
 
-def _of_gpus(
+def _combined_figure(
     figure_of: FigureOf, uuids: Collection[str], combine: Callable[[list[float]], float]
 ) -> Callable[[Sample], float | None]:
     def of_sample(sample: Sample) -> float | None:
         table = sample.gpu.value or {}
-        known = [number for uuid in uuids if uuid in table and (number := figure_of(table[uuid])) is not None]
-        return combine(known) if known else None
+        values = [number for uuid in uuids if uuid in table and (number := figure_of(table[uuid])) is not None]
+        return combine(values) if values else None
 
     return of_sample
 

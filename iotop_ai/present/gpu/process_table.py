@@ -39,5 +39,5 @@ def process_row(width: int, columns: Sequence[ColumnSlot], user: GpuUser, gpu: s
         "command": user.command or UNDEFINED,
     }
     name = f"{user.name} {process.pid}" if user.visible else f"{process.pid} (not visible from here)"
-    cells = [spot.cell(texts[spot.column.id]) for spot in columns]
+    cells = [slot.cell(texts[slot.column.id]) for slot in columns]
     return place(width, Cell(1, cut(name, NAME_CELLS - 2)), *cells, key=key)

@@ -28,7 +28,7 @@ from iotop_ai.present.verdict.banner import verdict_row
 KEYS = ("gpu.back", "gpu.previous", "gpu.pause", "gpu.longer", "detail.back", "gpu.help", "app.quit")
 """The actions shown in the last row."""
 TALL = 40
-"""The number of rows from which blank rows separate the sections."""
+"""The minimum number of rows between the verdict and the keys with which blank rows separate the sections."""
 STATE_WORDS = {"bad": "FAULT", "warn": "WARN", "ok": "OK", "text": "OK", "dim": "IDLE", "unsure": "UNSURE"}
 """The state word for the token of the most severe sentence."""
 _WORDS = {
@@ -41,7 +41,7 @@ _WORDS = {
     "unused": ("FREE", "dim"),
     "mig": ("MIG", "dim"),
 }
-"""(state word, token) for sentences whose severity alone would mislead: a GPU that is 20 % busy is not OK."""
+"""(state word, token) by the id of a sentence whose severity alone would mislead: a GPU that is 20 % busy is not OK."""
 _SLOWED = frozenset(
     (
         "hw_thermal",
@@ -55,11 +55,11 @@ _SLOWED = frozenset(
         "link_full",
     )
 )
-"""The sentences that make the state word SLOWED if they come first."""
+"""The ids of the sentences that make the state word SLOWED if they come first."""
 _STATE_CELLS = 9
-"""The columns of the words on the left: the state, "because" and "and"."""
+"""The width in columns of the words on the left: the state, "because" and "and"."""
 _MOST_SENTENCES = 4
-"""The largest number of sentences below the identity."""
+"""The maximum number of sentences below the row with the GPU's state and identity."""
 
 
 def next_gpu(frame: Frame, view: View, uuid: str, step: int) -> str:
@@ -93,8 +93,8 @@ def _body(frame: Frame, view: View, width: int, height: int, gpu: Gpu) -> list[L
     rows_left -= 1 + min(process_lines, 3)
     graph_count = len(gpu_graphs(frame, view, gpu.uuid, 2 * room(width).cells))
     # Graphs get two rows each first, then all processes get rows, then the graphs become taller.
-    left_beside_all = rows_left - (process_lines - min(process_lines, 3))
-    graph_height = max(min(rows_left, 1 + 2 * graph_count), min(left_beside_all, 1 + TALLEST * graph_count))
+    rows_beside_processes = rows_left - (process_lines - min(process_lines, 3))
+    graph_height = max(min(rows_left, 1 + 2 * graph_count), min(rows_beside_processes, 1 + TALLEST * graph_count))
     graphs = gpu_graph_rows(frame, view, gpu.uuid, width, max(0, graph_height))
     out = [*top]
     for section in (graphs, [rule(width, time_shown(frame, view)), *fields] if fields else [], instances):
@@ -114,7 +114,7 @@ def _top(frame: Frame, view: View, width: int, gpu: Gpu, sentences: list[Meaning
     if sentences and sentences[0].id in _SLOWED:
         word = "SLOWED"
     if gpu.state is None:
-        # A GPU whose query failed is lost. If the query is not permitted or still to come, the state is unknown.
+        # A GPU whose query failed is lost. If the query is not permitted or still pending, the state is unknown.
         word = "LOST" if gpu.reading.status is Status.FAILED else "UNSURE"
     name = "" if gpu.state is None else short_model(gpu.state.name)
     number = cut(gpu.uuid, 16) if gpu.state is None else f"GPU {gpu.state.number}"
@@ -169,17 +169,17 @@ def _process_rows(width: int, users: tuple[GpuUser, ...] | None, height: int) ->
     """The titles, then the processes with the most memory; the last row counts those that did not fit."""
     if height <= 0:
         return []
-    at = process_slots(PROCESS_COLUMNS, width)
-    out = [head(width, "processes", at)]
+    slots = process_slots(PROCESS_COLUMNS, width)
+    out = [head(width, "processes", slots)]
     if not users:
         text = "none" if users is not None else "? the driver does not list them"
         return [*out, row(width, [Span(f" {text}", "dim" if users is not None else "unsure")])][:height]
     fit = height - 1 if len(users) <= height - 1 else height - 2
-    out += [process_row(width, at, user, key=f"process:{user.process.pid}") for user in users[: max(0, fit)]]
+    out += [process_row(width, slots, user, key=f"process:{user.process.pid}") for user in users[: max(0, fit)]]
     rest = users[max(0, fit) :]
     if rest and len(out) < height:
         sizes = [user.process.memory_bytes for user in rest]
-        known = [held_bytes for held_bytes in sizes if held_bytes is not None]
-        memory = f"{brief(sum(known) / GIB)} GB" if len(known) == len(sizes) else UNKNOWN
+        known_sizes = [held_bytes for held_bytes in sizes if held_bytes is not None]
+        memory = f"{brief(sum(known_sizes) / GIB)} GB" if len(known_sizes) == len(sizes) else UNKNOWN
         out.append(row(width, [Span(f" {len(rest)} more with {memory}", "dim")]))
     return out[:height]

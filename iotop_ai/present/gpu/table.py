@@ -52,7 +52,7 @@ COLUMNS = (
     Column("meaning", "meaning", 30, 94, left=True, gap=2),
 )
 _NAME, _NARROW_NAME = 23, 20
-"""The cells of a GPU's name, and its cells on a narrow screen."""
+"""The width in cells of a GPU's name, and its width on a narrow screen."""
 _WIDE = 140
 """On a screen of at least this width, the columns of process and user are dropped before the columns of the last 60 s
 and the job.
@@ -71,46 +71,46 @@ def table_rows(frame: Frame, view: View, width: int, height: int) -> list[Line]:
     all_gpus = gpus(frame, view)
     groups = panel_groups(frame, view, height)
     name_cells = _NAME if width >= 72 else _NARROW_NAME
-    at = _placed(frame, view, width, name_cells, _columns(frame, view, width, height, all_gpus), groups)
-    out = [head(width, _title(all_gpus), at, focus=view.focus == "gpu")]
+    slots = _useful_slots(frame, view, width, name_cells, _columns(frame, view, width, height, all_gpus), groups)
+    out = [head(width, _title(all_gpus), slots, focus=view.focus == "gpu")]
     visible = groups if len(groups) < height else _visible(frame, view, groups, max(1, height - 2))
     several_models = len({g.state.name for g in all_gpus if g.state is not None}) > 1
-    out += [_row(frame, view, width, group, at, several_models=several_models) for group in visible]
+    out += [_row(frame, view, width, group, slots, several_models=several_models) for group in visible]
     rest = [gpu for group in groups if group not in visible for gpu in group]
-    return [*out, _rest(width, rest)] if rest and height > 2 else out
+    return [*out, _rest_row(width, rest)] if rest and height > 2 else out
 
 
-def _placed(
+def _useful_slots(
     frame: Frame, view: View, width: int, name_cells: int, useful: list[Column], groups: _Groups
 ) -> list[ColumnSlot]:
     """The useful columns that fit. If the meaning would be cut, the other columns first shrink to their texts; if that
     is not enough, the columns less important than the meaning are left out.
     """
     columns = fit_columns(useful, width - name_cells - 1)
-    at = place_columns(columns, name_cells, width - 1)
-    if not at or at[-1].column.id != "meaning":
-        return at
+    slots = place_columns(columns, name_cells, width - 1)
+    if not slots or slots[-1].column.id != "meaning":
+        return slots
     texts = [_meaning_text(frame, view, group[0])[0] for group in groups]
-    if all(cells(text) <= _room(at[-1]) for text in texts):
-        return at
-    narrow = [_narrowed(frame, view, column, groups)._replace(wide=0) for column in columns]
-    at = place_columns(narrow, name_cells, width - 1)
-    room = _room(at[-1])
+    if all(cells(text) <= _room(slots[-1]) for text in texts):
+        return slots
+    narrow = [_narrow_column(frame, view, column, groups)._replace(wide=0) for column in columns]
+    slots = place_columns(narrow, name_cells, width - 1)
+    room = _room(slots[-1])
     if all(cells(whole_clauses(text, room)) <= room for text in texts):
-        return at
+        return slots
     return place_columns([column for column in narrow if column.drop <= narrow[-1].drop], name_cells, width - 1)
 
 
-def _room(spot: ColumnSlot) -> int:
-    return spot.last + 1 - spot.first
+def _room(slot: ColumnSlot) -> int:
+    return slot.last + 1 - slot.first
 
 
-def _narrowed(frame: Frame, view: View, column: Column, groups: _Groups) -> Column:
+def _narrow_column(frame: Frame, view: View, column: Column, groups: _Groups) -> Column:
     """A column of users, processes or jobs, made as narrow as its longest text allows; any other column unchanged."""
     if column.id not in ("user", "process", "job"):
         return column
-    spot = ColumnSlot(column, 0, column.width - column.gap - 1)
-    texts = [_cells(frame, view, group, spot)[0].text for group in groups if group[0].state is not None]
+    slot = ColumnSlot(column, 0, column.width - column.gap - 1)
+    texts = [_cells(frame, view, group, slot)[0].text for group in groups if group[0].state is not None]
     longest = max((cells(text) for text in (column.title, *texts)), default=column.width)
     return column._replace(width=min(column.width, longest + column.gap))
 
@@ -139,9 +139,9 @@ def _columns(frame: Frame, view: View, width: int, height: int, all_gpus: tuple[
 
 def _visible(frame: Frame, view: View, groups: _Groups, room: int) -> _Groups:
     """The groups around the cursor; without a cursor, the most severe and then the largest ones, in the usual order."""
-    at = next((i for i, group in enumerate(groups) if group_key(group, view) == view.cursor), None)
-    if view.focus == "gpu" and at is not None:
-        start = scroll_to(at, view.scroll, len(groups), room)
+    cursor_index = next((i for i, group in enumerate(groups) if group_key(group, view) == view.cursor), None)
+    if view.focus == "gpu" and cursor_index is not None:
+        start = scroll_to(cursor_index, view.scroll, len(groups), room)
         return groups[start : start + room]
     precedences = [_precedence(frame, view, group) for group in groups]
     indexes = sorted(range(len(groups)), key=lambda i: (precedences[i], -len(groups[i]), i))[:room]
@@ -159,7 +159,7 @@ def _precedence(frame: Frame, view: View, group: tuple[Gpu, ...]) -> int:
     return min({"bad": 2, "strong": 3}.get(_meaning_text(frame, view, gpu)[1], 4) for gpu in group)
 
 
-def _rest(width: int, rest: list[Gpu]) -> Line:
+def _rest_row(width: int, rest: list[Gpu]) -> Line:
     """How many GPUs do not fit, and their numbers."""
     numbers = number_runs(gpu.state.number for gpu in rest if gpu.state is not None)
     return row(width, [Span(f" {len(rest)} more{': ' if numbers else ''}{numbers}", "dim")])
@@ -173,7 +173,7 @@ def _title(all_gpus: tuple[Gpu, ...]) -> str:
 
 
 def _row(
-    frame: Frame, view: View, width: int, group: tuple[Gpu, ...], at: list[ColumnSlot], *, several_models: bool
+    frame: Frame, view: View, width: int, group: tuple[Gpu, ...], slots: list[ColumnSlot], *, several_models: bool
 ) -> Line:
     """The row of a group. several_models: whether the machine has more than one model; a row then names its own, unless
     it says that its GPUs are faulty or alike.
@@ -184,21 +184,21 @@ def _row(
         why = [Span(" ? ", "unsure"), Span(cut(first.uuid, 16) + "  ", "text"), *reason_spans(first.reading)]
         return row(width, why, key=key, background=background)
     numbers = number_runs(g.state.number for g in group if g.state is not None)
-    room = at[0].first - 2 if at else width
+    room = slots[0].first - 2 if slots else width
     culprit = culprit_of(frame, view)
-    named = any(gpu.uuid in culprit.gpus for gpu in group)
-    out = [Cell(0, ">", culprit.hue)] if named else []
-    out.append(Cell(1, cut(numbers, room), culprit.hue if named else "text"))
-    fault = "" if at and at[-1].column.id == "meaning" else _fault(frame, view, group)
+    is_named = any(gpu.uuid in culprit.gpus for gpu in group)
+    out = [Cell(0, ">", culprit.hue)] if is_named else []
+    out.append(Cell(1, cut(numbers, room), culprit.hue if is_named else "text"))
+    fault = "" if slots and slots[-1].column.id == "meaning" else _fault(frame, view, group)
     if fault:
         out.append(Cell(2 + cells(numbers), cut(fault, max(0, room - 2 - cells(numbers))), "bad"))
     elif len(group) > 1 and cells(numbers) <= 10:
         out.append(Cell(2 + cells(numbers), "all alike" if len(group) == len(gpus(frame, view)) else "alike", "dim"))
     elif several_models:
         out.append(Cell(4, cut(short_model(first.state.name), room - 4), "dim"))
-    for spot in at:
-        column_cells = _cells(frame, view, group, spot)
-        if named and spot.column.id == culprit.gpu_cell and column_cells:
+    for slot in slots:
+        column_cells = _cells(frame, view, group, slot)
+        if is_named and slot.column.id == culprit.gpu_cell and column_cells:
             column_cells[0] = column_cells[0]._replace(token=culprit.hue)
         out += column_cells
     return place(width, *out, background=background, key=key)
@@ -211,35 +211,35 @@ def _fault(frame: Frame, view: View, group: tuple[Gpu, ...]) -> str:
     return "" if not faulty else "FAULT" if len(faulty) == len(group) else f"FAULT: {number_runs(faulty)}"
 
 
-def _cells(frame: Frame, view: View, group: tuple[Gpu, ...], spot: ColumnSlot) -> list[Cell]:
-    id_ = spot.column.id
+def _cells(frame: Frame, view: View, group: tuple[Gpu, ...], slot: ColumnSlot) -> list[Cell]:
+    id_ = slot.column.id
     first, state = group[0], group[0].state
     if state is None:
         return []
     if id_ == "mem":
-        used = _group_text(group, lambda r: _divided(r.memory_used_bytes, GIB), brief)
-        return _limited(spot, used, _group_text(group, lambda r: _divided(r.memory_total_bytes, GIB)))
+        used = _group_text(group, lambda r: _in_unit(r.memory_used_bytes, GIB), brief)
+        return _value_and_limit(slot, used, _group_text(group, lambda r: _in_unit(r.memory_total_bytes, GIB)))
     if id_ == "power":
-        return _limited(
-            spot, _group_text(group, lambda r: r.power_watts), _group_text(group, lambda r: r.power_limit_watts)
+        return _value_and_limit(
+            slot, _group_text(group, lambda r: r.power_watts), _group_text(group, lambda r: r.power_limit_watts)
         )
     if id_ == "graph":
-        return _graph(frame, view, first, spot)
+        return _graph(frame, view, first, slot)
     if id_ in ("user", "process"):
-        return _users(frame, view, first, spot)
+        return _users(frame, view, first, slot)
     if id_ in ("job", "rank"):
-        return [_job(frame, view, first, spot)]
+        return [_job(frame, view, first, slot)]
     if id_ == "throttle":
-        return [_throttle(group, spot)]
+        return [_throttle(group, slot)]
     if id_ == "meaning":
-        return [_meaning(frame, view, first, spot)]
+        return [_meaning(frame, view, first, slot)]
     if id_ == "link":
         text = link_text(state)
-        text = text if cells(text) <= spot.last + 1 - spot.first else text.replace(" ", "")
-        return [spot.cell(text, "strong" if "/" in text else "")]
+        text = text if cells(text) <= slot.last + 1 - slot.first else text.replace(" ", "")
+        return [slot.cell(text, "strong" if "/" in text else "")]
     if id_ == "fan":
-        return [spot.cell(_range_text([g.state.fan_percent if g.state else None for g in group]))]
-    return [spot.cell(_group_text(group, _FIGURES[id_]))]
+        return [slot.cell(_range_text([g.state.fan_percent if g.state else None for g in group]))]
+    return [slot.cell(_group_text(group, _FIGURES[id_]))]
 
 
 @cached_per_item(lambda gpu: gpu.uuid)
@@ -257,46 +257,46 @@ def _meaning_text(frame: Frame, view: View, gpu: Gpu) -> tuple[str, str]:
     return text, {"bad": "bad", "warn": "strong", "unsure": "unsure"}.get(worst.token, "dim")
 
 
-def _meaning(frame: Frame, view: View, gpu: Gpu, spot: ColumnSlot) -> Cell:
+def _meaning(frame: Frame, view: View, gpu: Gpu, slot: ColumnSlot) -> Cell:
     """The meaning, without the last clauses if they do not fit."""
     text, token = _meaning_text(frame, view, gpu)
-    return spot.cell(whole_clauses(text, spot.last + 1 - spot.first), token)
+    return slot.cell(whole_clauses(text, slot.last + 1 - slot.first), token)
 
 
-def _throttle(group: tuple[Gpu, ...], spot: ColumnSlot) -> Cell:
-    """The throttle reason; where the GPUs count the time, with the largest share of time in the group: "power 64 %"."""
+def _throttle(group: tuple[Gpu, ...], slot: ColumnSlot) -> Cell:
+    """The throttle reason; if the GPUs count its time, with the largest share of time in the group: "power 64 %"."""
     state = group[0].state
     word = UNKNOWN if state is None else throttle_text(state)
     shares = [throttle_share(g) for g in group]
-    known = [one for one in shares if one is not None]
-    if known:
-        reason, share = max(known, key=lambda one: one[1])
+    known_shares = [entry for entry in shares if entry is not None]
+    if known_shares:
+        reason, share = max(known_shares, key=lambda entry: entry[1])
         word = "none" if share < LEAST_SHARE else f"{reason} {percent(share)} %"
-        if cells(word) > spot.last - spot.first + 1:
+        if cells(word) > slot.last - slot.first + 1:
             word = word.replace(" %", "%").replace("thermal hw", "therm").replace("thermal", "therm")
     is_normal = word == "none" or word.startswith("power ")
-    return spot.cell(word, "dim" if is_normal else "unsure" if word == UNKNOWN else "strong")
+    return slot.cell(word, "dim" if is_normal else "unsure" if word == UNKNOWN else "strong")
 
 
 _FIGURES: dict[str, Callable[[GpuRates], float | None]] = {
-    "busy": lambda r: _divided(r.busy_ratio, 0.01),
-    "sm": lambda r: _divided(r.sm_ratio, 0.01),
-    "bw": lambda r: _divided(r.memory_busy_ratio, 0.01),
+    "busy": lambda r: _in_unit(r.busy_ratio, 0.01),
+    "sm": lambda r: _in_unit(r.sm_ratio, 0.01),
+    "bw": lambda r: _in_unit(r.memory_busy_ratio, 0.01),
     "temp": lambda r: r.temperature_celsius,
     "mhz": lambda r: r.sm_mhz,
 }
 
 
-def _divided(value: float | None, unit: float) -> float | None:
+def _in_unit(value: float | None, unit: float) -> float | None:
     return None if value is None else value / unit
 
 
-def _whole(value: float) -> str:
+def _rounded(value: float) -> str:
     return f"{value:.0f}"
 
 
 def _group_text(
-    group: tuple[Gpu, ...], value: Callable[[GpuRates], float | None], text: Callable[[float], str] = _whole
+    group: tuple[Gpu, ...], value: Callable[[GpuRates], float | None], text: Callable[[float], str] = _rounded
 ) -> str:
     if len(group) == 1:
         rates = group[0].rates
@@ -305,73 +305,73 @@ def _group_text(
     return _range_text([None if g.rates is None else value(g.rates) for g in group], text)
 
 
-def _range_text(values: list[float | None], text: Callable[[float], str] = _whole) -> str:
+def _range_text(values: list[float | None], text: Callable[[float], str] = _rounded) -> str:
     """The range of a group's values: "21-23", "14"; "?" if any is unknown."""
-    known = [v for v in values if v is not None]
-    if len(known) < len(values) or not known:
+    known_values = [v for v in values if v is not None]
+    if len(known_values) < len(values) or not known_values:
         return UNKNOWN
-    low, high = text(min(known)), text(max(known))
+    low, high = text(min(known_values)), text(max(known_values))
     return low if low == high else f"{low}-{high}"
 
 
-def _limited(spot: ColumnSlot, value: str, limit: str) -> list[Cell]:
-    """A value and its limit, dimmed, after a slash. If a range does not fit, only its upper end is shown."""
+def _value_and_limit(slot: ColumnSlot, value: str, limit: str) -> list[Cell]:
+    """A value, and after a slash its dimmed limit. If a range does not fit, only its upper end is shown."""
     tail = "" if limit == UNKNOWN else "/" + limit.rsplit("-", 1)[-1]
-    room = spot.last - spot.first + 1
+    room = slot.last - slot.first + 1
     if cells(value) + cells(tail) > room:
         value = value.rsplit("-", 1)[-1]
     if cells(value) + cells(tail) > room:
         tail = ""
     return [
-        Cell(spot.last - cells(tail), value, token_of(value), True),
-        Cell(spot.last, tail, "dim", True),
+        Cell(slot.last - cells(tail), value, token_of(value), True),
+        Cell(slot.last, tail, "dim", True),
     ]
 
 
 def _sliding_series() -> dict[str, SlidingSeries]:
-    """The series of utilisation by UUID. With 8 GPUs, keeping them saves 0.4 ms a tick."""
+    """An empty cache of the utilisation series by UUID. With 8 GPUs, the cache saves 0.4 ms a tick."""
     return {}
 
 
-def _graph(frame: Frame, view: View, gpu: Gpu, spot: ColumnSlot) -> list[Cell]:
+def _graph(frame: Frame, view: View, gpu: Gpu, slot: ColumnSlot) -> list[Cell]:
     def busy(sample: Sample) -> float | None:
         rates = (sample.gpu.value or {}).get(gpu.uuid)
         return None if rates is None else rates.busy_ratio
 
-    width = min(30, spot.last - spot.first + 1)  # 30 cells show 60 s at an interval of 1 s
+    width = min(30, slot.last - slot.first + 1)  # 30 cells show 60 s at an interval of 1 s
     sliding = cache_part(view, _sliding_series).setdefault(gpu.uuid, SlidingSeries())
     data = sliding.series((gpu.uuid,), frame.history, busy, 2 * width, frame.snapshot.interval_s)
-    out, x = [], spot.first
+    out, x = [], slot.first
     for span in series_spans(cache_part(view, GraphCache).area(data.values, 1.0)[0], data):
         out.append(Cell(x, span.text, span.token))
         x += cells(span.text)
     return out
 
 
-def _job(frame: Frame, view: View, gpu: Gpu, spot: ColumnSlot) -> Cell:
+def _job(frame: Frame, view: View, gpu: Gpu, slot: ColumnSlot) -> Cell:
     """The number of the batch job, otherwise the script's name; for the column "rank", the rank; "-" if the GPU has no
     job.
     """
     job_and_rank = gpu_ranks(frame, view).get(gpu.uuid)
     if job_and_rank is None:
-        return spot.cell(UNDEFINED)
+        return slot.cell(UNDEFINED)
     job, rank = job_and_rank
-    if spot.column.id == "rank":
-        return spot.cell(UNKNOWN if rank.number is None else f"r{rank.number}")
-    return spot.cell(job.label.rpartition(" ")[2] or plain(job.name), "text")
+    if slot.column.id == "rank":
+        return slot.cell(UNKNOWN if rank.number is None else f"r{rank.number}")
+    return slot.cell(job.label.rpartition(" ")[2] or plain(job.name), "text")
 
 
-def _users(frame: Frame, view: View, gpu: Gpu, spot: ColumnSlot) -> list[Cell]:
+def _users(frame: Frame, view: View, gpu: Gpu, slot: ColumnSlot) -> list[Cell]:
     """The process with the most memory on the GPU; for the column "user", its user. "-" if there is none, the pid if it
     is not in /proc, "?" if the driver does not list the processes.
     """
     users = None if gpu.state is None else gpu_users(frame, view, gpu.state)
     if users is None:
-        return [spot.cell(UNKNOWN)]
+        return [slot.cell(UNKNOWN)]
     if not users:
-        return [spot.cell(UNDEFINED)]
+        return [slot.cell(UNDEFINED)]
     main_user = users[0]
     more = f" +{len(users) - 1}" if len(users) > 1 else ""
-    if spot.column.id == "user":
-        return [spot.cell(main_user.user, "unsure" if main_user.user == UNKNOWN else "dim")]
-    return [spot.cell(cut(main_user.name, spot.last + 1 - spot.first - len(more)) + more, "text")]
+    if slot.column.id == "user":
+        return [slot.cell(main_user.user, "unsure" if main_user.user == UNKNOWN else "dim")]
+    return [slot.cell(cut(main_user.name, slot.last + 1 - slot.first - len(more)) + more, "text")]

@@ -37,10 +37,10 @@ def _by_pid(frame: Frame, view: View) -> dict[int, tuple[ProcessKey, ProcessInfo
     """The processes of the table that are on a GPU."""
     table, readings = frame.snapshot.processes.value, frame.snapshot.gpu.value or {}
     states = [reading.value for reading in readings.values() if reading.value is not None]
-    listed = {process.pid for state in states for process in state.processes or ()}
-    if table is None or not listed:
+    gpu_pids = {process.pid for state in states for process in state.processes or ()}
+    if table is None or not gpu_pids:
         return {}
-    return {key.pid: (key, info) for key, info in table.info.items() if key.pid in listed}
+    return {key.pid: (key, info) for key, info in table.info.items() if key.pid in gpu_pids}
 
 
 def _job_name(frame: Frame, key: ProcessKey, info: ProcessInfo) -> str:

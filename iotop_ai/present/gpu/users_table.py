@@ -18,12 +18,12 @@ USER_COLUMNS = (
     Column("count", "processes", 11, 0),
 )
 _GPU_COLUMN = Column("gpu", "GPU", 5, 0, 6, left=True)
-_COLUMNS = (_GPU_COLUMN, *(one._replace(drop=0) if one.id == "user" else one for one in PROCESS_COLUMNS))
+_COLUMNS = (_GPU_COLUMN, *(column._replace(drop=0) if column.id == "user" else column for column in PROCESS_COLUMNS))
 """The columns of the processes; the user's column is never dropped."""
 
 
 class _Use(NamedTuple):
-    """A process on a GPU. gpu: the GPU's number."""
+    """The use of one GPU by one process. gpu: the GPU's number."""
 
     gpu: int
     user: GpuUser
@@ -56,16 +56,20 @@ def user_rows(frame: Frame, view: View, width: int, height: int) -> list[Line]:
 
 
 def _users(width: int, uses: list[_Use]) -> list[Line]:
-    at = place_columns(USER_COLUMNS, NAME_CELLS, min(width - 1, 60))
+    slots = place_columns(USER_COLUMNS, NAME_CELLS, min(width - 1, 60))
     by_user: dict[str, list[_Use]] = {}
     for use in uses:
         by_user.setdefault(use.user.user, []).append(use)
-    out = [head(width, "users of GPUs", at)]
-    for name, own in sorted(by_user.items(), key=lambda item: (-_memory(item[1]), item[0])):
-        numbers = number_runs({use.gpu for use in own})
-        texts = {"gpus": numbers, "mem": _memory_text(own), "count": str(len({use.user.process.pid for use in own}))}
+    out = [head(width, "users of GPUs", slots)]
+    for name, own_uses in sorted(by_user.items(), key=lambda item: (-_memory(item[1]), item[0])):
+        numbers = number_runs({use.gpu for use in own_uses})
+        texts = {
+            "gpus": numbers,
+            "mem": _memory_text(own_uses),
+            "count": str(len({use.user.process.pid for use in own_uses})),
+        }
         label = "not visible from here" if name == UNKNOWN else name
-        figures = [spot.cell(texts[spot.column.id]) for spot in at]
+        figures = [slot.cell(texts[slot.column.id]) for slot in slots]
         out.append(place(width, Cell(1, cut(label, NAME_CELLS - 2)), *figures))
     return out
 
@@ -75,18 +79,18 @@ def _memory(uses: list[_Use]) -> int:
 
 
 def _memory_text(uses: list[_Use]) -> str:
-    known = all(use.user.process.memory_bytes is not None for use in uses)
-    return size(_memory(uses)) if known else UNKNOWN
+    all_known = all(use.user.process.memory_bytes is not None for use in uses)
+    return size(_memory(uses)) if all_known else UNKNOWN
 
 
 def _processes(width: int, uses: list[_Use], height: int) -> list[Line]:
     if height < 2:
         return []
-    at = process_slots(_COLUMNS, width)
-    out = [head(width, "processes on GPUs", at)]
+    slots = process_slots(_COLUMNS, width)
+    out = [head(width, "processes on GPUs", slots)]
     uses = sorted(uses, key=lambda use: (-(use.user.process.memory_bytes or 0), use.gpu, use.user.process.pid))
     fit = height - 1 if len(uses) <= height - 1 else height - 2
-    out += [process_row(width, at, user, gpu=str(number)) for number, user in uses[: max(0, fit)]]
+    out += [process_row(width, slots, user, gpu=str(number)) for number, user in uses[: max(0, fit)]]
     if len(uses) > fit:
         out.append(row(width, [Span(f" {len(uses) - max(0, fit)} more", "dim")]))
     return out[:height]

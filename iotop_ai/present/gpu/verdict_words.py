@@ -73,8 +73,8 @@ def _because_pcie(a: Args) -> Spans:
             out.append(_plain(f" of about {rate(number(a, 'possible'))}"))
         out.append(COMMA)
     link = f"gen {whole(a, 'generation')} x{whole(a, 'width')}"
-    most = f"gen {whole(a, 'generation_max')} x{whole(a, 'width_max')}"
-    out += [_plain("link "), _strong(link), _plain(f" of {most}")]
+    best_link = f"gen {whole(a, 'generation_max')} x{whole(a, 'width_max')}"
+    out += [_plain("link "), _strong(link), _plain(f" of {best_link}")]
     if (number(a, "replays") or 0.0) >= 1 and word(a, "why") != "replays":
         out += [COMMA, _strong(f"{whole(a, 'replays')} packets/s"), _plain(" replayed")]
     if number(a, "rate") is None:

@@ -1,4 +1,4 @@
-"""The page about one disk's health: verdict, self-tests, figures, attributes, curves, logs."""
+"""The page about one disk's health: verdict, self-tests, figures, attributes, graphs over time, logs."""
 
 from __future__ import annotations
 
@@ -121,11 +121,11 @@ def _tests(state: SmartState, width: int) -> list[Line]:
     if state.self_test_left_percent is not None:
         done = 100 - state.self_test_left_percent
         room = max(10, min(50, width - 40))
-        full = round(room * done / 100)
+        filled = round(room * done / 100)
         out.append(
             row(
                 width,
-                [Span(" running  ", "mode"), Span("█" * full, "graph"), Span("─" * (room - full), "faint"),
+                [Span(" running  ", "mode"), Span("█" * filled, "graph"), Span("─" * (room - filled), "faint"),
                  Span(f" {done} % done", "strong")],
             )
         )  # fmt: skip
@@ -133,8 +133,8 @@ def _tests(state: SmartState, width: int) -> list[Line]:
         out.append(row(width, [Span(" running  ", "mode"), Span(state.self_test_progress)]))
     for test in state.self_test_log[:6]:
         token = "bad" if test.passed is False else "text"
-        at = "" if test.hours is None else f"{_hours_ago(state, test.hours)} "
-        out.append(row(width, [Span(f" {test.kind:<20}", "dim"), Span(test.status, token)], [Span(at, "dim")]))
+        age_text = "" if test.hours is None else f"{_hours_ago(state, test.hours)} "
+        out.append(row(width, [Span(f" {test.kind:<20}", "dim"), Span(test.status, token)], [Span(age_text, "dim")]))
     if len(out) == 1:
         note = (
             "this disk has no self-test, or this smartctl cannot start it"
@@ -167,32 +167,32 @@ def _hours_ago(state: SmartState, hours: int) -> str:
 def _attribute_rows(state: SmartState, width: int) -> list[Line]:
     if not state.attributes:
         return []
-    columns = place_columns(fit_columns(ATTRIBUTES, width), 0, width)
-    out = [head(width, "attributes", columns)]
+    slots = place_columns(fit_columns(ATTRIBUTES, width), 0, width)
+    out = [head(width, "attributes", slots)]
     for attribute in state.attributes:
         texts = _attribute_cells(state, attribute)
-        out.append(place(width, *(at.cell(*texts[at.column.id]) for at in columns)))
+        out.append(place(width, *(slot.cell(*texts[slot.column.id]) for slot in slots)))
     return out
 
 
 def _attribute_cells(state: SmartState, attribute: SmartAttribute) -> dict[str, tuple[str, str]]:
     field = _GROWING.get(attribute.id)
     grown = None if field is None else growth(state, field)
-    defects = field is not None and bool(getattr(state, field))
-    failed = {"now": "bad", "past": "warn"}.get(attribute.failed, "")
+    has_defects = field is not None and bool(getattr(state, field))
+    failed_token = {"now": "bad", "past": "warn"}.get(attribute.failed, "")
 
     def figure(value: int | None) -> str:
         return UNDEFINED if value is None else str(value)
 
     return {
         "id": (str(attribute.id), "dim"),
-        "name": (attribute.name, failed or "text"),
-        "value": (figure(attribute.value), failed),
+        "name": (attribute.name, failed_token or "text"),
+        "value": (figure(attribute.value), failed_token),
         "worst": (figure(attribute.worst), "dim"),
         "limit": (figure(attribute.threshold), "dim"),
         "raw": (
             attribute.raw_text or (UNKNOWN if attribute.raw is None else str(attribute.raw)),
-            "strong" if defects else "text",
+            "strong" if has_defects else "text",
         ),
         "grown": ("" if grown is None else grown.text, "strong"),
         "meaning": (meaning(attribute.id, attribute.name), "dim"),
@@ -200,7 +200,7 @@ def _attribute_cells(state: SmartState, attribute: SmartAttribute) -> dict[str, 
 
 
 def _curves(state: SmartState, width: int) -> list[Line]:
-    """The temperature and the wear over the known past, in two rows each."""
+    """The graphs of the temperature and the wear over all known readings, in two rows each."""
     points = state.past
     title = "over time"
     if len(points) < 2:
@@ -209,48 +209,53 @@ def _curves(state: SmartState, width: int) -> list[Line]:
     out = [rule(width, f"{title}, last {span(seconds)}", [Span("peak", "dim")])]
     room = max(10, width - 30)
     limit = state.warning_celsius
-    # A curve is hot above a limit. Both figures are whole numbers, so 0.5 less makes it hot at the limit too.
-    for label, unit, name, least_top, hot in (
+    # A curve has the colour "hot" above its limit. Both figures are whole numbers, so with 0.5 less, it also has that
+    # colour at the limit.
+    for label, unit, name, least_top, hot_above in (
         ("temp", "C", "temperature_celsius", 50.0, None if limit is None else limit - 0.5),
         ("wear", "%", "used_percent", 100.0, 99.5),
     ):
-        values = resampled(points, name, 2 * room)
-        known = [value for value in values if value is not None]
-        if not known:
+        values = resample(points, name, 2 * room)
+        known_values = [value for value in values if value is not None]
+        if not known_values:
             continue
-        top = max(least_top, ceil(max(known) / 10) * 10.0)
+        top = max(least_top, ceil(max(known_values) / 10) * 10.0)
         series = Series(tuple(values), len(values))
         for i, bits in enumerate(area(values, top, 2)):
-            line, x = [], 20
-            for part in series_spans(bits, series, hot):
-                line.append(Cell(x, part.text, part.token))
+            row_cells, x = [], 20
+            for part in series_spans(bits, series, hot_above):
+                row_cells.append(Cell(x, part.text, part.token))
                 x += cells(part.text)
             if i == 0:
-                line += [Cell(1, label, "dim"), Cell(13, f"{known[-1]:.0f}", right=True), Cell(15, unit, "dim")]
-                line.append(Cell(width - 2, f"{max(known):.0f}", "dim", right=True))
-            out.append(place(width, *line))
+                row_cells += [
+                    Cell(1, label, "dim"),
+                    Cell(13, f"{known_values[-1]:.0f}", right=True),
+                    Cell(15, unit, "dim"),
+                ]
+                row_cells.append(Cell(width - 2, f"{max(known_values):.0f}", "dim", right=True))
+            out.append(place(width, *row_cells))
     return out
 
 
-def resampled(points: Sequence[PastPoint], name: str, slots: int) -> list[float | None]:
-    """A figure at ``slots`` moments, spaced evenly from the first point to the last.
+def resample(points: Sequence[PastPoint], name: str, slots: int) -> list[float | None]:
+    """Resample a figure at ``slots`` moments, spaced evenly from the first point to the last.
 
-    Each is the value of the latest reading at or before the moment. In a gap between two readings that is longer than
-    1.5 days and than 3 times the mean gap, the moments after the first slot are None.
+    Each value is that of the latest reading at or before the moment. In a gap of more than 1.5 days and more than 3
+    times the mean gap, the values after the gap's first slot are None. name: the figure's field in PastPoint.
     """
     first, last = points[0].wall_s, points[-1].wall_s
     longest_gap_s = max(1.5 * _DAY_S, 3 * (last - first) / max(1, len(points)))
     out: list[float | None] = []
-    at = 0
+    index = 0
     for slot in range(slots):
         moment = first + (last - first) * slot / (slots - 1)
-        while at + 1 < len(points) and points[at + 1].wall_s <= moment:
-            at += 1
-        after = points[at + 1].wall_s if at + 1 < len(points) else last
-        in_slot = moment - points[at].wall_s < (last - first) / slots
-        value = getattr(points[at], name)
-        known = value is not None and (in_slot or after - points[at].wall_s <= longest_gap_s)
-        out.append(float(value) if known else None)
+        while index + 1 < len(points) and points[index + 1].wall_s <= moment:
+            index += 1
+        next_wall_s = points[index + 1].wall_s if index + 1 < len(points) else last
+        in_slot = moment - points[index].wall_s < (last - first) / slots
+        value = getattr(points[index], name)
+        is_known = value is not None and (in_slot or next_wall_s - points[index].wall_s <= longest_gap_s)
+        out.append(float(value) if is_known else None)
     return out
 
 
@@ -260,8 +265,8 @@ def _errors(state: SmartState, width: int) -> list[Line]:
     out = [rule(width, "error log", [Span("newest first", "dim")])]
     for error in state.error_log:
         number = "" if error.number is None else f"{error.number}"
-        at = "" if error.hours is None else _hours_ago(state, error.hours) + " "
-        out.append(row(width, [Span(f" {number:>6}  ", "dim"), Span(error.text)], [Span(at, "dim")]))
+        age_text = "" if error.hours is None else _hours_ago(state, error.hours) + " "
+        out.append(row(width, [Span(f" {number:>6}  ", "dim"), Span(error.text)], [Span(age_text, "dim")]))
     return out
 
 

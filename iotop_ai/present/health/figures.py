@@ -9,11 +9,11 @@ from iotop_ai.present.text.table import rule
 from iotop_ai.present.text.units import size
 
 _YEAR_H = 8766
-"""The hours of a year."""
+"""The number of hours in a year."""
 _LABEL = 19
-"""The cell at which a figure begins, after its label."""
+"""The cell in which a figure begins, after its label."""
 _WITH_HISTORY = tuple(name for name in HealthPoint._fields if name != "wall_s")
-"""The figures of which earlier values are kept."""
+"""The figures for which earlier values are kept."""
 
 
 def figure_rows(state: SmartState, width: int) -> list[Line]:

@@ -81,13 +81,15 @@ def _dialog(frame: Frame, dialog: Dialog, width: int) -> list[Line]:
             ("short", None if state is None else state.test_short_minutes),
             ("long", None if state is None else state.test_long_minutes),
         ):
-            takes = "the disk does not report its duration" if minutes is None else f"about {duration(minutes * 60)}"
-            text.append([Span(f" {word:<7}", "strong"), Span(takes)])
+            duration_text = (
+                "the disk does not report its duration" if minutes is None else f"about {duration(minutes * 60)}"
+            )
+            text.append([Span(f" {word:<7}", "strong"), Span(duration_text)])
     text.append([])
     question = f" Type {' or '.join(words)}, then Enter: "
     text.append([Span(question), Span(dialog.typed, "strong"), Span(" ", "cursor")])
-    replaced = disk is not None and dialog.identity.is_other(disk.identity)
-    error = f"{replaced_text(dialog.disk)}: Esc leaves it." if replaced else dialog.error
+    is_replaced = disk is not None and dialog.identity.is_other(disk.identity)
+    error = f"{replaced_text(dialog.disk)}: Esc leaves it." if is_replaced else dialog.error
     text.append([Span(f" {error}", "warn")] if error else [])
     title = f" self-test of {dialog.disk} "
     rows = [row(width, [Span(title.ljust(width), "block-warn")])]

@@ -20,6 +20,7 @@ class Health(NamedTuple):
     word: str
     """The health in at most eight columns."""
     token: str
+    """The theme's name for the colour of the word, such as "bad" or "dim"."""
     reason: str = ""
     """The clause after the word; "" for none."""
 
@@ -29,7 +30,7 @@ _FAULTS = ("FAILING", "degraded", "warm", "worn", "warn")
 """The words for a fault, the worst first."""
 _WARM = {"warm", "throttles"}
 _WORN = {"worn", "worn-soon", "spare-low"}
-"""The ids of the rules whose warning is the word "warm" or "worn"."""
+"""The ids of the rules whose warning gives a disk the word "warm" (_WARM) or "worn" (_WORN)."""
 _STATUS = {
     Status.PENDING: Health("asking", "dim", "smartctl has not answered yet"),
     Status.ABSENT: Health("no node", "unsure", "it has no device node here"),
@@ -47,7 +48,7 @@ def _state_health(state: SmartState) -> Health:
     if state.severity == "critical":
         return Health("FAILING", "bad", reason)
     if state.severity == "warning":
-        rules = {one.rule for one in state.judgements[:1]}
+        rules = {judgement.rule for judgement in state.judgements[:1]}
         reasons = "" if rules else " ".join(state.reasons).lower()
         word = "warm" if rules & _WARM else "worn" if rules & _WORN else "warn"
         if "temperature" in reasons or "celsius" in reasons or "°c" in reasons:
@@ -56,8 +57,8 @@ def _state_health(state: SmartState) -> Health:
             word = "worn"
         return Health(word, "warn", reason)
     if state.severity == "ok" and state.assessment is not None:
-        worn = f"wear {state.used_percent} %" if state.used_percent else ""
-        return Health("ok", "dim", worn)
+        wear_text = f"wear {state.used_percent} %" if state.used_percent else ""
+        return Health("ok", "dim", wear_text)
     return Health("?", "unsure", "the disk does not say")
 
 
@@ -109,8 +110,8 @@ def _hung(frame: Frame, name: str) -> Health | None:
     age = hung_s(frame.carry.hung, name, frame.snapshot.at_ns)
     if age < LIMITS.hung_s:
         return None
-    held = next((c.in_flight for key, c in (frame.snapshot.block.value or {}).items() if key.name == name), None)
-    return Health(f"hung {_two_digits(age)}", "bad", f"no completion for {duration(age)}, {count(held)} in flight")
+    in_flight = next((c.in_flight for key, c in (frame.snapshot.block.value or {}).items() if key.name == name), None)
+    return Health(f"hung {_two_digits(age)}", "bad", f"no completion for {duration(age)}, {count(in_flight)} in flight")
 
 
 def _two_digits(seconds: float) -> str:

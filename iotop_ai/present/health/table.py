@@ -20,9 +20,9 @@ from iotop_ai.present.text.units import UNDEFINED, UNKNOWN, duration, plural
 WORDS = {"bad": "FAILING", "warn": "WARN", "unsure": "UNSURE", "ok": "OK"}
 """The state word for a token."""
 STATE_CELLS = 9
-"""The columns of the state word."""
+"""The width of the state word in columns."""
 SPREAD_FROM = 40
-"""The height of a screen from which blank rows separate the sections."""
+"""The minimum height of a screen on which blank rows separate the sections."""
 COLUMNS = (
     Column("name", "", 11, left=True),
     Column("model", "model", 16, 3, 26, left=True, gap=2),
@@ -62,16 +62,16 @@ def hue_of(rows: Sequence[DiskRow]) -> str:
 def list_rows(frame: Frame, view: HealthView, width: int, height: int) -> list[Line]:
     """The list in at most ``height`` rows."""
     rows = disk_rows(frame)
-    asked = _asked(frame, rows)
-    sentence = whole_clauses(_sentence(rows), width - STATE_CELLS - 3 - cells(asked))
-    out = [top_row(width, hue_of(rows), [Span(sentence, "strong")], asked)]
+    age_text = _newest_age_text(frame, rows)
+    sentence = whole_clauses(_sentence(rows), width - STATE_CELLS - 3 - cells(age_text))
+    out = [top_row(width, hue_of(rows), [Span(sentence, "strong")], age_text)]
     selected = next((disk for disk in rows if disk.name == view.cursor), rows[0] if rows else None)
     reasons = [] if selected is None else why_rows(selected, width)
     without_smart = [row(width, [Span(cut(f" {text}", width), "dim")]) for text in _without_smart(frame)]
     room = max(1, height - len(out) - 1 - len(without_smart) - min(len(reasons) + 2, max(3, height // 2)))
-    columns = place_columns(fit_columns(COLUMNS, width - 1), 0, width)
-    out.append(head(width, "disks", columns, focus=True))
-    by_id = {spot.column.id: spot for spot in columns}
+    slots = place_columns(fit_columns(COLUMNS, width - 1), 0, width)
+    out.append(head(width, "disks", slots, focus=True))
+    by_id = {slot.column.id: slot for slot in slots}
     cursor_row = 0 if selected is None else rows.index(selected)
     first = max(0, min(view.scroll, cursor_row, len(rows) - room))
     first = max(first, cursor_row - room + 1)
@@ -93,12 +93,12 @@ def list_rows(frame: Frame, view: HealthView, width: int, height: int) -> list[L
 
 def _without_smart(frame: Frame) -> list[str]:
     """One line that names the mounted devices without SMART of their own; [] if there are none."""
-    named = [
+    device_texts = [
         f"{name} ({', '.join(plain(mount.path) for mount in info.mounts)})"
         for name, info in devices.infos(frame).items()
         if info.kind in _STACKED_KINDS and info.mounts
     ]
-    return [f"without SMART of their own: {', '.join(named)}"] if named else []
+    return [f"without SMART of their own: {', '.join(device_texts)}"] if device_texts else []
 
 
 _STACKED_KINDS = ("loop", "dm", "md", "zram", "ram", "ublk", "zloop")
@@ -106,9 +106,9 @@ _STACKED_KINDS = ("loop", "dm", "md", "zram", "ram", "ublk", "zloop")
 _ATTRIBUTES = ("realloc", "pending", "crc")
 """The columns that are attributes of an ATA disk. They show "-" for a disk without the attribute."""
 _SILENT = ((("asking",), "without an answer"), (("asleep",), "asleep"), (("not read", "no tool"), "not read"))
-"""The words of disks whose health is unknown for a known reason, and what the sentence says of these disks."""
+"""(the health words of disks that are not judged for a known reason, the sentence's words for these disks)."""
 _PROBLEMS = (("bad", "fails", "fail"), ("warn", "warns", "warn"), ("unsure", "unknown", "unknown"))
-"""(the token of disks with a problem, what the sentence says of one such disk, what it says of several)."""
+"""(the token of disks with a problem, the sentence's word for one such disk, its word for several)."""
 
 
 def _sentence(rows: Sequence[DiskRow]) -> str:
@@ -118,12 +118,12 @@ def _sentence(rows: Sequence[DiskRow]) -> str:
         if names:
             more = "" if len(names) <= 3 else ", …"
             parts.append(f"{', '.join(names[:3])}{more} {of_one if len(names) == 1 else of_several}")
-    ok_count = sum(one.health.word == "ok" for one in rows)
-    no_smart_count = sum(one.health.word == NO_SMART for one in rows)
+    ok_count = sum(disk.health.word == "ok" for disk in rows)
+    no_smart_count = sum(disk.health.word == NO_SMART for disk in rows)
     parts += [f"{ok_count} ok"] if ok_count else []
     parts += [f"{no_smart_count} without SMART"] if no_smart_count else []
     for words, text in _SILENT:
-        silent_count = sum(one.health.word in words for one in rows)
+        silent_count = sum(disk.health.word in words for disk in rows)
         parts += [f"{silent_count} {text}"] if silent_count else []
     return f"{len(rows)} disk{'' if len(rows) == 1 else 's'}" + (f": {'; '.join(parts)}" if parts else "")
 
@@ -134,7 +134,7 @@ def asked_ago(frame: Frame, disk: DiskRow) -> str:
     return "" if at_ns is None else f"asked {duration(max(0, frame.snapshot.at_ns - at_ns) / 1e9)} ago"
 
 
-def _asked(frame: Frame, rows: Sequence[DiskRow]) -> str:
+def _newest_age_text(frame: Frame, rows: Sequence[DiskRow]) -> str:
     answered = [disk for disk in rows if disk.state is not None and disk.reading is not None]
     newest = max(answered, key=lambda disk: (disk.reading and disk.reading.at_ns) or 0, default=None)
     return "" if newest is None else asked_ago(frame, newest)
@@ -170,10 +170,10 @@ def _cells(disk: DiskRow, frame: Frame) -> list[tuple[str, str, str]]:
         ("media", state.media_errors, nvme),
     )
     for name, value, applies in figures:
-        lacks = not applies or (name in _ATTRIBUTES and bool(state.attributes))
-        text = str(value) if value is not None else UNDEFINED if lacks else UNKNOWN
-        defects = name in ("realloc", "pending", "media") and bool(value)
-        out.append((name, text, "strong" if defects else ""))
+        is_absent = not applies or (name in _ATTRIBUTES and bool(state.attributes))
+        text = str(value) if value is not None else UNDEFINED if is_absent else UNKNOWN
+        has_defects = name in ("realloc", "pending", "media") and bool(value)
+        out.append((name, text, "strong" if has_defects else ""))
     return out
 
 
@@ -198,19 +198,21 @@ def why_rows(disk: DiskRow, width: int) -> list[Line]:
     else:
         out.append(row(width, [Span(" ok       ", "dim"), Span("no rule finds a fault", "dim")]))
     if disk.cure:
-        out += wrapped(width, "do", disk.cure)
+        out += wrapped_rows(width, "do", disk.cure)
     if reading is not None and reading.remedy:
-        out += wrapped(width, "do", reading.remedy)
+        out += wrapped_rows(width, "do", reading.remedy)
     if state is not None and state.history_note:
-        out += wrapped(width, "note", state.history_note)
+        out += wrapped_rows(width, "note", state.history_note)
     if state is not None and (state.io_errors or state.io_timeouts):
-        out += wrapped(width, "kernel", kernel_counts_text(state))
+        out += wrapped_rows(width, "kernel", kernel_counts_text(state))
     return out
 
 
 def kernel_counts_text(state: SmartState) -> str:
-    """The known counts of the kernel. They can be harmless: SMART queries count too, because a SATA disk's answer to
-    them has a status other than good.
+    """The kernel's counts of failed and timed-out commands, as far as known.
+
+    Failed commands can be harmless: SMART queries count too, because a SATA disk answers them with a status other than
+    good.
     """
     parts = []
     if state.io_errors is not None:
@@ -220,7 +222,7 @@ def kernel_counts_text(state: SmartState) -> str:
     return f"since the kernel found the disk, {', '.join(parts)}"
 
 
-def wrapped(width: int, label: str, text: str) -> list[Line]:
+def wrapped_rows(width: int, label: str, text: str) -> list[Line]:
     """Labelled text in as many rows as it needs. It is not cut, because users copy remedies from the screen."""
     lines = wrap(text, max(20, width - 12), break_long_words=True, break_on_hyphens=False) or [""]
     return [row(width, [Span(f" {label if i == 0 else '':<9}", "dim"), Span(line)]) for i, line in enumerate(lines)]

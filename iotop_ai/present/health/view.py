@@ -53,15 +53,14 @@ class DiskRow(NamedTuple):
     """The disk's SMART Reading; None if there is none."""
     health: Health
     cure: str = ""
-    """The advice, if the verdict names the disk as failing; otherwise ""."""
+    """The verdict's advice if it names the disk as failing; otherwise ""."""
     identity: DiskIdentity = DiskIdentity()
-    """The disk's identity, by which a later disk of the same name is recognised as another one."""
+    """The disk's identity, which distinguishes it from a later disk with the same name."""
 
     @property
     def state(self) -> SmartState | None:
-        """The disk's last answer, which may be from before it went to sleep; if we may not query it, what sysfs shows.
-
-        None if there is neither.
+        """The disk's last answer, which may be from before it went to sleep; without permission to query the disk, the
+        facts from sysfs. None if there is neither.
         """
         return None if self.reading is None else self.reading.value
 
@@ -128,8 +127,8 @@ def next_disk(rows: Sequence[DiskRow], current: str, step: int, *, around: bool)
         return ""
     if current not in names:
         return names[0]
-    at = names.index(current) + step
-    return names[at % len(names)] if around else names[max(0, min(len(names) - 1, at))]
+    index = names.index(current) + step
+    return names[index % len(names)] if around else names[max(0, min(len(names) - 1, index))]
 
 
 def why_no_test(row: DiskRow | None, view: HealthView) -> str:

@@ -30,11 +30,11 @@ def _memory(memory: CgroupMemory) -> list[str]:
     if memory.current_bytes is None:
         return []
     limits = {"high": memory.high_bytes, "max": memory.max_bytes}
-    known = {name: limit for name, limit in limits.items() if limit is not None}
+    known_limits = {name: limit for name, limit in limits.items() if limit is not None}
     text = f"memory {size(memory.current_bytes)}B"
-    if known:
-        name = min(known, key=known.__getitem__)
-        text += f" of {size(known[name])}B ({name})"
+    if known_limits:
+        name = min(known_limits, key=known_limits.__getitem__)
+        text += f" of {size(known_limits[name])}B ({name})"
     if memory.file_bytes is not None:
         text += f", {size(memory.file_bytes)}B of it page cache"
     out = [text]

@@ -1,4 +1,4 @@
-"""The path of the data, from the process or job through mount and partition to the disk; and what tasks wait for."""
+"""The path of the data, from the process or job through mount and partition to the disk, and the waits of tasks."""
 
 from __future__ import annotations
 
@@ -27,23 +27,23 @@ from iotop_ai.present.text.units import MIB, UNKNOWN, capacity, clock, duration,
 from iotop_ai.present.verdict.culprit import Culprit, culprit_of
 
 _OWN_SHARE = 0.3
-"""A process that reads less than this share of its disk's bytes is not named as the reader."""
+"""A process that reads less than this share of the disk's bytes is not named as its reader."""
 _MARGIN = 1.1
 """The bytes of the other disks are multiplied by this, because processes and disks are not read at the same instant."""
 
 
 @panel
 def path_rows(frame: Frame, view: View, width: int, height: int) -> list[Line]:
-    """The rule with host, time and mode; the path from the process to the disk; what tasks wait for."""
+    """The rule with host, time and mode; the path from the process to the disk; the waits of tasks."""
     out = [
-        rule(width, "path", _right(frame, view, width), focus=view.focus == "path"),
+        rule(width, "path", _status_spans(frame, view, width), focus=view.focus == "path"),
         row(width, [Span(" "), *hops(frame, view, width - 2)]),
         job_waits(frame, width, culprit_of(frame, view)) or _waits(frame, view, width),
     ]
     return out[: max(1, height)]
 
 
-def _right(frame: Frame, view: View, width: int) -> list[Span]:
+def _status_spans(frame: Frame, view: View, width: int) -> list[Span]:
     snapshot = frame.snapshot
     pattern = "%a %H:%M:%S" if width >= 120 else "%H:%M:%S"
     host = cut(snapshot.host.name, max(8, width // 4))
@@ -63,8 +63,8 @@ def _right(frame: Frame, view: View, width: int) -> list[Span]:
 
 
 def _mode(view: View) -> list[Span]:
-    """The mode: live, PAUSED, ► REPLAY 2x, ◄ BACK 14 min, ► REMOTE, or for how long no reading has come; with ● REC
-    while a recording is written.
+    """The mode: live, PAUSED, ► REPLAY 2x, ◄ BACK 14 min, ► REMOTE, or the time since the last reading while the
+    source is silent; with ● REC while a recording is written.
     """
     if view.mode == "replay":
         return [Span(f"► REPLAY {view.speed:g}x" if view.playing else "► REPLAY paused", "mode")]
@@ -88,18 +88,19 @@ def _recording(view: View) -> list[Span]:
     state = view.recording
     minutes, seconds = divmod(int(state.seconds), 60)
     hours, minutes = divmod(minutes, 60)
-    passed = f"{hours}:{minutes:02}:{seconds:02}" if hours else f"{minutes:02}:{seconds:02}"
+    elapsed = f"{hours}:{minutes:02}:{seconds:02}" if hours else f"{minutes:02}:{seconds:02}"
     if state.trouble:
         return [Span("● REC stopped ", "warn")]
     lost = [Span(f"{state.lost} lost ", "warn")] if state.lost else []
-    return [Span(f"● REC {passed}", "strong"), Span(f" {size(state.size_bytes)} ", "dim"), *lost]
+    return [Span(f"● REC {elapsed}", "strong"), Span(f" {size(state.size_bytes)} ", "dim"), *lost]
 
 
 def hops(frame: Frame, view: View, width: int) -> list[Span]:
-    """Process or job › mount › partition › disk, without unknown parts, and without details if they do not fit.
+    """The hops of the path: process or job › mount › partition › disk. Unknown hops are left out, and so are the
+    details if they do not fit.
 
     If there is a job, the path leads to the job's files, unless the user selected a disk that does not hold them. All
-    rates are those of the latest interval, even while the user accumulates.
+    rates are those of the latest interval, even in accumulation mode.
     """
     view = view if view.base is None else view._replace(base=None)
     job, culprit = current_job(frame), culprit_of(frame, view)
@@ -112,7 +113,7 @@ def hops(frame: Frame, view: View, width: int) -> list[Span]:
         mount = job_mount(frame, job)
         device = None if mount is None else devices.mount_device(frame, view, mount)
         if device is None:
-            return _joined([*job_hops(job, culprit), *_remote_hops(mount, culprit, no_files_text(frame, job))])
+            return _join_hops([*job_hops(job, culprit), *_remote_hops(mount, culprit, no_files_text(frame, job))])
     else:
         device = devices.selected_device(frame, view)
     if device is None:
@@ -125,7 +126,7 @@ def hops(frame: Frame, view: View, width: int) -> list[Span]:
         if partition is not None:
             parts.append([Span(devices.short_name(partition))])
         parts += _devices(frame, device, details, wide=width >= 118)
-        out = _joined(parts)
+        out = _join_hops(parts)
         if sum(len(s.text) for s in out) <= width:
             break
     return out
@@ -137,7 +138,7 @@ def _holds_files_of(job: Job, device: BlockDevice, frame: Frame) -> bool:
     return mount is not None and device.name in devices.mount_stack(frame, mount)
 
 
-def _joined(parts: Sequence[Sequence[Span]]) -> list[Span]:
+def _join_hops(parts: Sequence[Sequence[Span]]) -> list[Span]:
     out: list[Span] = []
     for spans in parts:
         if spans:
@@ -153,7 +154,7 @@ def no_files_text(frame: Frame, job: Job) -> str:
 
 
 def _remote_hops(mount: JobMount | None, culprit: Culprit, no_files: str) -> list[list[Span]]:
-    """The end of a path that does not lead to a local disk: a server, or the reason why no data file is known."""
+    """The last hops of a path that does not lead to a local disk: mount and server, or why no data file is known."""
     if mount is None:
         return [[Span(no_files, "dim")]]
     token = culprit.hue if mount.path == culprit.mount else "text"
@@ -185,30 +186,32 @@ def _process_hop(frame: Frame, view: View, device: BlockDevice, direction: str) 
     table, delivered = frame.snapshot.processes.value, _bytes_per_s(device, direction)
     if table is None or frame.sample.processes.seconds is None:
         return [Span("?", "unsure"), Span(" process", "dim")]
-    all_groups = groups(frame, _plain(frame, view))
+    all_groups = groups(frame, _unfiltered_view(frame, view))
 
-    def moved(group: Group, way: str = direction) -> float:
+    def rate_of(group: Group, way: str = direction) -> float:
         value = group.rates.read_bytes_per_s if way == "read" else group.rates.write_bytes_per_s
         return value or 0.0
 
-    # The groups are sorted with the many idle ones last, which are skipped.
+    # The idle groups, of which there are many, are sorted last and skipped.
     busy = [g for g in takewhile(lambda g: not g.idle, all_groups) if is_disk_of(device, g, frame, view) is not False]
 
-    def most(way: str) -> Group | None:
-        candidates = (g for g in busy if moved(g, way) > 0 and _may_be_on(device, g, way, moved(g, way), frame, view))
-        return max(candidates, key=lambda group: moved(group, way), default=None)
+    def busiest(way: str) -> Group | None:
+        candidates = (
+            g for g in busy if rate_of(g, way) > 0 and _may_be_on(device, g, way, rate_of(g, way), frame, view)
+        )
+        return max(candidates, key=lambda group: rate_of(group, way), default=None)
 
-    best = most(direction)
+    best = busiest(direction)
     # Only reads can be compared, because the disk receives writes later than the process makes them.
     comparable = direction == "read" and delivered is not None and delivered > MIB
     if best is None:
-        visible = any(moved(group) > 0 for group in busy)
+        visible = any(rate_of(group) > 0 for group in busy)
         if comparable and table.denied and not visible:
             return [Span("?", "unsure"), Span(" process (not permitted)", "dim")]
         if comparable and not view.device:
             return [Span("?", "unsure"), Span(" process", "dim")]
         other = "write" if direction == "read" else "read"
-        best = None if comparable or visible else most(other)
+        best = None if comparable or visible else busiest(other)
         if best is None:
             if table.denied and not visible and not _is_idle(device):
                 return [Span("?", "unsure"), Span(" process (not permitted)", "dim")]
@@ -218,7 +221,7 @@ def _process_hop(frame: Frame, view: View, device: BlockDevice, direction: str) 
                 return [Span("?", "unsure"), Span(" process", "dim")]
             return [Span(f"no process is known to {direction} {devices.short_name(device)}", "dim")]
         direction = other
-    if comparable and delivered is not None and moved(best) < _OWN_SHARE * delivered:
+    if comparable and delivered is not None and rate_of(best) < _OWN_SHARE * delivered:
         return [Span("?", "unsure"), Span(" process (not seen)", "dim")]
     user = [Span(best.user + " ", "dim")] if best.user else []
     culprit = culprit_of(frame, view)
@@ -226,51 +229,51 @@ def _process_hop(frame: Frame, view: View, device: BlockDevice, direction: str) 
     return [*user, Span(best.label, token), Span(" reads" if direction == "read" else " writes", "dim")]
 
 
-def _may_be_on(device: BlockDevice, group: Group, way: str, moved: float, frame: Frame, view: View) -> bool:
-    """Whether the group may be named for the disk. moved: the bytes per second that it reads or writes."""
+def _may_be_on(device: BlockDevice, group: Group, way: str, bytes_per_s: float, frame: Frame, view: View) -> bool:
+    """Whether the group may be named for the disk. bytes_per_s: the rate at which it reads or writes."""
     is_on = is_disk_of(device, group, frame, view)
     if is_on is not None:
         return is_on
     if way == "write":
         # A disk may receive the bytes much later, so the whole history counts.
-        return _elsewhere(device, frame, view, lambda d: d.totals.write_bytes_per_s) == 0
-    others = _elsewhere(device, frame, view, lambda d: d.rates.read_bytes_per_s)
+        return _bytes_elsewhere(device, frame, view, lambda d: d.totals.write_bytes_per_s) == 0
+    others = _bytes_elsewhere(device, frame, view, lambda d: d.rates.read_bytes_per_s)
     delivered = device.rates.read_bytes_per_s
     if not delivered or others is None:
         return False
-    # This disk must deliver what a process reads beyond the bytes that all other disks deliver.
-    return moved - _MARGIN * others >= _OWN_SHARE * delivered
+    # This disk must deliver the bytes that a process reads beyond those that all other disks deliver.
+    return bytes_per_s - _MARGIN * others >= _OWN_SHARE * delivered
 
 
-def _elsewhere(
+def _bytes_elsewhere(
     device: BlockDevice, frame: Frame, view: View, bytes_of: Callable[[BlockDevice], float | None]
 ) -> float | None:
-    """The bytes of the other disks, plus the bytes that the disks below the device move beyond the device's own; None
-    when unknown.
+    """The bytes of the other disks, plus the bytes of the disks below the device in excess of the device's own; None
+    when unknown. bytes_of: the function that returns the bytes of a device.
     """
     own, below, total = {device.name, *devices.leaves(device.name, frame)}, 0.0, 0.0
     for other in devices.all_devices(frame, view):
         if other.info is None or not (is_leaf(other.info) or other.info.kind == "loop"):
             continue
-        moved, is_own = bytes_of(other), other.name in own
+        other_bytes, is_own = bytes_of(other), other.name in own
         if not is_own and not own.isdisjoint(devices.leaves(other.name, frame)):
             continue
-        if moved is None:
+        if other_bytes is None:
             return None
         if not is_own:
-            total += moved
+            total += other_bytes
         elif other.name != device.name:
-            below += moved
+            below += other_bytes
     # The members of an array move bytes only for the array, even while it is checked.
     is_array = device.info is not None and device.info.kind == "md"
     return total if is_array else total + max(0.0, below - (bytes_of(device) or 0.0))
 
 
 @cached_per_frame
-def _plain(frame: Frame, view: View) -> View:
-    """The View without filter, sort order and tree: the path does not depend on how processes are listed."""
-    plain = view._replace(pattern="", only_active=False, sort="io", reverse=False, tree=False)
-    return view if plain == view else plain
+def _unfiltered_view(frame: Frame, view: View) -> View:
+    """The View without filter, sort order and tree, because the path must not depend on how processes are listed."""
+    unfiltered = view._replace(pattern="", only_active=False, sort="io", reverse=False, tree=False)
+    return view if unfiltered == view else unfiltered
 
 
 def _partition(
@@ -306,7 +309,7 @@ def _mount_hop(mounts: Sequence[Mount | JobMount], details: bool, culprit: Culpr
 
 
 def fold_names(names: Sequence[str]) -> str:
-    """nvme0 nvme1 nvme2 as "nvme0-2"; names without a common stem side by side."""
+    """The names in one text with runs of numbers shortened: "nvme0-2" for nvme0, nvme1 and nvme2."""
     runs: list[tuple[str, int, int]] = []
     for name in names:
         stem = name.rstrip("0123456789")

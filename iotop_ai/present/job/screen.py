@@ -36,7 +36,7 @@ KEYS = ("jobs.back", "jobs.up", "jobs.choose", "jobs.next", "detail.back", "jobs
 PREFIX = "job:"
 """The key of a job's row is this prefix and the pid of the job's topmost process."""
 _NAME_END = 13
-"""The cell at which the table's columns begin, after the job's name, on a narrow screen."""
+"""The cell in which the table's columns begin, after the job's name, on a narrow screen."""
 COLUMNS = (
     Column("user", "user", 8, 3, 12, left=True),
     Column("ranks", "rk", 3, 3, 6),
@@ -54,7 +54,7 @@ COLUMNS = (
     Column("device", "disk", 8, 1, 24, left=True, gap=2),
 )
 _WIDE = 120
-"""On a screen of at least this width, a job's name gets more room."""
+"""The minimum width of a screen on which a job's name has more room."""
 _HIGH_WAIT = 0.2
 """A job's row highlights its share of time without data if it is at least this large."""
 _QUIET_BYTES_PER_S = 100_000.0
@@ -155,12 +155,14 @@ def _no_job_rows(frame: Frame, width: int) -> list[Line]:
 
 def _body(frame: Frame, view: View, width: int, height: int, jobs: tuple[JobRow, ...], cursor: int) -> list[Line]:
     selected = next((job_row for job_row in jobs if job_row.pid == cursor), jobs[0])
-    listed = max(1, min(len(jobs), height // 3))
-    start = max(0, min(jobs.index(selected) - listed // 2, len(jobs) - listed))
-    at = _column_slots(width)
-    title = "jobs" if len(jobs) == listed else f"jobs {start + 1}-{start + listed} of {len(jobs)}"
-    out = [head(width, title, at)]
-    out += [_row(frame, width, at, job_row, selected=job_row is selected) for job_row in jobs[start : start + listed]]
+    visible = max(1, min(len(jobs), height // 3))
+    start = max(0, min(jobs.index(selected) - visible // 2, len(jobs) - visible))
+    slots = _column_slots(width)
+    title = "jobs" if len(jobs) == visible else f"jobs {start + 1}-{start + visible} of {len(jobs)}"
+    out = [head(width, title, slots)]
+    out += [
+        _row(frame, width, slots, job_row, selected=job_row is selected) for job_row in jobs[start : start + visible]
+    ]
     if height >= 20:
         out.append(blank(width))
     out += _detail(frame, view, width, selected)
@@ -178,7 +180,7 @@ def _column_slots(width: int) -> list[ColumnSlot]:
     return place_columns(fit_columns(COLUMNS, width - start), start, width)
 
 
-def _row(frame: Frame, width: int, at: list[ColumnSlot], job_row: JobRow, *, selected: bool) -> Line:
+def _row(frame: Frame, width: int, slots: list[ColumnSlot], job_row: JobRow, *, selected: bool) -> Line:
     facts = job_row.facts
     stall = facts.stall
     texts = {
@@ -199,11 +201,11 @@ def _row(frame: Frame, width: int, at: list[ColumnSlot], job_row: JobRow, *, sel
     }
     leads = frame.verdict.job_pid == job_row.pid
     cells = [Cell(0, ">" if leads else " ", "strong")]
-    cells.append(Cell(1, cut(facts.job.name, at[0].first - 2), "strong" if leads else "text"))
-    for spot in at:
-        text = texts[spot.column.id]
-        high = spot.column.id == "wait" and (stall or 0.0) >= _HIGH_WAIT
-        cells.append(spot.cell(text, "strong" if high else ""))
+    cells.append(Cell(1, cut(facts.job.name, slots[0].first - 2), "strong" if leads else "text"))
+    for slot in slots:
+        text = texts[slot.column.id]
+        high = slot.column.id == "wait" and (stall or 0.0) >= _HIGH_WAIT
+        cells.append(slot.cell(text, "strong" if high else ""))
     return place(width, *cells, background="sel" if selected else "", key=f"{PREFIX}{job_row.pid}")
 
 

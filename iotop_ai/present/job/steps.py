@@ -13,7 +13,7 @@ from iotop_ai.model.job.steps import StepRates
 from iotop_ai.present.text.units import UNKNOWN, duration, figure, percent
 
 LATE_S = 5.0
-"""The number of seconds without a step after which the rates are shown with their age."""
+"""The rates are shown with their age after this many seconds without a step."""
 _MOST_RANKS = 16
 
 
@@ -43,8 +43,8 @@ def _sentence(steps: JobSteps) -> str:
     rate = f"{_figure(steps.steps_per_s)}/s"
     if steps.data_wait_ratio is None:
         return rate if steps.steps_per_s is None else f"{rate}, wait for data not measured"
-    seen = "" if steps.seen_ratio is None else f", {percent(steps.seen_ratio)} % from outside"
-    return f"{rate}, {_wait(steps.data_wait_ms)} a step for data: {percent(steps.data_wait_ratio)} % measured{seen}"
+    outside = "" if steps.seen_ratio is None else f", {percent(steps.seen_ratio)} % from outside"
+    return f"{rate}, {_wait(steps.data_wait_ms)} a step for data: {percent(steps.data_wait_ratio)} % measured{outside}"
 
 
 def _rank(rates: StepRates) -> str:

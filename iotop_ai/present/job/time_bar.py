@@ -15,13 +15,13 @@ from iotop_ai.present.text.line import Cell, Line, Span, cut, place, row, spans_
 from iotop_ai.present.text.panel import panel
 
 _WORDS_AT = (10, 30)
-"""The columns at which the words of the two largest shares begin. They are fixed, so that the bar does not move."""
+"""The columns in which the words of the two largest shares begin. They are fixed, so that the bar does not move."""
 _MARGIN = 0.1
 """Unexplained time is named before computing only if its share is larger by this much. Two similar shares would
 otherwise change places from second to second.
 """
 _BAR_AT = 50
-"""The column at which the bar begins."""
+"""The column in which the bar begins."""
 _LEAST_BAR = 8
 """The fewest columns of a bar."""
 _STEPS_FROM = 100
@@ -60,9 +60,9 @@ def time_rows(frame: Frame, view: View, width: int, height: int) -> list[Line]:
 
 def _line(frame: Frame, shares: TimeShares, width: int) -> Line:
     out: list[Span] = [Span(" time", "dim")]
-    for at, part in zip(_WORDS_AT, _named(parts_of(shares[:-1])), strict=False):
-        out.append(Span(" " * (at - spans_cells(out))))
-        out += [Span(f"{part.name} ", "dim"), Span(part.figure, "strong" if at == _WORDS_AT[0] else "text")]
+    for column, part in zip(_WORDS_AT, _display_order(parts_of(shares[:-1])), strict=False):
+        out.append(Span(" " * (column - spans_cells(out))))
+        out += [Span(f"{part.name} ", "dim"), Span(part.figure, "strong" if column == _WORDS_AT[0] else "text")]
         out.append(Span(" %", "dim"))
     steps = _steps(frame) if width >= _STEPS_FROM else ""
     room = width - 1 - _BAR_AT - (_STEPS_CELLS + 1 if steps else 0)
@@ -73,11 +73,13 @@ def _line(frame: Frame, shares: TimeShares, width: int) -> Line:
     return row(width, out)
 
 
-def _named(parts: Sequence[Part]) -> list[Part]:
-    """The shares in the order in which the row names them."""
+def _display_order(parts: Sequence[Part]) -> list[Part]:
+    """The shares in the order in which the row names them: the largest first, but computing before unexplained time
+    unless the latter is clearly larger (_MARGIN).
+    """
     out = list(parts)
-    at = {part.share: i for i, part in enumerate(out)}
-    compute, unexplained = at.get("compute"), at.get("unexplained")
+    positions = {part.share: i for i, part in enumerate(out)}
+    compute, unexplained = positions.get("compute"), positions.get("unexplained")
     if compute is None or unexplained is None:
         return out
     if 0 <= out[unexplained].value - out[compute].value < _MARGIN:
@@ -107,12 +109,12 @@ def bar_spans(values: Sequence[float], room: int, state: State) -> list[Span]:
         return []
     largest = largest_loss(values)
     out: list[Span] = []
-    passed, begin = 0.0, 0
+    cumulative, begin = 0.0, 0
     for name, value in zip(SHARES, values, strict=True):
         # Each part ends at its share of the total, so that rounding errors do not add up.
-        passed += value
-        end = round(passed / total * room)
-        out += _part(name, end - begin, share_token(name, name == largest, state))
+        cumulative += value
+        end = round(cumulative / total * room)
+        out += _part_spans(name, end - begin, share_token(name, name == largest, state))
         begin = end
     return out
 
@@ -135,7 +137,7 @@ def share_token(share: str, is_largest_loss: bool, state: State) -> str:
     return "warn" if state is State.SLOWED else "hot"
 
 
-def _part(share: str, size: int, token: str) -> list[Span]:
+def _part_spans(share: str, size: int, token: str) -> list[Span]:
     glyph, word = _GLYPHS.get(share, "━"), f" {_BAR_WORDS.get(share, share)} "
     if size < len(word) + 2:
         word = LETTERS[share]

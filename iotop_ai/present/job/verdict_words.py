@@ -36,12 +36,12 @@ BLOCKED = 0.5
 
 
 def is_about_job(a: Args) -> bool:
-    """Whether the finding is about a job whose tasks are sampled."""
+    """Whether the finding is about a job with sampled tasks."""
     return bool(word(a, "job"))
 
 
 def waits_for_data(a: Args) -> Spans:
-    """The loss as a headline: "8 of 8 GPUs wait for data 78 % of the time"; for a job without GPUs, the job waits."""
+    """The loss as a headline: "8 of 8 GPUs wait for data 78 % of the time", "train.py waits ..." without GPUs."""
     waiting, total = number(a, "gpus") or 0.0, number(a, "gpus_all") or 0.0
     if waiting:
         gpus = "the GPU" if total == 1 else f"{waiting:.0f} of {total:.0f} GPUs"
@@ -408,22 +408,22 @@ def job_mount(frame: Frame, job: Job) -> JobMount | None:
     """The mount of the job's data: the one that the verdict names, otherwise the most used one; None when unknown."""
     table = frame.snapshot.jobs.value
     mounts = () if table is None or job.key not in table.places else table.places[job.key].mounts
-    named = word(dict(frame.verdict.primary.args), "mount")
-    return next((mount for mount in mounts if mount.path == named), mounts[0] if mounts else None)
+    named_path = word(dict(frame.verdict.primary.args), "mount")
+    return next((mount for mount in mounts if mount.path == named_path), mounts[0] if mounts else None)
 
 
 def job_hops(job: Job, culprit: Culprit) -> list[list[Span]]:
     """The job and its workers as parts of the path: "slurm 48213 alice train.py x8", "64 workers". A part that the
     verdict names has the verdict's colour.
     """
-    trainer = culprit.hue if any(rank.key.pid in culprit.pids for rank in job.ranks) else "text"
+    trainer_hue = culprit.hue if any(rank.key.pid in culprit.pids for rank in job.ranks) else "text"
     ranks = f" x{len(job.ranks)}" if len(job.ranks) > 1 else ""
     label = [Span(f"{job.label} ", "dim")] if job.label else []
-    out = [[*label, Span(f"{job.user} ", "dim"), Span(f"{job.name}{ranks}", trainer)]]
+    out = [[*label, Span(f"{job.user} ", "dim"), Span(f"{job.name}{ranks}", trainer_hue)]]
     workers = len(job.workers)
     if workers:
-        named = culprit.hue if any(key.pid in culprit.pids for key in job.workers) else "text"
-        out.append([Span(f"{workers} worker{'s' if workers > 1 else ''}", named)])
+        worker_hue = culprit.hue if any(key.pid in culprit.pids for key in job.workers) else "text"
+        out.append([Span(f"{workers} worker{'s' if workers > 1 else ''}", worker_hue)])
     return out
 
 
@@ -465,9 +465,9 @@ def job_waits(frame: Frame, width: int, culprit: Culprit = NO_CULPRIT) -> Line |
         text, end = units.percent(value), x + len(label) + 3
         if end >= width - 1:
             break
-        named = label == culprit.worker_state
-        out.append(Cell(x, label.upper() if named else label, culprit.hue if named else "dim"))
-        out.append(Cell(end, text, "strong" if named else token_of(text), right=True))
+        is_culprit = label == culprit.worker_state
+        out.append(Cell(x, label.upper() if is_culprit else label, culprit.hue if is_culprit else "dim"))
+        out.append(Cell(end, text, "strong" if is_culprit else token_of(text), right=True))
         x = end + 3
     if x - 1 < width:
         out.append(Cell(x - 1, "%", "dim"))

@@ -1,4 +1,4 @@
-"""Caches in words: a drop's cost, the jobs that run, and the results of a drop, an eviction and a dataset check."""
+"""Caches in words: the cost of a drop, the running jobs, and the results of a drop, an eviction and a dataset check."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ COST = (
     "every job on this host is slower for a while, because it reads from the disks again; a drop is only for timing a"
     " cold start and makes nothing faster"
 )
-"""The cost of a drop, for users."""
+"""The sentence for users about the cost of a drop of the caches."""
 WORD = "drop"
 """The word that confirms a drop."""
 STEPS = {"sync": "writing out dirty pages ...", "drop": "dropping ..."}
-"""The words for each step of actions/cache/drop.py while it is in progress."""
+"""The words for each step of a drop (actions/cache/drop.py) while it is in progress."""
 FIRST_USER = 1000
 """The smallest uid of a person, as in login.defs; smaller uids belong to the system."""
 _NOBODY = 65534
 _MOST_NAMED = 4
-"""The largest number of jobs, and of users, that are named."""
+"""The maximum number of jobs, and of users, that are named."""
 
 
 def level_text(level: int, levels: Levels) -> str:
-    """The caches that this level drops, with their current sizes."""
+    """The caches that this level of vm.drop_caches drops, with their current sizes."""
     pages = f"page cache, {amount(levels.cached_bytes)}"
     slab = f"dentries and inodes, {amount(levels.slab_reclaimable_bytes)}"
     return {1: f"the {pages}", 2: slab}.get(level, f"the {pages}; {slab}")
@@ -42,30 +42,32 @@ def running_text(snapshot: Snapshot, uid: int | None) -> str:
     """The jobs and users that a drop would slow down: other users' jobs, this user's jobs, other users' processes."""
     jobs = () if snapshot.jobs.value is None else tuple(snapshot.jobs.value.jobs.values())
     ordered = sorted(jobs, key=lambda job: (job.uid == uid, job.user, job.name))
-    counts = Counter(_job(job, uid) for job in ordered)
+    counts = Counter(_job_text(job, uid) for job in ordered)
     names = [text if count == 1 else f"{text} ({count} jobs)" for text, count in [*counts.items()][:_MOST_NAMED]]
     if len(counts) > _MOST_NAMED:
         names.append(f"{sum([*counts.values()][_MOST_NAMED:])} more")
     table = snapshot.processes.value
     infos = () if table is None else table.info.values()
-    people = Counter(info.user for info in infos if not info.kernel and info.uid != uid and _is_person(info.uid, uid))
+    people = Counter(
+        info.user for info in infos if not info.kernel and info.uid != uid and _is_named_user(info.uid, uid)
+    )
     for job in jobs:
         people.pop(job.user, None)  # already named with the job
-    named = [f"{number} of {plain(user)}" for user, number in people.most_common(_MOST_NAMED)]
+    user_texts = [f"{number} of {plain(user)}" for user, number in people.most_common(_MOST_NAMED)]
     if len(people) > _MOST_NAMED:
-        named.append(f"those of {plural(len(people) - _MOST_NAMED, 'more user')}")
-    others = f"processes of other users: {', '.join(named)}" if named else ""
+        user_texts.append(f"those of {plural(len(people) - _MOST_NAMED, 'more user')}")
+    others = f"processes of other users: {', '.join(user_texts)}" if user_texts else ""
     hidden = "" if table is not None and table.complete else "processes of other users are not visible"
     text = "; ".join(part for part in (", ".join(names), others, hidden) if part)
     return f"running now: {text}" if text else "no training job and no other user's process is visible here"
 
 
-def _is_person(uid: int, own_uid: int | None) -> bool:
-    """Whether a user's processes are named: the processes of people, and of root unless the viewer is root."""
+def _is_named_user(uid: int, own_uid: int | None) -> bool:
+    """Whether the processes of this user are named: those of people, and of root unless the viewer is root."""
     return FIRST_USER <= uid != _NOBODY or (uid == 0 and own_uid != 0)
 
 
-def _job(job: Job, uid: int | None) -> str:
+def _job_text(job: Job, uid: int | None) -> str:
     ranks = f" x{len(job.ranks)}" if len(job.ranks) > 1 else ""
     label = f" ({plain(job.label)})" if job.label else ""
     return f"{'your' if job.uid == uid else plain(job.user)} {plain(job.name)}{ranks}{label}"
@@ -147,5 +149,5 @@ def cached_text(dataset: Cached, room_bytes: int | None) -> list[str]:
 
 
 def took_text(effect: Effect) -> str:
-    """The duration of a drop."""
+    """The duration of a drop and of the sync before it."""
     return f"in {effect.drop_s:.1f} s, after {effect.sync_s:.1f} s of writing out"

@@ -17,9 +17,9 @@ COLUMNS = (
     Column("steal", "steal%", 8, 4, 10),
 )
 _NAME, _BAR_GAP = 7, 3
-"""The cells of a core's number, and of the gap before its bar, where each core has a row."""
+"""The width in cells of a core's number, and of the gap before its bar, if each core has its own row."""
 _CORE_CELLS, _MOST_BAR_CELLS = 15, 24
-"""The fewest cells of a core, and the most cells of its bar, where several cores share a row."""
+"""The minimum width in cells of a core, and the maximum width of its bar, if several cores share a row."""
 
 
 def core_rows(frame: Frame, width: int, height: int, hue: str = "") -> list[Line]:
@@ -30,16 +30,16 @@ def core_rows(frame: Frame, width: int, height: int, hue: str = "") -> list[Line
     if table is None or height < 2:
         return [] if height < 2 else [rule(width, "cores"), row(width, [Span(" "), *reason_spans(frame.snapshot.cpu)])]
     numbers = sorted(table.cores)
-    known = {} if rates is None else rates.cores
+    rates_by_core = {} if rates is None else rates.cores
     busiest = None if rates is None else rates.busiest
-    cores = [(n, known.get(n, UNKNOWN_CORE), hue if n == busiest else "") for n in numbers]
+    cores = [(n, rates_by_core.get(n, UNKNOWN_CORE), hue if n == busiest else "") for n in numbers]
     if len(cores) <= height - 1:
-        at = place_columns(COLUMNS, _NAME, min(width - 1, _NAME + 55))
-        return [head(width, "core", at), *(_whole_row(width, at, *core) for core in cores)]
+        slots = place_columns(COLUMNS, _NAME, min(width - 1, _NAME + 55))
+        return [head(width, "core", slots), *(_core_row(width, slots, *core) for core in cores)]
     return _side_by_side(width, height, cores)
 
 
-def _whole_row(width: int, at: list[ColumnSlot], number: int, core: CoreRates, hue: str) -> Line:
+def _core_row(width: int, slots: list[ColumnSlot], number: int, core: CoreRates, hue: str) -> Line:
     texts = {
         "busy": percent(core.busy_ratio),
         "user": percent(core.user_ratio),
@@ -47,8 +47,8 @@ def _whole_row(width: int, at: list[ColumnSlot], number: int, core: CoreRates, h
         "iowait": percent(core.iowait_ratio),
         "steal": percent(core.steal_ratio),
     }
-    figures = [spot.cell(texts[spot.column.id], hue if spot.column.id == "busy" else "") for spot in at]
-    start = at[-1].last + 1 + _BAR_GAP
+    figures = [slot.cell(texts[slot.column.id], hue if slot.column.id == "busy" else "") for slot in slots]
+    start = slots[-1].last + 1 + _BAR_GAP
     bar = _bar(core.busy_ratio, width - 1 - start)
     return place(width, Cell(1, str(number), hue or "text"), *figures, Cell(start, bar, hue or "graph"))
 

@@ -27,7 +27,7 @@ class DropView(NamedTuple):
     error: str = ""
     """Why the last input was refused; "" if it was not."""
     how: str | None = None
-    """How this user can drop caches: "root", "sudo", or "" for not at all; None while that is being checked."""
+    """How this user can drop caches: "root", "sudo", or "" for not at all; None until this has been checked."""
     reason: str = ""
     """Why this user cannot drop caches; "" if there is a way."""
     remedy: str = ""
@@ -68,9 +68,9 @@ def drop_body(now: Snapshot, view: DropView, width: int) -> tuple[list[Row], lis
     """
     levels = levels_of(now.memory.value)
     if view.doing:
-        return _doing(levels, view, width)
+        return _progress_rows(levels, view, width)
     if view.effect is not None or view.evicted is not None:
-        return _done(view, width)
+        return _result_rows(view, width)
     one_folder = view.choice == EVICT
     written = "the changed pages of its filesystem" if one_folder else f"{amount(levels.dirty_bytes)} of dirty pages"
     cost = "the next reads of these files come from the disk" if one_folder else caches.COST
@@ -124,14 +124,14 @@ def _permission(view: DropView, width: int) -> list[Row]:
     return permission_rows(view.how, view.reason, view.remedy, width)
 
 
-def _doing(levels: Levels, view: DropView, width: int) -> tuple[list[Row], list[Row]]:
+def _progress_rows(levels: Levels, view: DropView, width: int) -> tuple[list[Row], list[Row]]:
     head = labelled("now", f"{view.doing} {view.seconds:.0f} s", width, text_token="strong")
     if view.doing.startswith("writing"):
         head += labelled("left", f"{amount(levels.dirty_bytes)} of dirty pages", width)
     return head, [[Span("   Esc", "key"), Span(":close; this goes on, a message reports its end", "dim")]]
 
 
-def _done(view: DropView, width: int) -> tuple[list[Row], list[Row]]:
+def _result_rows(view: DropView, width: int) -> tuple[list[Row], list[Row]]:
     head: list[Row] = []
     if view.effect is not None:
         head += labelled("done", f"{CACHES[view.effect.level]}, {caches.took_text(view.effect)}", width, token="ok")

@@ -30,8 +30,8 @@ from iotop_ai.present.text.units import (
 from iotop_ai.present.verdict.culprit import Culprit, culprit_of
 
 _FULL, _LATE_S = 0.9, 0.5
-"""_FULL: the share of used space from which a filesystem counts as full. _LATE_S: the delay from which readings count
-as late.
+"""_FULL: the share of used space from which a filesystem counts as full. _LATE_S: the delay in seconds from which the
+monitor's readings count as late.
 """
 LINKS = (
     Column("link", "speed", 8, 0),
@@ -69,8 +69,8 @@ def system_rows(frame: Frame, view: View, width: int, height: int) -> list[Line]
 def network_rows(frame: Frame, width: int, height: int, *, focus: bool = False) -> list[Line]:
     """A row for each link. If not all fit, the busiest links have rows, and the last row names the others."""
     reading = frame.snapshot.network
-    at = place_columns(fit_columns(LINKS, width - 14), 14, width)
-    out = [head(width, "network", at, focus=focus)]
+    slots = place_columns(fit_columns(LINKS, width - 14), 14, width)
+    out = [head(width, "network", slots, focus=focus)]
     if reading.value is None:
         return [*out, row(width, [Span(" "), *reason_spans(reading)])]
     rates = frame.sample.network.value or {}
@@ -79,7 +79,7 @@ def network_rows(frame: Frame, width: int, height: int, *, focus: bool = False) 
     if len(names) > room:
         names = sorted(names, key=lambda n: -_bytes_per_s(rates.get(n)))[: max(0, room - 1)]
         names.sort(key=natural_key)
-    out += [_link_row(width, name, reading.value[name], rates.get(name), at) for name in names]
+    out += [_link_row(width, name, reading.value[name], rates.get(name), slots) for name in names]
     rest = [n for n in sorted(reading.value, key=natural_key) if n not in names]
     if rest:
         out.append(row(width, [Span(f" {len(rest)} more: {' '.join(rest)}", "dim")]))
@@ -96,7 +96,7 @@ def _bytes_per_s(rates: LinkRates | None) -> float:
     return 0.0 if rates is None else (rates.rx_bytes_per_s or 0.0) + (rates.tx_bytes_per_s or 0.0)
 
 
-def _link_row(width: int, name: str, link: LinkCounters, rates: LinkRates | None, at: list[ColumnSlot]) -> Line:
+def _link_row(width: int, name: str, link: LinkCounters, rates: LinkRates | None, slots: list[ColumnSlot]) -> Line:
     texts = {
         "link": link_speed(link.bits_per_s),
         "rx": mib(rates and rates.rx_bytes_per_s),
@@ -108,8 +108,8 @@ def _link_row(width: int, name: str, link: LinkCounters, rates: LinkRates | None
     }
     if link.bits_per_s is None:
         texts["busy"] = UNKNOWN
-    first = at[0].first if at else width
-    figures = [p.cell(texts[p.column.id], "dim" if p.column.id == "state" else "") for p in at]
+    first = slots[0].first if slots else width
+    figures = [slot.cell(texts[slot.column.id], "dim" if slot.column.id == "state" else "") for slot in slots]
     return place(width, Cell(1, cut(name, first - 2)), *figures)
 
 
@@ -130,7 +130,7 @@ def _fullness(frame: Frame, width: int, culprit: Culprit, *, with_net: bool) -> 
 
 
 def _urgency(item: tuple[str, Reading[FilesystemUsage]]) -> tuple[int, float]:
-    """The sort key of a filesystem: full ones first, then the largest."""
+    """The sort key of a filesystem: full ones come first, then the largest."""
     usage = item[1].value
     if usage is None:
         return 1, 0.0
@@ -165,18 +165,18 @@ def _net(frame: Frame, width: int) -> list[Span]:
         out += _traffic(name, table[name].bits_per_s, rates.get(name))
     if ports:
         speed = sum(table[name].bits_per_s or 0 for name in ports)
-        out += _traffic(f"rdma x{len(ports)}" if len(ports) > 1 else "rdma", speed, _summed(ports, rates))
+        out += _traffic(f"rdma x{len(ports)}" if len(ports) > 1 else "rdma", speed, _sum_traffic(ports, rates))
     return out
 
 
-def _summed(names: list[str], rates: Mapping[str, LinkRates]) -> LinkRates | None:
-    """The summed traffic of several links; None if the traffic of any is unknown."""
+def _sum_traffic(names: list[str], rates: Mapping[str, LinkRates]) -> LinkRates | None:
+    """The total traffic of several links; None if the traffic of any link is unknown."""
     received, sent = 0.0, 0.0
     for name in names:
-        one = rates.get(name)
-        if one is None or one.rx_bytes_per_s is None or one.tx_bytes_per_s is None:
+        link_rates = rates.get(name)
+        if link_rates is None or link_rates.rx_bytes_per_s is None or link_rates.tx_bytes_per_s is None:
             return None
-        received, sent = received + one.rx_bytes_per_s, sent + one.tx_bytes_per_s
+        received, sent = received + link_rates.rx_bytes_per_s, sent + link_rates.tx_bytes_per_s
     return UNKNOWN_LINK._replace(rx_bytes_per_s=received, tx_bytes_per_s=sent)
 
 
@@ -185,13 +185,13 @@ def _traffic(name: str, bits_per_s: int | None, rates: LinkRates | None) -> list
     both directions together in MB/s. It is unknown if either direction is.
     """
     received, sent = (None, None) if rates is None else (rates.rx_bytes_per_s, rates.tx_bytes_per_s)
-    known = None if received is None or sent is None else (received, sent)
+    both = None if received is None or sent is None else (received, sent)
     if bits_per_s:
         unit = 1e9 if bits_per_s >= 1e9 else 1e6
-        text = figure(None if known is None else max(known) * 8 / unit)
+        text = figure(None if both is None else max(both) * 8 / unit)
         tail = f"/{link_speed(bits_per_s)} "
     else:
-        text, tail = mib(None if known is None else sum(known)), " MB/s "
+        text, tail = mib(None if both is None else sum(both)), " MB/s "
     return [Span(f" {name} ", "dim"), Span(text, token_of(text)), Span(tail, "dim")]
 
 
@@ -200,25 +200,25 @@ def _cpu_row(frame: Frame, width: int, culprit: Culprit) -> Line:
     cost.
     """
     out: list[Span] = []
-    right = _own(frame)
+    right = _own_cost(frame)
     room, used = width - 2 - spans_cells(right), 0
     for part in (
-        _coloured(_cores(frame), culprit.hue if culprit.cores else ""),
+        _colour(_cores(frame), culprit.hue if culprit.cores else ""),
         *host_problems(frame),
-        _coloured(_memory(frame), culprit.hue if culprit.memory else ""),
+        _colour(_memory(frame), culprit.hue if culprit.memory else ""),
         _swap(frame),
         *_pressure(frame),
         _cached(frame),
         zfs_cache(frame),
         _dirty(frame),
     ):
-        if part and used + (takes := spans_cells(part)) + 2 <= room:
-            used += takes + (2 if out else 1)
+        if part and used + (part_cells := spans_cells(part)) + 2 <= room:
+            used += part_cells + (2 if out else 1)
             out += [Span("  " if out else " "), *part]
     return row(width, out, right)
 
 
-def _coloured(spans: list[Span], hue: str) -> list[Span]:
+def _colour(spans: list[Span], hue: str) -> list[Span]:
     """The spans in the colour of the verdict that names them; unchanged if hue is ""."""
     return [span._replace(token=hue) for span in spans] if hue else spans
 
@@ -283,7 +283,7 @@ def _dirty(frame: Frame) -> list[Span]:
     return [Span("dirty ", "dim"), Span(text, token_of(text))]
 
 
-def _own(frame: Frame) -> list[Span]:
+def _own_cost(frame: Frame) -> list[Span]:
     """The CPU and memory that the monitor itself uses; if its readings are late, also by how much."""
     own = frame.sample.own
     share = UNKNOWN if own.cpu_ratio is None else f"{own.cpu_ratio * 100:.1f}"

@@ -1,4 +1,4 @@
-"""The staging of a dataset, in words: the plan, the measured speeds, the result."""
+"""The staging of a dataset (its copy to faster storage) in words: the plan, the measured speeds, the result."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Problems of the machine that are shown only while they exist: heat, lost packets, errors of links and filesystems."""
+"""Problems of the machine that are shown only while they exist: heat, lost packets, link and filesystem errors."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _HIGH_RETRANSMIT_RATIO = 0.01
 1/sqrt(loss)).
 """
 _SEGMENTS_PER_S = 100.0
-"""At lower rates, the ratio of retransmitted segments is meaningless."""
+"""Below this rate of sent segments, the ratio of retransmitted ones is meaningless."""
 
 
 def host_problems(frame: Frame) -> list[list[Span]]:

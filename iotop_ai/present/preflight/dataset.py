@@ -40,15 +40,17 @@ def dataset_text(report: Report) -> list[str]:
     room = f"{fits[dataset.fits(report.room_bytes)]} the {amount(report.room_bytes)} of memory left here"
     out.append(f"in the page cache: {share} of {plural(dataset.sampled, 'sampled file')}; {room}")
     out += _left_out(dataset)
-    was_read = any(one.name == DATASET for one in report.results)
+    was_read = any(result.name == DATASET for result in report.results)
     if dataset.read_in_part and was_read:
         most = amount(MOST_OF_A_FILE)
         out.append(f"of larger files, the first {most} are read: their rows count parts, the forecast whole files")
-    out += [_uneven_text(one, dataset) for one in report.results if is_uneven(one, dataset)]
+    out += [_uneven_text(result, dataset) for result in report.results if is_uneven(result, dataset)]
     if dataset.past:
         verb = "is" if dataset.cold == 1 else "are"
-        few = f"only {plural(dataset.cold, 'sampled file')} {verb} not in memory, so the others" if dataset.cold else ""
-        out.append(f"{few or 'its files are in memory, so they'} were read past the page cache")
+        few_cold = (
+            f"only {plural(dataset.cold, 'sampled file')} {verb} not in memory, so the others" if dataset.cold else ""
+        )
+        out.append(f"{few_cold or 'its files are in memory, so they'} were read past the page cache")
     return out + _decoding_text(report.decoding, was_read)
 
 
@@ -97,7 +99,7 @@ def forecast_text(report: Report) -> list[str]:
         share = f"{UNKNOWN} % of the GPU"
     elif forecast.at_least or report.decoding.unmeasured:
         share = f"at {'least' if forecast.at_least else 'most'} {share}"
-    out = [f"{text}; {_given(demand, forecast)}: expect {share}"]
+    out = [f"{text}; {_supply(demand, forecast)}: expect {share}"]
     if forecast.later is not None and percent(forecast.later) != percent(forecast.first):
         out[0] += f" in the first epoch, then {percent(forecast.later)} % from memory"
     if forecast.most is not None:
@@ -124,7 +126,7 @@ def _needs(demand: Demand) -> str:
     return "needs" if demand.workers < 2 else "need"
 
 
-def _given(demand: Demand, forecast: Forecast) -> str:
+def _supply(demand: Demand, forecast: Forecast) -> str:
     if forecast.bound == "decode":
         cores = min(demand.cores, float(max(1, demand.workers)))
         cores_text = "1 core" if cores == 1 else f"{round(cores, 1):g} cores"

@@ -24,7 +24,7 @@ concern only some jobs.
 
 
 class _Rank(NamedTuple):
-    """The sort key of a problem: failures come before warnings, then doctor's order counts."""
+    """The sort key of a problem: failures come before warnings; otherwise, doctor's order is kept."""
 
     warning: bool
     place: int
@@ -42,7 +42,7 @@ def problems_of(checks: Iterable[Check]) -> tuple[Problem, ...]:
         slows = check.state is State.WARN and check.area == "machine" and check.name.endswith(_MACHINE_WARNINGS)
         if fails or slows:
             ranked.append((_Rank(slows, place), Problem(check.name, plain(check.text))))
-    return tuple(problem for _, problem in sorted(ranked, key=lambda one: one[0]))
+    return tuple(problem for _, problem in sorted(ranked, key=lambda entry: entry[0]))
 
 
 @panel
@@ -50,7 +50,7 @@ def doctor_rows(frame: Frame, view: View, width: int, height: int) -> list[Line]
     """The worst problem, the number of others, and the key that dismisses the row; [] if there are no problems."""
     if not view.problems:
         return []
-    from iotop_ai.present.screen.actions import all_actions  # most screens have no such row
+    from iotop_ai.present.screen.actions import all_actions  # imported here because most screens do not have this row
 
     keys = keys_of_action(all_actions()[DISMISS], view.keymap)
     others = len(view.problems) - 1

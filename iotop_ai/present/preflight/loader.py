@@ -8,13 +8,13 @@ from iotop_ai.present.text.line import plain
 from iotop_ai.present.text.units import amount, brief, count, percent, plural
 
 MIXED = 0.3
-"""Two configurations are not comparable if the shares that they read from storage differ by more than this."""
+"""Two configurations are not comparable if their shares of bytes read from storage differ by this much or more."""
 CROWDED = 0.8
-"""A configuration that takes more than this part of the free memory gets a warning."""
+"""A configuration that uses more than this share of the free memory gets a warning."""
 CACHED = 0.5
-"""An epoch that takes less than this part of the free memory can be kept in memory."""
+"""An epoch that needs less than this share of the free memory can be kept in memory."""
 SLOW_FIRST_S = 10.0
-"""A first batch that takes longer than this is mentioned."""
+"""A first batch that takes longer than this many seconds is mentioned."""
 
 
 def configuration_text(configuration: Configuration) -> str:
@@ -59,7 +59,7 @@ def reason_text(report: Report, choice: Choice) -> str:
     if report.machine_cores is not None and report.cores < report.machine_cores:
         limited = f" (affinity or quota: the machine has {report.machine_cores})"
     if choice.bound == "cpu":
-        total = (used.main_cores or 0.0) + (0.0 if _in_main(choice.run) else used.worker_cores or 0.0)
+        total = (used.main_cores or 0.0) + (0.0 if _loads_in_main(choice.run) else used.worker_cores or 0.0)
         if total < 0.85 * report.cores:  # FULL_CORE of preflight/loader/recommend.py, which this layer cannot import
             state = f"{loader} compute{s} or wait{s} for a core {percent(used.running_ratio)} % of the time"
             return f"bound by the CPU: {state}, with {brief(total)} of {cores} in use{limited}"
@@ -128,8 +128,8 @@ def _pipeline(report: Report, choice: Choice) -> list[str]:
     return out
 
 
-def _in_main(run: Run) -> bool:
-    """Whether the loading is done in the main process."""
+def _loads_in_main(run: Run) -> bool:
+    """Whether the main process itself loads the data."""
     return not run.configuration.workers or (run.built is not None and run.built.kind == TENSORFLOW)
 
 
@@ -157,15 +157,15 @@ def _growth_text(run: Run) -> str:
 
 
 def _slow_first_text(report: Report) -> list[str]:
-    """The sentence about a slow first batch; the remedy is an argument that only a DataLoader with workers accepts."""
+    """The sentence about a slow first batch, with the remedy if it is for a DataLoader with workers."""
     slow = [(run, run.steady.first_batch_s) for run in report.runs if run.steady]
     slow = [(run, seconds) for run, seconds in slow if seconds > SLOW_FIRST_S]
-    kept = [(run, seconds) for run, seconds in slow if _may_keep_workers(run)]
+    with_workers = [(run, seconds) for run, seconds in slow if _may_keep_workers(run)]
     if not slow:
         return []
-    run, seconds = (kept or slow)[-1]
+    run, seconds = (with_workers or slow)[-1]
     text = f"the first batch takes {brief(seconds)} s ({configuration_text(run.configuration)})"
-    return [f"{text}: with persistent_workers=True, only the first epoch starts slowly" if kept else text]
+    return [f"{text}: with persistent_workers=True, only the first epoch starts slowly" if with_workers else text]
 
 
 def _may_keep_workers(run: Run) -> bool:
@@ -191,11 +191,11 @@ def from_storage(used: Used) -> float | None:
 
 
 def _mixed_text(report: Report) -> list[str]:
-    """A warning if some configurations read mostly from a disk and others mostly from memory; [] otherwise."""
+    """A warning if some configurations read far more of their bytes from a disk than others; [] otherwise."""
     shares = [(share, run) for run in report.runs if run.steady and (share := from_storage(run.used)) is not None]
     if len(shares) < 2 or report.cold:
         return []
-    (low, warm), (high, cold) = (pick(shares, key=lambda one: one[0]) for pick in (min, max))
+    (low, warm), (high, cold) = (pick(shares, key=lambda entry: entry[0]) for pick in (min, max))
     if high - low < MIXED:
         return []
     text = f"{percent(high)} % of the bytes came from a disk with {configuration_text(cold.configuration)}, "

@@ -44,7 +44,7 @@ _TITLES = {
 _FIGURES = {"read": "sequential read", "random": "random 4 KB reads", "files": "small files", "write": "write + fsync"}
 """The words for the figures of ``Kept``."""
 _LIMITS = {"read_bytes": "{}B/s of reads", "read_ios": "{} reads/s", "write_bytes": "{}B/s of writes"}
-"""The words for an ``IoLimit``, by its kind; a limit of any other kind counts writes."""
+"""The words for an ``IoLimit``, by its kind; a limit of any other kind is one of writes per second."""
 
 
 def phase_title(phase: Phase | Measured) -> str:
@@ -75,13 +75,15 @@ def place_text(place: Place) -> str:
         server = (
             "a program of this machine serves it" if place.remote is False else "unknown whether its data is remote"
         )
-        return f"{path}: {place.fstype} ({source}): {server}{_on(place, ', on ')}"
+        return f"{path}: {place.fstype} ({source}): {server}{_disks_text(place, ', on ')}"
     if place.fstype == "overlay":
-        return f"{path}: overlay, a container's stack of folders{_on(place, ', on ') or f': {place.why_no_disk}'}"
-    return f"{path}: {place.fstype}{_on(place, ' on ') or f' ({plain(place.why_no_disk)})'}"
+        return (
+            f"{path}: overlay, a container's stack of folders{_disks_text(place, ', on ') or f': {place.why_no_disk}'}"
+        )
+    return f"{path}: {place.fstype}{_disks_text(place, ' on ') or f' ({plain(place.why_no_disk)})'}"
 
 
-def _on(place: Place, before: str) -> str:
+def _disks_text(place: Place, before: str) -> str:
     """The disks after ``before``, and the device stacked on them: " on md0 on sda, sdb (SATA)"; "" without disks."""
     if not place.disks:
         return ""
@@ -109,15 +111,15 @@ def _file_words(target: Target) -> str:
 
 
 def progress_text(phase: Phase, ops: int, size_bytes: int, so_far_s: float) -> str:
-    """The running phase with its rate so far: "random read 4 KB x16, 12k/s"."""
+    """The running phase with its rate so far: "random read 4 KB x16, 12k/s". ops: the number of operations so far."""
     depth = f" x{phase.depth}" if phase.depth > 1 else ""
     text = f"{phase_title(phase)}{depth}"
     if phase.name == DATASET and not phase.depth:
         return f"{text}: {plural(ops, 'file')}, {amount(size_bytes)}"
     if not ops or so_far_s <= 0:
         return f"{text} ..."
-    of_bytes = phase.name in (WRITE, CACHED, READAHEAD, SEQUENTIAL)
-    return f"{text}, {speed(size_bytes / so_far_s) if of_bytes else f'{count(ops / so_far_s)}/s'}"
+    in_bytes = phase.name in (WRITE, CACHED, READAHEAD, SEQUENTIAL)
+    return f"{text}, {speed(size_bytes / so_far_s) if in_bytes else f'{count(ops / so_far_s)}/s'}"
 
 
 def findings_text(report: Report) -> list[str]:
@@ -151,7 +153,7 @@ def legend_text(results: Sequence[Measured]) -> list[str]:
     out = []
     if any(map(is_floor, results)):
         out.append("+ marks a floor: the reader used a whole core, or all of them; the storage may be faster")
-    if any(one.latency is not None and one.latency.p99_ms is None for one in results if one.name != WRITE):
+    if any(result.latency is not None and result.latency.p99_ms is None for result in results if result.name != WRITE):
         out.append("? under p99: unknown, fewer than 100 operations; more --seconds give more")
     return out
 
@@ -204,9 +206,9 @@ def missing_text(report: Report) -> str:
     if report.failed:
         return report.failed
     flags_of: dict[str, list[str]] = {}
-    for one in report.thresholds:
-        if one.met is None:
-            flags_of.setdefault(_why_unknown(one, report), []).append(one.flag)
+    for threshold in report.thresholds:
+        if threshold.met is None:
+            flags_of.setdefault(_why_unknown(threshold, report), []).append(threshold.flag)
     if flags_of:
         return "; ".join(f"{', '.join(flags)}: {why}" for why, flags in flags_of.items())
     if report.dataset is not None and not report.dataset.files:
@@ -227,8 +229,8 @@ def _without_forecast(report: Report) -> str:
 
 
 def earlier_text(report: Report) -> str:
-    """A sentence if this check is as fast as earlier ones, or is not kept for later ones; "" if there is nothing to
-    compare with, or if ``findings_text`` names the slower figures.
+    """A sentence if this check is as fast as earlier ones, or cannot be kept for later ones; "" if there is no earlier
+    check, if ``findings_text`` names the slower figures, or if the path is in memory.
     """
     if not report.place.key:
         unnamed = "not kept for later: this storage has no lasting name, such as a serial number"

@@ -17,11 +17,11 @@ from iotop_ai.present.text.units import UNKNOWN, brief, count
 
 TITLE = "CHECK STORAGE"
 SECONDS = 10.0
-"""The duration of a check."""
+"""The duration of a check in seconds."""
 MOST_BYTES = 512 * MIB
-"""The largest size of the test file."""
+"""The maximum size of the test file in bytes."""
 _NAME, _FIGURE = 25, 10
-"""The columns of a phase's name, and of its rate."""
+"""The width in columns of a phase's name, and of its rate."""
 _MOST_FINDINGS = 4
 
 

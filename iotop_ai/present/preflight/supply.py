@@ -1,4 +1,4 @@
-"""What the storage gives and what limits it, in words, for a check that does not know a training run's need."""
+"""The storage's supply and its limit in words, for a check without a training run's demand."""
 
 from __future__ import annotations
 
@@ -9,30 +9,32 @@ from iotop_ai.present.preflight.dataset import speed
 from iotop_ai.present.text.units import amount, count
 
 _FEW_READS = 4
-"""The most reads in flight for samples of 4 KiB if no small files were read."""
+"""The maximum number of reads in flight that counts for samples of 4 KiB if no small files were read."""
 _BANDWIDTH_RATIO = 0.7
 """Files that are read at this share of the fastest sequential read, or more, are limited by the bandwidth."""
 _SCALING_RATIO = 1.5
-"""If several readers read this many times as many files as one, the limit of the storage is not reached."""
+"""If several readers read at least this many times as many files as one, the storage has not reached its limit."""
 
 
 def supply_text(report: Report) -> list[str]:
-    """What the storage gives, its limit, the samples per second that it feeds, and the option for a run's need.
+    """The storage's highest rate, its limit, the samples per second that it feeds, and the option for a run's demand.
 
-    [] if the need is known, or without the figures.
+    [] if the demand is known, or if the check has no figures.
     """
     fastest = fastest_read(report.results)
     if report.demand is not None or report.hung_s or report.failed or fastest is None:
         return []
-    files = [one for one in report.results if one.name == FILES]
-    fed = [f"{count(rate)} of {amount(size)}" for size, rate in sorted(_fed(report, files, fastest).items())]
-    samples = " or ".join(filter(None, [", ".join(fed[:-1]), fed[-1]]))
-    reads = [one.bytes_per_s or 0.0 for one in report.results if one.name in (SEQUENTIAL, RANDOM, FILES)]
+    files = [result for result in report.results if result.name == FILES]
+    sample_texts = [
+        f"{count(rate)} of {amount(size)}" for size, rate in sorted(_samples_per_s(report, files, fastest).items())
+    ]
+    samples = " or ".join(filter(None, [", ".join(sample_texts[:-1]), sample_texts[-1]]))
+    reads = [result.bytes_per_s or 0.0 for result in report.results if result.name in (SEQUENTIAL, RANDOM, FILES)]
     out = [f"this storage gives at most {speed(max(reads))}"]
     if limit := _limit(report, files, fastest):
         out[0] += f"; what limits files of {amount(files[-1].block_bytes)}: {limit}"
     out.append(f"samples/s that it feeds, before decoding: {samples}")
-    if any(one.name == DATASET for one in report.results):
+    if any(result.name == DATASET for result in report.results):
         out.append(f"of the dataset's own files: {count(most_files(report.results, report.dataset))}/s")
     if not report.thresholds:
         size = "" if report.dataset is not None else " --sample-size 128k (or --dataset)"
@@ -40,19 +42,19 @@ def supply_text(report: Report) -> list[str]:
     return out
 
 
-def _fed(report: Report, files: list[Measured], fastest: float) -> dict[int, float]:
-    """The samples per second by the size of a sample in bytes."""
+def _samples_per_s(report: Report, files: list[Measured], fastest: float) -> dict[int, float]:
+    """The samples per second that the storage feeds, by the size of a sample in bytes."""
     readers = files[-1].depth if files else _FEW_READS
-    small = [one for one in report.results if one.name == RANDOM and one.block_bytes == 4 * KIB]
-    rates = [rate for one in small if one.depth <= readers and (rate := one.ops_per_s) is not None]
+    small = [result for result in report.results if result.name == RANDOM and result.block_bytes == 4 * KIB]
+    rates = [rate for result in small if result.depth <= readers and (rate := result.ops_per_s) is not None]
     out = {4 * KIB: max(rates)} if rates else {}
     out[MIB] = fastest / MIB
-    rates = [rate for one in files if (rate := one.ops_per_s) is not None]
+    rates = [rate for result in files if (rate := result.ops_per_s) is not None]
     return {**out, files[-1].block_bytes: max(rates)} if rates else out
 
 
 def _limit(report: Report, files: list[Measured], fastest: float) -> str:
-    """What limits the reading of small files; "" if it was not measured with one reader and with several."""
+    """The limit on reading small files; "" unless they were read by one reader and by several."""
     if len(files) < 2:
         return ""
     alone, together = files[0], files[-1]

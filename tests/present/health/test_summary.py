@@ -7,7 +7,7 @@ from iotop_ai.model.health.attributes import MEANINGS
 from iotop_ai.model.health.smart import RUNNING, PastPoint, SelfTest, SmartState
 from iotop_ai.model.reading import Reading, Status
 from iotop_ai.pipeline import frames
-from iotop_ai.present.health.detail import _hours_ago, most_scroll, resampled
+from iotop_ai.present.health.detail import _hours_ago, most_scroll, resample
 from iotop_ai.present.health.screen import health_screen_rows
 from iotop_ai.present.health.summary import _two_digits, health, reading_health
 from iotop_ai.present.health.table import kernel_counts_text
@@ -295,13 +295,13 @@ def test_the_list_without_smartctl_has_a_remedy() -> None:
 def test_curves_continue_a_value_for_a_day_but_not_over_a_gap() -> None:
     day = 86_400
     near = [PastPoint(n * day, 40 + n) for n in range(5)]
-    assert resampled(near, "temperature_celsius", 9) == [40, 40, 41, 41, 42, 42, 43, 43, 44]
+    assert resample(near, "temperature_celsius", 9) == [40, 40, 41, 41, 42, 42, 43, 43, 44]
     far = [PastPoint(0, 40), PastPoint(day, 41), *(PastPoint((60 + n) * day, 50) for n in range(6))]
-    values = resampled(far, "temperature_celsius", 66)
+    values = resample(far, "temperature_celsius", 66)
     assert values[0] == 40
     assert values[30] is None
     assert values[-1] == 50
-    assert all(value is None for value in resampled(near, "used_percent", 9))
+    assert all(value is None for value in resample(near, "used_percent", 9))
 
 
 def test_every_explanation_of_an_attribute_fits_a_wide_row() -> None:
