@@ -65,6 +65,9 @@ _PLAIN_THROTTLE = ("none", "power", UNKNOWN)
 which is normal at full load; "?": unknown.
 """
 
+_SHORT_THROTTLE = ((" %", "%"), ("thermal hw", "therm"), ("thermal", "therm"), ("power brake", "brake"))
+"""(part of a throttle word, its short form for a narrow column)."""
+
 
 def table_rows(frame: Frame, view: View, width: int, height: int) -> list[Line]:
     """The rows of ``gpu_rows`` on a machine with a GPU."""
@@ -266,16 +269,17 @@ def _meaning(frame: Frame, view: View, gpu: Gpu, slot: ColumnSlot) -> Cell:
 def _throttle(group: tuple[Gpu, ...], slot: ColumnSlot) -> Cell:
     """The throttle reason; if the GPUs count its time, with the largest share of time in the group: "power 64 %"."""
     state = group[0].state
-    word = UNKNOWN if state is None else throttle_text(state)
+    word = reason = UNKNOWN if state is None else throttle_text(state)
     shares = [throttle_share(g) for g in group]
     known_shares = [entry for entry in shares if entry is not None]
     if known_shares:
         reason, share = max(known_shares, key=lambda entry: entry[1])
-        word = "none" if share < LEAST_SHARE else f"{reason} {percent(share)} %"
-        if cells(word) > slot.last - slot.first + 1:
-            word = word.replace(" %", "%").replace("thermal hw", "therm").replace("thermal", "therm")
-    is_normal = word == "none" or word.startswith("power ")
-    return slot.cell(word, "dim" if is_normal else "unsure" if word == UNKNOWN else "strong")
+        reason = "none" if share < LEAST_SHARE else reason
+        word = reason if share < LEAST_SHARE else f"{reason} {percent(share)} %"
+    if cells(word) > slot.last - slot.first + 1:
+        for long, short in _SHORT_THROTTLE:
+            word = word.replace(long, short)
+    return slot.cell(word, "unsure" if reason == UNKNOWN else "dim" if reason in _PLAIN_THROTTLE else "strong")
 
 
 _FIGURES: dict[str, Callable[[GpuRates], float | None]] = {

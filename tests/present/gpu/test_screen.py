@@ -43,6 +43,18 @@ def test_the_panel_groups_similar_gpus_and_lists_outliers_separately() -> None:
 
 
 @pytest.mark.parametrize(
+    ("reasons", "word", "token"),
+    [(0x04, "power", "dim"), (0x80, "brake", "strong"), (0x20, "thermal", "strong"), (0, "none", "dim")],
+)
+def test_only_an_unusual_throttle_reason_stands_out_on_a_gpu_that_does_not_count_its_time(
+    reasons: int, word: str, token: str
+) -> None:
+    made = frame(snapshots(lambda second: Machine(gpus=(gpu(0, 1, clock_reasons=reasons),)), 3))
+    spans = [span for span in gpu_rows(made, VIEW, 160, 3)[1].spans if span.text.startswith(f"{word}  ")]
+    assert [span.token for span in spans] == [token]
+
+
+@pytest.mark.parametrize(
     ("mib", "shown"), [(0, "0/80"), (20, "<0.1/80"), (450, "0.4/80"), (9 * 1024, "9.0/80"), (61 * 1024, "61/80")]
 )
 def test_little_memory_in_use_is_not_shown_as_none(mib: int, shown: str) -> None:
