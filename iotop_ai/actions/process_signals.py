@@ -108,7 +108,7 @@ def act_on(command: ProcessAction, keys: Sequence[ProcessKey], name: str, root: 
         successes = f"{succeeded} of {len(keys)}" if len(keys) > 1 else ""
         target = f"{clean(name)} ({successes or keys[0].pid})" if keys else clean(name)
         reasons = "; ".join(f"{count}: {why}" if len(keys) > 1 else why for why, count in refused.items())
-        text = f"{command.text}: {target}" if succeeded else f"{command.text}: not done to {target}"
+        text = f"{command.text}: {target}" if succeeded else f"{command.text}: failed for {target}"
         return Outcome(bool(succeeded), text + (f": {reasons}" if reasons else ""), _remedy(command, keys, refused))
 
     pids = " ".join(str(key.pid) for key in keys)

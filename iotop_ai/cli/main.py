@@ -83,7 +83,7 @@ COMMANDS: tuple[Subcommand, ...] = (
     ),
     Subcommand("check", _FOLDER + "preflight.check", "measure how fast storage is, before a training job starts"),
     Subcommand(
-        "loader", _FOLDER + "preflight.loader", "sweep your data loader: workers, prefetch, what hangs or crashes"
+        "loader", _FOLDER + "preflight.loader", "sweep your data loader's settings; find those that hang or crash"
     ),
     Subcommand("doctor", _FOLDER + "preflight.doctor", "what makes measuring or training fail here, with remedies"),
     Subcommand("web", _FOLDER + "web.command", "show the read-only screen in a browser on this machine (extra: web)"),

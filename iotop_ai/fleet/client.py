@@ -23,7 +23,7 @@ _LONGEST_URL = 2048
 _HINTS = {
     401: "401: it asks for a login; use --token-file or --user-file",
     403: "403: not permitted",
-    404: "404: it has no /api/v1 there; is the path of the address right?",
+    404: "404: no /api/v1 at this address; check its path",
 }
 
 

@@ -95,7 +95,7 @@ def test_a_process_with_a_reused_pid_is_not_signalled(sleeper: subprocess.Popen[
     earlier = key._replace(start_ticks=key.start_ticks - 1)
     for text in ("kill", "nice 19", "io idle"):
         outcome = act_on(command(text), [earlier], "gone", ROOT, audit)
-        assert (outcome.done, outcome.text) == (False, f"{text}: not done to gone ({key.pid}): it has ended")
+        assert (outcome.done, outcome.text) == (False, f"{text}: failed for gone ({key.pid}): it has ended")
     assert sleeper.poll() is None
     assert os.getpriority(os.PRIO_PROCESS, sleeper.pid) == os.getpriority(os.PRIO_PROCESS, 0)
 
@@ -127,7 +127,7 @@ def test_each_tagged_process_is_audited(sleeper: subprocess.Popen[bytes], audit:
     key = key_of(sleeper.pid)
     targets = [(key_of(1), "init"), (key, "sleeper"), (key._replace(start_ticks=key.start_ticks - 1), "gone")]
     group_outcome = act_on_each(command("nice 3"), targets, ROOT, audit)
-    not_init = "not done to init (1): pid 1 keeps the machine alive"
+    not_init = "failed for init (1): pid 1 keeps the machine alive"
     assert group_outcome.whole == (True, f"nice 3: 1 of 3 tagged; {not_init}, and 1 more", "")
     assert group_outcome.successes == (f"nice 3: sleeper ({sleeper.pid})",)
     assert os.getpriority(os.PRIO_PROCESS, sleeper.pid) == 3
@@ -136,7 +136,7 @@ def test_each_tagged_process_is_audited(sleeper: subprocess.Popen[bytes], audit:
         *["init: 1"] * 2, *[f"sleeper: {key.pid}"] * 2, *[f"gone: {key.pid}"] * 2,
     ]  # fmt: skip
     assert [result for _, _, result in logged if result != "asked"] == [
-        f"nice 3: {not_init}", *group_outcome.successes, f"nice 3: not done to gone ({key.pid}): it has ended",
+        f"nice 3: {not_init}", *group_outcome.successes, f"nice 3: failed for gone ({key.pid}): it has ended",
     ]  # fmt: skip
 
 

@@ -44,7 +44,7 @@ def evict(
 
 def _effect_text(figures: Evicted) -> str:
     if figures.files and figures.unknown_files == figures.files:
-        return "; how much of them was in memory is unknown"
+        return "; how much of them was in the page cache is unknown"
     unknown = f"; unknown for {figures.unknown_files} of them" if figures.unknown_files else ""
     return f": {figures.before_bytes} -> {figures.after_bytes} B in memory{unknown}"
 

@@ -56,7 +56,7 @@ _EXITS = (
     ("0", "fine"),
     (
         "1",
-        "a problem was found; by why and diagnose: the job is slowed, starved or blocked, hardware fails, GPUs idle",
+        "a problem was found; for why and diagnose: the job is slowed, starved or blocked, hardware fails, GPUs idle",
     ),
     ("2", "no answer; one line on stderr begins with usage:, input:, unknown: or not done:"),
     ("128+n", "ended by signal n; record -- COMMAND passes the command's own code on"),

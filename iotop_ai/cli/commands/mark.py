@@ -23,6 +23,6 @@ def run(args: argparse.Namespace) -> int:
     """Send the mark and return 0. Raises UnknownError when no monitor received it."""
     if not send_mark(" ".join(args.text).strip() or _DEFAULT_TEXT, os.environ):
         raise UnknownError(
-            f"no monitor of this user took the mark (set {SOCKET_VARIABLE} to the socket of another monitor)"
+            f"no monitor of this user received the mark (set {SOCKET_VARIABLE} to the socket of another monitor)"
         )
     return 0

@@ -87,7 +87,7 @@ def _alerts_advice() -> list[str]:
     from iotop_ai.alerts.drop_in import drop_in
 
     lines = drop_in(config.deliveries)
-    return ["alerts:   this unit holds them back; allow them: sudo systemctl edit iotop-ai", *lines] if lines else []
+    return ["alerts:   this unit blocks them; to allow them: sudo systemctl edit iotop-ai", *lines] if lines else []
 
 
 def writable_by_others(path: str) -> str:

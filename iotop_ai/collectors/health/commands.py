@@ -89,7 +89,7 @@ def sudoers_line(
     the reason and the remedy.
     """
     if _SUDOERS_PATH.fullmatch(smartctl) is None:
-        return f"no sudoers line can name {clean(smartctl)}: move it to a path of letters and digits, or run as root"
+        return f"no sudoers line can name {clean(smartctl)}: use a path with only letters and digits, or run as root"
     if why := _why_replaceable(smartctl):
         return f"no sudoers line for {clean(smartctl)}: {why}; install smartmontools as root, or run as root"
     calls = [argv("scan", smartctl)] if "scan" in commands else []

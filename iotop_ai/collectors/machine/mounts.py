@@ -261,8 +261,8 @@ def _why_no_disk(mount: Mount) -> str:
     if is_remote(fstype, source):
         return f"{fstype} from {source}: no disk of this machine"
     if fstype in IN_MEMORY:
-        return f"{fstype}: it lies in memory"
+        return f"{fstype}: it is in memory"
     if is_fuse(fstype):
         is_local = fuse_is_remote(fstype, source) is False
-        return f"{fstype}: " + ("its server does not say on which disk" if is_local else "unknown whether it is remote")
+        return f"{fstype}: " + ("its server does not report the disk" if is_local else "unknown whether it is remote")
     return f"{source} is not a known block device"

@@ -76,7 +76,7 @@ def _record(root: Root, program: str, pid: int, uid: int | None) -> str:
             raise _failure(root, clean_bytes(result.stderr.replace(b"\n", b" "), 400), pid, uid)
         return os.pread(output, _OUTPUT_SIZE, 0).decode("utf-8", "replace")
     except subprocess.TimeoutExpired:
-        raise Unavailable(Status.FAILED, f"py-spy did not end in {SECONDS + _SPARE_S:.0f} s") from None
+        raise Unavailable(Status.FAILED, f"py-spy did not finish within {SECONDS + _SPARE_S:.0f} s") from None
     except OSError as error:
         raise Unavailable(Status.FAILED, f"py-spy: {error.strerror}") from None
     finally:

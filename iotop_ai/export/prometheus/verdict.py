@@ -28,7 +28,7 @@ def verdict_families(frame: Frame) -> list[Family]:
             [((), int(verdict.measuring))],
         ),
         family(
-            *(FINDING, GAUGE, "1 while the finding stands."),
+            *(FINDING, GAUGE, "1 while the finding is active."),
             [
                 (
                     (

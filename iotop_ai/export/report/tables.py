@@ -30,7 +30,7 @@ MOST_DEVICES, MOST_PROGRAMS, MOST_JOBS, MOST_DETAILED = 32, 16, 32, 4
 """The most rows of these tables, and the most jobs whose shares are shown."""
 _MOST_OTHERS = 6
 """The most devices other than disks that the machine's table names."""
-_SHARES_NOTE = "Shares of the time watched. The verdict's sentence has those of its own window, 60 s at most."
+_SHARES_NOTE = "Shares of the time watched. The verdict's sentence gives the shares of its own window, at most 60 s."
 _BUSY_BYTES = 1 << 20
 """A disk that moved fewer bytes is listed only if no disk moved that many."""
 

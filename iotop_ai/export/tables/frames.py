@@ -75,7 +75,7 @@ _GPU_LEVELS = {
 _GPU_STATE = tuple(column for column in scalar_columns(GpuState) if column.name in _GPU_LEVELS)
 _GPUS = (
     TIME,
-    Column("age_s", "real", "s", "Age of the reading: GPUs have a period of their own."),
+    Column("age_s", "real", "s", "Age of the reading: GPUs are read at their own interval."),
     Column("gpu", "int", "", "NVML's index."),
     *texts("uuid", "name", "status", "reason"),
     *metric_columns(GpuRates),

@@ -67,7 +67,7 @@ class RunSummary:
         out = [f"watched   {duration(self._seconds)}", f"verdicts  {shares}"]
         if self._judged_s:
             out.append(
-                f"stall     {_percent(self._lost_s / self._judged_s)} of the time was lost to what the verdict names"
+                f"stall     {_percent(self._lost_s / self._judged_s)} of the time was lost to the verdict's cause"
             )
         else:
             out.append("stall     unknown: too short to judge")

@@ -241,7 +241,9 @@ class GpuRates(NamedTuple):
     pcie_tx_bytes_per_s: Annotated[float | None, Metric("B/s", "Bytes that the GPU sent over PCIe per second.")] = None
     pcie_rx_bytes_per_s: Annotated[float | None, Metric("B/s", "Bytes that it received over PCIe per second.")] = None
     nvlink_tx_bytes_per_s: Annotated[float | None, Metric("B/s", "Bytes sent over all its NVLinks per second.")] = None
-    nvlink_rx_bytes_per_s: Annotated[float | None, Metric("B/s", "Bytes received over all of them per second.")] = None
+    nvlink_rx_bytes_per_s: Annotated[float | None, Metric("B/s", "Bytes received over all its NVLinks per second.")] = (
+        None
+    )
     power_cap_ratio: Annotated[
         float | None, Metric("ratio", "Share of time throttled by the power limit; normal at full load.")
     ] = None

@@ -250,7 +250,8 @@ class JobRates(NamedTuple):
         float | None, Metric("ratio", "Share of samples with the trainer asleep in a socket.")
     ] = None
     apart_ratio: Annotated[
-        float | None, Metric("ratio", "Share of samples with the trainer asleep while something else makes data.")
+        float | None,
+        Metric("ratio", "Share of samples with the trainer asleep while another thread or process loads data."),
     ] = None
 
 

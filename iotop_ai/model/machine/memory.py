@@ -62,7 +62,7 @@ class MemoryRates(NamedTuple):
         float | None,
         Metric("B/s", "Bytes read from block devices; reads through stacked devices count once per layer."),
     ]
-    paged_out_bytes_per_s: Annotated[float | None, Metric("B/s", "Bytes written by block devices.")]
+    paged_out_bytes_per_s: Annotated[float | None, Metric("B/s", "Bytes written to block devices.")]
     alloc_stalls_per_s: Annotated[float | None, Metric("1/s", "Allocations that had to reclaim first.")]
 
 

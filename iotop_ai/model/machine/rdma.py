@@ -42,7 +42,7 @@ class RdmaRates(NamedTuple):
     local_ack_timeout_err_per_s: Annotated[float | None, Metric("1/s", "Packets that were not acknowledged in time.")]
     rnr_nak_retry_err_per_s: Annotated[float | None, Metric("1/s", "NAKs received: the peer was not ready.")]
     roce_adp_retrans_per_s: Annotated[float | None, Metric("1/s", "Adaptive retransmissions of RoCE.")]
-    out_of_buffer_per_s: Annotated[float | None, Metric("1/s", "Packets dropped as no receive buffer was posted.")]
+    out_of_buffer_per_s: Annotated[float | None, Metric("1/s", "Packets dropped because no receive buffer was posted.")]
     np_cnp_sent_per_s: Annotated[float | None, Metric("1/s", "Congestion notifications sent to peers.")]
     rp_cnp_handled_per_s: Annotated[float | None, Metric("1/s", "Congestion notifications obeyed.")]
     np_ecn_marked_roce_packets_per_s: Annotated[float | None, Metric("1/s", "Packets that a switch marked (ECN).")]

@@ -238,7 +238,9 @@ class ProcessRates(NamedTuple):
     cancelled_bytes_per_s: Annotated[
         float | None, Metric("B/s", "Dirtied bytes dropped before they were written, per second.", "kB_ccwr/s")
     ]
-    rchar_bytes_per_s: Annotated[float | None, Metric("B/s", "Bytes passed to read calls per second, cache included.")]
+    rchar_bytes_per_s: Annotated[
+        float | None, Metric("B/s", "Bytes that read calls returned per second, page cache included.")
+    ]
     wchar_bytes_per_s: Annotated[float | None, Metric("B/s", "Bytes passed to write calls per second.")]
     read_calls_per_s: Annotated[float | None, Metric("1/s", "Read system calls per second.")]
     write_calls_per_s: Annotated[float | None, Metric("1/s", "Write system calls per second.")]

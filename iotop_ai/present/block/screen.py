@@ -281,7 +281,7 @@ def _processes(frame: Frame, view: View, width: int, height: int, device: BlockD
     if basis == ONLY_DISK:
         note = "no other disk moved a byte: all their disk I/O was here"
     elif basis == JOB_FILES:
-        note = f"the files of {job} lie here; other processes: disk unknown"
+        note = f"the files of {job} are on this disk; other processes: disk unknown"
     else:
         note = "the kernel does not say which of them use this disk; these are the busiest"
     # On a short screen, a second process takes the place of the footer.

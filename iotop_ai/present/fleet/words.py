@@ -41,7 +41,7 @@ def cause_words(machine: FleetMachine) -> str:
     if machine.silent:
         return "no reading" if machine.age_s is None else f"no reading for {duration(machine.age_s)}"
     if "iotop" not in machine.sources:
-        return "no iotop-ai there"
+        return "iotop-ai is not running"
     if machine.primary is not None:
         return finding_words(machine.primary)
     if machine.measuring:
@@ -181,11 +181,11 @@ def _calm_summary(machines: Sequence[FleetMachine], count_text: str) -> tuple[St
     """The state and the sentence if no machine has trouble. The state is OK only if each iotop-ai has a verdict."""
     without_verdict = [m for m in machines if not m.state or m.state == State.UNSURE.value or m.measuring]
     if len(without_verdict) == len(machines):
-        return State.UNSURE, f"{count_text}, none with a verdict of iotop-ai"
+        return State.UNSURE, f"{count_text}, none with a verdict from iotop-ai"
     if not without_verdict:
         return State.OK, f"{count_text}, nothing wrong"
     state = State.UNSURE if any("iotop" in machine.sources for machine in without_verdict) else State.OK
-    return state, f"{count_text}, nothing wrong seen; {len(without_verdict)} without a verdict of iotop-ai"
+    return state, f"{count_text}, nothing wrong seen; {len(without_verdict)} without a verdict from iotop-ai"
 
 
 def _loss_clauses(fleet: Fleet) -> list[str]:

@@ -145,7 +145,7 @@ def _idle(state: GpuState, rates: GpuRates, context: GpuContext) -> Meaning:
     span = "" if context.idle_s is None or context.idle_s < 1 else f" for {duration(context.idle_s)}"
     watts = "" if rates.power_watts is None else f", {rates.power_watts:.0f} W"
     if held_share is not None and held_share >= HELD_SHARE and context.idle_s is not None and context.idle_s >= HELD_S:
-        owner = context.owner or "an unseen process"
+        owner = context.owner or "a hidden process"
         text = f"idle{span} with {size(rates.memory_used_bytes)} held by {owner}{watts}"
         return Meaning("held", text, "warn", "run py-spy dump, or ask the owner: hung or forgotten?")
     if context.others and not state.processes and (held_share is None or held_share < HELD_SHARE):

@@ -99,7 +99,7 @@ def _because_memory(a: Args) -> Spans:
         out += [COMMA, _plain("and it grows steadily")]
     if number(a, "sharers"):
         pid = number(a, "other_pid")
-        holder = "an unseen process" if pid is None else f"pid {pid:.0f}"
+        holder = "a hidden process" if pid is None else f"pid {pid:.0f}"
         held = f" {amount(a, 'other_bytes')}" if number(a, "other_bytes") is not None else ""
         return [*out, SEMI, _strong(holder), _plain(f" is not part of the job and holds{held or ' some'}")]
     if not number(a, "soon"):
@@ -111,7 +111,7 @@ def _fault(a: Args) -> Spans:
     gpu, what = word(a, "gpu") or "a GPU", word(a, "what")
     errors = "error" if number(a, "errors") == 1 else "errors"
     faults = {
-        "lost": "does not answer any more",
+        "lost": "no longer answers",
         "rows_failed": "could not remap a memory row",
         "sram_exceeded": "has too many errors in its SRAM",
         "reset": f"had {whole(a, 'errors')} {errors} ({word(a, 'reason')})",
@@ -156,7 +156,7 @@ def _no_gpu(a: Args) -> Spans:
 
 def _holder(a: Args) -> str:
     if number(a, "pid") is None:
-        return "an unseen process"
+        return "a hidden process"
     return f"{word(a, 'task')} (pid {whole(a, 'pid')}, {word(a, 'user')})"
 
 

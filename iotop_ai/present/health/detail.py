@@ -41,7 +41,7 @@ def detail_rows(frame: Frame, view: HealthView, width: int, height: int) -> list
     """At most ``height`` rows: the head, then the body from row ``view.scroll`` on."""
     disk = disk_row(frame, view.disk)
     if disk is None:
-        return [top_row(width, "dim", [Span(view.disk, "strong"), Span(" is not here any more")], "Esc")][:height]
+        return [top_row(width, "dim", [Span(view.disk, "strong"), Span(" is no longer present")], "Esc")][:height]
     head_rows = _head(frame, disk, width)
     room = max(0, height - len(head_rows))
     body = body_rows(disk, width, spread=height >= SPREAD_FROM)
@@ -204,7 +204,7 @@ def _curves(state: SmartState, width: int) -> list[Line]:
     points = state.past
     title = "over time"
     if len(points) < 2:
-        return [rule(width, title), row(width, [Span(" one reading so far: curves begin with the next", "dim")])]
+        return [rule(width, title), row(width, [Span(" one reading so far: graphs start with the next", "dim")])]
     seconds = points[-1].wall_s - points[0].wall_s
     out = [rule(width, f"{title}, last {span(seconds)}", [Span("peak", "dim")])]
     room = max(10, width - 30)

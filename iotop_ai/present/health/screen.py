@@ -89,7 +89,7 @@ def _dialog(frame: Frame, dialog: Dialog, width: int) -> list[Line]:
     question = f" Type {' or '.join(words)}, then Enter: "
     text.append([Span(question), Span(dialog.typed, "strong"), Span(" ", "cursor")])
     is_replaced = disk is not None and dialog.identity.is_other(disk.identity)
-    error = f"{replaced_text(dialog.disk)}: Esc leaves it." if is_replaced else dialog.error
+    error = f"{replaced_text(dialog.disk)}: press Esc to close." if is_replaced else dialog.error
     text.append([Span(f" {error}", "warn")] if error else [])
     title = f" self-test of {dialog.disk} "
     rows = [row(width, [Span(title.ljust(width), "block-warn")])]

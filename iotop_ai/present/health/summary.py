@@ -59,7 +59,7 @@ def _state_health(state: SmartState) -> Health:
     if state.severity == "ok" and state.assessment is not None:
         wear_text = f"wear {state.used_percent} %" if state.used_percent else ""
         return Health("ok", "dim", wear_text)
-    return Health("?", "unsure", "the disk does not say")
+    return Health("?", "unsure", "the disk reports no verdict")
 
 
 def reading_health(reading: Reading[SmartState] | None, smart: Reading[Any]) -> Health:

@@ -52,7 +52,7 @@ def speed_text(speed: Speed, plan: Plan) -> list[str]:
     out = [f"source reads {rate(speed.source_read)} ({files}, {how})"]
     out.append(f"target writes {rate(speed.target_write)}, reads {rate(speed.target_read)}")
     if plan.same_disk:
-        out.append(f"both lie on {plan.same_disk}: no gain, whatever was measured")
+        out.append(f"both are on {plan.same_disk}: no gain, regardless of the measured speeds")
     elif speed.too_small:
         out.append("? cannot tell whether the target is faster: the sample is too small")
     elif speed.speedup is None:
@@ -83,7 +83,7 @@ def refusal(plan: Plan, speed: Speed | None, *, update: bool, anyway: bool) -> s
             return f"{first} differs; --update replaces it"
         return f"{plural(plan.differing, 'file')} of the target differ, the first: {first}; --update replaces them"
     if plan.same_disk and not anyway:
-        return f"same disk, no gain: both lie on {plan.same_disk}; use --anyway to copy"
+        return f"same disk, no gain: both are on {plan.same_disk}; use --anyway to copy"
     if speed is not None and speed.speedup is not None and not plan.same_disk and speed.speedup < FASTER and not anyway:
         return "the target is not faster; use --anyway to copy"
     return ""

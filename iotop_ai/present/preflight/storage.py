@@ -54,7 +54,7 @@ def phase_title(phase: Phase | Measured) -> str:
     """
     block = phase.block_bytes if phase.name not in (WRITE, CREATE, STAT, DATASET) else 0
     if phase.name == DATASET and not phase.depth:
-        return "looking at the dataset"
+        return "scanning the dataset"
     if isinstance(phase, Measured) and phase.name == DATASET and phase.ops:
         return f"{_TITLES[DATASET]}, mean {amount(phase.size_bytes / phase.ops)}"
     return f"{_TITLES[phase.name]} {amount(block)}" if block else _TITLES[phase.name]
@@ -165,7 +165,7 @@ def _nominal_text(nominal: Nominal, report: Report) -> list[str]:
         expected = f"{speed(read)} of {nominal.why} that should give about {speed(nominal.bytes_per_s)}"
         out.append(f"{percent(part)} % of its nominal speed: {expected}")
     if nominal.reduced:
-        out.append(f"its PCIe link runs at {nominal.reduced}: because of slot or configuration, not of the disk")
+        out.append(f"its PCIe link runs at {nominal.reduced}: due to the slot or its configuration, not the disk")
     return out
 
 

@@ -18,7 +18,7 @@ _CHOICES = (
     ("term int hup", "ask it to end; most programs clean up first"),
     ("kill", "end it at once: nothing is saved"),
     ("stop cont", "stop it, continue it; also usr1, usr2"),
-    ("nice 10", "its turn at the CPU: -20 first, 19 last"),
+    ("nice 10", "its CPU priority: -20 first, 19 last"),
     ("io idle", "only while the disk is free; also io best 0-7"),
 )
 

@@ -59,7 +59,7 @@ class Wording(NamedTuple):
 
     title: str = "actions"
     verb: str = "do it"
-    none: str = "no action has these words; iotop-ai help lists the shell's commands"
+    none: str = "no action matches; iotop-ai help lists the shell's commands"
     shows_names: bool = True
 
 

@@ -72,7 +72,7 @@ def missing_row(width: int, name: str, reading: Reading[Any]) -> Line:
         return reason_row(width, reading)
     if not name:
         return row(width, [Span(" none here", "dim")])
-    return row(width, [Span(" "), Span(name, "strong"), Span(" is not here any more")])
+    return row(width, [Span(" "), Span(name, "strong"), Span(" is no longer present")])
 
 
 def scroll_to(at: int, scroll: int, count: int, visible: int) -> int:

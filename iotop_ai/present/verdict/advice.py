@@ -99,7 +99,7 @@ def _but_unknown(a: Args) -> str:
 
 
 _WHY: dict[str, Callable[[Args], str]] = {
-    "disks_idle": lambda a: f"no disk did anything{_but_unknown(a)}",
+    "disks_idle": lambda a: f"no disk was active{_but_unknown(a)}",
     "disks_calm": lambda a: f"{word(a, 'device')} answers in {''.join(span.text for span in latency(a))}",
     "no_process_waits": lambda a: f"{word(a, 'device')} is slow, but no process is blocked by it",
     "no_process_computes": lambda a: "no process of the job computes",

@@ -233,7 +233,7 @@ def _help_late(a: Args) -> str:
 
 def _end_sharer(a: Args) -> str:
     pid = "the other program's process" if number(a, "other_pid") is None else f"pid {whole(a, 'other_pid')}"
-    return f"end {pid} if it is not needed, or use another GPU than {word(a, 'worst')}"
+    return f"end {pid} if it is not needed, or use a GPU other than {word(a, 'worst')}"
 
 
 _WITH_PRIORITIES = ("bfq", "mq-deadline", "cfq")
@@ -347,7 +347,7 @@ def _ask_owner(a: Args) -> str:
         return f"ask {user} to continue it: kill -CONT {whole(a, 'main')}, or thaw its cgroup"
     pid = f"pid {whole(a, 'other_pid')}"
     if wanted == "end_sharer":
-        return f"ask {user} whether {pid} is needed, or use another GPU than {word(a, 'worst')}"
+        return f"ask {user} whether {pid} is needed, or use a GPU other than {word(a, 'worst')}"
     elsewhere = f"a disk other than {word(a, 'device')}" if wanted == "calm_neighbour" else "other cores"
     return f"ask {user} to run {word(a, 'other')} ({pid}) later, at low priority, or on {elsewhere}"
 
@@ -367,7 +367,7 @@ _ADVICE: dict[str, Callable[[Args], str]] = {
     "replace_gpu": lambda a: f"take {word(a, 'gpu')} out of use and have the board replaced",
     "reboot_node": lambda a: "drain the node and reboot it",
     "check_gpu_power": lambda a: f"check the auxiliary power cable of {word(a, 'gpu')} and the power supply",
-    "look_xid_up": lambda a: f"look Xid {whole(a, 'xid')} up in NVIDIA's Xid catalogue; run dmesg | grep -i xid",
+    "look_xid_up": lambda a: f"look up Xid {whole(a, 'xid')} in NVIDIA's Xid catalogue; run dmesg | grep -i xid",
     "read_gpu_log": lambda a: f"run dmesg | grep {_kernel_bus(a)} to see why; if it happens again, drain and reboot",
     "drain_gpu": lambda a: f"drain the jobs on {word(a, 'gpu')} and its peers, then reset it",
     "debug_kernel": lambda a: "rerun with CUDA_LAUNCH_BLOCKING=1 or compute-sanitizer: the program faulted",
@@ -417,7 +417,7 @@ _ADVICE: dict[str, Callable[[Args], str]] = {
     "make_room": _make_room,
     "ask_owner": _ask_owner,
     "keep_in_memory": _keep_in_memory,
-    "replace_disk": lambda a: f"back {word(a, 'device')} up now, then replace it",
+    "replace_disk": lambda a: f"back up {word(a, 'device')} now, then replace it",
     "reach_device": lambda a: (
         f"check dmesg -T | grep {_quoted(a, 'device')} for timeouts, and its server or controller"
     ),
@@ -443,9 +443,7 @@ _ADVICE: dict[str, Callable[[Args], str]] = {
     "ask_for_share": lambda a: f"find the other users of {word(a, 'device')}",
     "keep_workers": _keep_workers,
     "who_killed": lambda a: "find what killed it: the scheduler's log (memory limit, time limit), dmesg",
-    "who_stopped": lambda a: (
-        "look into the scheduler's log: time limit, preemption, scancel; go on from its checkpoint"
-    ),
+    "who_stopped": lambda a: "read the scheduler's log: time limit, preemption, scancel; resume from its checkpoint",
     "outlive_session": lambda a: "start it in tmux, or with nohup or setsid and its output in a file",
     "fault_handler": lambda a: "start it with PYTHONFAULTHANDLER=1: it then prints where it crashed",
     "read_log": lambda a: "read the end of its own log: the traceback says why",

@@ -50,7 +50,7 @@ _WORDS = {
     "power_ratio": "power, of its limit",
     "power_watts": "power",
     "busy_ratio": "busy",
-    "power_of_most_ratio": "power, of the most it drew",
+    "power_of_most_ratio": "power, of its peak",
     "sm_ratio": "SMs active",
     "tensor_ratio": "tensor cores active",
     "memory_full_in_s": "memory full in",

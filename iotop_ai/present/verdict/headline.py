@@ -195,10 +195,10 @@ def _healthy(a: Args) -> Spans:
 def _failing_how(a: Args) -> str:
     """The state of a failing disk, after "is"."""
     if number(a, "io_errors") is not None:
-        return "giving errors"
+        return "reporting errors"
     if number(a, "hot"):
         return "too hot"
-    return "FAILING" if number(a, "await_ms") is None else "slow and gets worse"
+    return "FAILING" if number(a, "await_ms") is None else "slow and getting worse"
 
 
 def _hung(a: Args) -> Spans:

@@ -98,7 +98,7 @@ def _because_limit(a: Args) -> Spans:
             out += [SEMI, strong(f"{word(a, 'task')} blocked"), plain(f" {percent(a, 'blocked')}")]
         return out
     if not word(a, "top"):
-        return [plain("by no single program")]
+        return [plain("no single program stands out")]
     count = f" x{whole(a, 'top_count')}" if (number(a, "top_count") or 1) > 1 else f" (pid {whole(a, 'top_pid')})"
     subject = strong(f"{word(a, 'top')}{count}")
     if word(a, "limit") == "memory":

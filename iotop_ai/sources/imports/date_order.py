@@ -59,7 +59,7 @@ class DateOrderFinder:
             return DateOrder(self._days[True] < self._days[False], "in this order, the days are consecutive")
         is_near = {day_first: self._is_near(written_ns, day_first, zone) for day_first in (True, False)}
         if is_near[True] != is_near[False]:
-            return DateOrder(is_near[True], "the last one is then the file's date")
+            return DateOrder(is_near[True], "the last date then matches the file's date")
         return DateOrder(False, "nothing in the log shows the order")
 
     def _is_near(self, written_ns: int, day_first: bool, zone: tzinfo | None) -> bool:

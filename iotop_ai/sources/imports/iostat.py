@@ -178,11 +178,11 @@ def assumed_start(
     """
     start_ns = written_ns - round((summary.reports - 1) * interval_s * _NS)
     if summary.day is None:
-        return start_ns, "its end is the file's time"
+        return start_ns, "it is assumed to end when the file was last written"
     day_ns = logged_time_ns(summary.day, day_first, zone)
     if -_DAY_NS <= start_ns - day_ns <= 2 * _DAY_NS:
-        return start_ns, "its end is the file's time"
-    return day_ns, "it begins at 00:00 of the day in its header, because the file has another date"
+        return start_ns, "it is assumed to end when the file was last written"
+    return day_ns, "it is assumed to begin at 00:00 on the date in its header, because the file has another date"
 
 
 def iostat_snapshots(
@@ -206,7 +206,7 @@ def iostat_snapshots(
     written_ns = os.stat(path).st_mtime_ns
     day_first, assumed = summary.dates.find(written_ns, options.zone)
     if assumed and (summary.timed or options.start_ns is None):
-        say(f"its dates are taken as {'day/month' if day_first else 'month/day'}/year: {assumed}")
+        say(f"its dates are read as {'day/month' if day_first else 'month/day'}/year: {assumed}")
     if not summary.timed and options.start_ns is None:
         try:
             start_ns, how = assumed_start(summary, summary.interval_s, written_ns, options.zone, day_first)

@@ -84,7 +84,7 @@ def checked_columns(names: list[str]) -> list[str]:
         raise InputError(f"more than {MOST_COLUMNS} columns")
     missing = [name for name in _REQUIRED_COLUMNS if name not in columns]
     if missing:
-        raise InputError(f"no column {missing[0]}: not from iostat -x of sysstat 10.1 or newer, or not plain (-h)")
+        raise InputError(f"no column {missing[0]}: not from iostat -x of sysstat 10.1 or newer, or written with -h")
     return columns
 
 

@@ -300,7 +300,7 @@ class Recorder:
         except LineTooLong:
             if self._redactor.level == "names":
                 raise
-        log.warning("%s: only names of commands from here on: a keyframe would be too long", self._sink.path)
+        log.warning("%s: only command names from here on: a keyframe would be too long", self._sink.path)
         self._redactor = Redactor("names")
         snapshot = self._redactor.snapshot(frame.snapshot)
         event = Event(snapshot.at_ns, snapshot.wall_ns, NOT_RECORDED, ARGUMENTS_LEFT_OUT)

@@ -214,7 +214,7 @@ class HealthScreen(TimedScreen):
             return
         word, words = dialog.typed.strip(), accepted_words(disk)
         if word not in words:
-            self.show(dialog=dialog._replace(typed="", error=f"Type {' or '.join(words)}; Esc leaves it."))
+            self.show(dialog=dialog._replace(typed="", error=f"Type {' or '.join(words)}; press Esc to close."))
             return
         self.show(dialog=None)
         identity = disk.identity.completed(dialog.identity)

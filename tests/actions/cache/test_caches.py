@@ -256,7 +256,7 @@ def test_the_audit_log_does_not_call_an_unknown_effect_0_bytes(tmp_path: Path) -
         f"    print(evict({str(tmp_path / 'roots')!r}, Audit(Clock(), Path(state)), PageCache())[0].text)"
     )
     done = subprocess.run(as_nobody(sys.executable, "-c", code), capture_output=True, text=True, check=False)
-    assert done.stdout == "1 files evicted; how much of them was in memory is unknown\n", done.stderr
+    assert done.stdout == "1 files evicted; how much of them was in the page cache is unknown\n", done.stderr
 
 
 def test_locked_pages_stay_in_memory_and_are_reported(disk_folder: Path) -> None:

@@ -448,9 +448,9 @@ def test_filesystems_on_one_disk_share_it_and_tmpfs_does_not(tmp_path: Path, dis
 def test_a_copy_on_the_same_disk_is_refused_whatever_was_measured() -> None:
     plan_ = Plan("/a", "/b", files=9, size_bytes=10, room_bytes=100, same_disk="vda")
     fast = Speed(source_read=1e6, target_write=1e6, target_read=2.8e6)
-    assert refusal(plan_, None, update=False, anyway=False).startswith("same disk, no gain: both lie on vda")
+    assert refusal(plan_, None, update=False, anyway=False).startswith("same disk, no gain: both are on vda")
     assert refusal(plan_, fast, update=False, anyway=True) == ""
-    assert "both lie on vda: no gain, whatever was measured" in speed_text(fast, plan_)
+    assert "both are on vda: no gain, regardless of the measured speeds" in speed_text(fast, plan_)
     assert not any("times" in line for line in speed_text(fast, plan_))
 
 

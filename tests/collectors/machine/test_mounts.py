@@ -191,7 +191,7 @@ def test_a_folder_leads_to_its_disks(path: str, mount: str, chain: str, devices:
     [
         ("/home/alice", "nfs4 from nas:/export/home: no disk of this machine"),
         ("/lustre/x", "lustre from 192.0.2.9@o2ib:/fs1: no disk of this machine"),
-        ("/dev/shm/x", "tmpfs: it lies in memory"),
+        ("/dev/shm/x", "tmpfs: it is in memory"),
     ],
 )
 def test_a_folder_that_is_not_on_a_disk_has_a_reason(path: str, reason: str, tmp_path: Path) -> None:
@@ -218,12 +218,12 @@ OVER_A_DISK = """
 @pytest.mark.parametrize(
     ("path", "reason"),
     [
-        ("/dev/mqueue", "devtmpfs: it lies in memory"),
-        ("/run/user/0/x", "tmpfs: it lies in memory"),
-        ("/huge/pages", "hugetlbfs: it lies in memory"),
-        ("/ro/x", "tmpfs: it lies in memory"),
+        ("/dev/mqueue", "devtmpfs: it is in memory"),
+        ("/run/user/0/x", "tmpfs: it is in memory"),
+        ("/huge/pages", "hugetlbfs: it is in memory"),
+        ("/ro/x", "tmpfs: it is in memory"),
         ("/proc/1", "proc is not a known block device"),
-        ("/pool/x", "fuse.mergerfs: its server does not say on which disk"),
+        ("/pool/x", "fuse.mergerfs: its server does not report the disk"),
         ("/odd/x", "fuse.unheard: unknown whether it is remote"),
         ("/far/x", "fuse.sshfs from u@h:/x: no disk of this machine"),
     ],
@@ -255,7 +255,7 @@ def test_a_memory_filesystem_below_run_is_not_on_a_disk(fstype: str) -> None:
         if done.returncode:
             pytest.skip(done.stderr.decode())
         found = live(at)
-        assert (found.devices, found.reason) == ((), f"{fstype}: it lies in memory")
+        assert (found.devices, found.reason) == ((), f"{fstype}: it is in memory")
     finally:
         if not done.returncode:
             subprocess.run(["umount", at], check=True)

@@ -55,7 +55,7 @@ def test_a_slow_disk_that_gets_worse_is_failing_with_a_reason(
 def test_the_banner_shows_the_failing_disk() -> None:
     frame = play((Machine(disks=(SLOW,), smart=(CABLE,), cpu=0.5), 15))[-1]
     texts = ["".join(span.text for span in part(frame.verdict)) for part in (headline.headline, headline.advice)]
-    assert texts[0] == ("sda is slow and gets worse: 640 CRC errors, +600 in 24 h: cable or backplane, not the disk")
+    assert texts[0] == ("sda is slow and getting worse: 640 CRC errors, +600 in 24 h: cable or backplane, not the disk")
     assert texts[1] == "check sda's cable, connector and backplane"
     because = "".join(span.text for span in headline.because(frame.verdict))
     assert because.startswith("it answers in 60 ms (typical ≤ ")
@@ -108,7 +108,7 @@ def test_a_disk_with_errors_is_shown_at_once(what: str, severity: Severity, cure
 def test_the_banner_shows_the_errors() -> None:
     frame = play((erring(1, "I/O", 0), 15))[-1]
     texts = [headline.text_of(part(frame.verdict)) for part in (headline.headline, headline.because)]
-    assert texts[0] == "sda is giving errors: 1 I/O error in the kernel's log"
+    assert texts[0] == "sda is reporting errors: 1 I/O error in the kernel's log"
     assert texts[1].startswith("the kernel reports failed requests")
 
 

@@ -160,5 +160,5 @@ def test_disks_without_known_rates_are_counted_beside_idle_disks(count: int, why
     machine = Machine(cpu=0.1, disks=disks, gpu_status=Status.FAILED)
     verdict = verdict_of(machine)
     (reason,) = [one for one in verdict.primary.ruled_out if one.template == "disks_idle"]
-    assert why_text(reason) == f"no disk did anything{why}"
+    assert why_text(reason) == f"no disk was active{why}"
     assert sentence(machine) == f"nothing slow is seen; GPU unknown, disks idle{f', {count} unknown' if count else ''}"

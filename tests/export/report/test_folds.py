@@ -266,7 +266,7 @@ NO_ANSWER: Reading[SmartState] = Reading(None, Status.FAILED, "smartctl did not 
     ],
 )
 def test_a_disk_that_left_the_bus_keeps_its_last_answer(last: Reading[object], found: tuple[str, str]) -> None:
-    """Disk sda fails, does not answer any more, and leaves; the third reading differs."""
+    """Disk sda fails, no longer answers, and leaves; the third reading differs."""
     sound, failing = Reading(SOUND, Status.OK), Reading(FAILING, Status.OK)
     readings = [smart(sda=failing, sdb=sound), smart(sda=NO_ANSWER, sdb=sound), last]
     builder = StoryBuilder(None, None)

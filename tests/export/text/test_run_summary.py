@@ -29,7 +29,7 @@ def test_the_summary_has_shares_bytes_and_peaks() -> None:
         "STARVED slow disk 50 %, OK GPU-bound 50 %",
         "OK GPU-bound 50 %, STARVED slow disk 50 %",
     )
-    assert lines["stall"] == "25 % of the time was lost to what the verdict names"
+    assert lines["stall"] == "25 % of the time was lost to the verdict's cause"
     read = sum(
         rates.read_bytes_per_s * frame.sample.seconds
         for frame in [*stalled[1:], *fine[1:]] for rates in frame.sample.block.value.values()

@@ -125,9 +125,9 @@ def test_without_requests_no_latency_is_shown() -> None:
 
 def test_a_missing_device_is_named() -> None:
     empty = frame(snapshots(lambda _: Machine(), 3))
-    assert " sda is not here any more" in text(empty, "sda")
+    assert " sda is no longer present" in text(empty, "sda")
     assert " none here" in text(empty, "")
-    assert " sdz is not here any more" in text(STARVED, "sdz")
+    assert " sdz is no longer present" in text(STARVED, "sdz")
     failed = STARVED.snapshot._replace(block=Reading(None, Status.FAILED, "no answer"))
     assert " ? failed: no answer" in text(STARVED._replace(snapshot=failed), "sda")
 
@@ -257,7 +257,7 @@ def test_files_of_the_job_show_which_of_its_processes_use_the_disk() -> None:
     basis, job = process_attribution(made, VIEW, device)
     assert basis == JOB_FILES
     assert job.startswith("train.py of ")
-    assert f"the files of {job} lie here" in text(made, slow)
+    assert f"the files of {job} are on this disk" in text(made, slow)
 
 
 def test_hostile_names_are_plain_text() -> None:

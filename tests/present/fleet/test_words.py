@@ -47,8 +47,8 @@ def test_each_machine_has_its_cause_in_words() -> None:
         "gpu07": "another rank",
         "gpu08": "another rank",
         "gpu09": "slow disk",
-        "node01": "no iotop-ai there",
-        "blank02": "no iotop-ai there",
+        "node01": "iotop-ai is not running",
+        "blank02": "iotop-ai is not running",
     }
     silent = FleetMachine("a", "a:1", ("iotop",), silent=True, age_s=240.0)
     assert cause_words(silent) == "no reading for 4 min"
@@ -79,11 +79,11 @@ def test_the_summary_counts_machines_and_names_the_largest_loss() -> None:
     state, text = summary(Fleet(0.0, 300.0))
     assert (state, text.startswith("no machine")) == (State.UNSURE, True)
     state, text = summary(calm._replace(machines=(BY_NAME["blank02"],)))
-    assert (state, text) == (State.UNSURE, "1 machine, none with a verdict of iotop-ai")
+    assert (state, text) == (State.UNSURE, "1 machine, none with a verdict from iotop-ai")
     fine, bare = BY_NAME["gpu01"], BY_NAME["blank02"]
     for other, state in ((bare, State.OK), (fine._replace(state="UNSURE"), State.UNSURE)):
         mixed = calm._replace(machines=(fine, other))
-        assert summary(mixed) == (state, "2 machines, nothing wrong seen; 1 without a verdict of iotop-ai")
+        assert summary(mixed) == (state, "2 machines, nothing wrong seen; 1 without a verdict from iotop-ai")
 
 
 def test_what_was_not_answered_is_unknown_and_not_absent() -> None:

@@ -53,7 +53,7 @@ def everything(shown: Frame, view: HealthView, width: int) -> str:
         LIST._replace(disk="nvme2n1"),
         LIST._replace(disk="gone"),
         LIST._replace(dialog=Dialog("sda")),
-        LIST._replace(disk="sda", dialog=Dialog("sda", "sho", "Type short or long; Esc leaves it.")),
+        LIST._replace(disk="sda", dialog=Dialog("sda", "sho", "Type short or long; press Esc to close.")),
     ],
 )
 @pytest.mark.parametrize("ascii_only", [False, True])
@@ -105,7 +105,7 @@ def test_a_failing_disk_has_the_cure_that_the_verdict_has() -> None:
     cures = {one.subject: one for one in shown.verdict.findings if one.class_id == "failing_disk"}
     assert "sda" in cures
     for view in (LIST._replace(cursor="sda"), LIST._replace(disk="sda")):
-        assert " do       back sda up now, then replace it" in text(shown, view)
+        assert " do       back up sda now, then replace it" in text(shown, view)
     assert "back sda up now" not in text(shown, LIST._replace(cursor="nvme1n1"))
 
 

@@ -89,7 +89,7 @@ def test_a_narrow_link_and_a_limit_are_named() -> None:
     nominal = Nominal(3000e6, "NVMe, PCIe 4x4", "1x1 of 4x4")
     assert findings(EXT4._replace(nominal=nominal)) == [
         "3 % of its nominal speed: 100 MB/s of NVMe, PCIe 4x4 that should give about 2.8 GB/s",
-        "its PCIe link runs at 1x1 of 4x4: because of slot or configuration, not of the disk",
+        "its PCIe link runs at 1x1 of 4x4: due to the slot or its configuration, not the disk",
     ]
     limits = (IoLimit("259:0", "read_bytes", 20 << 20, "job/io.max"), IoLimit("259:0", "read_ios", 50, "job/io.max"))
     # The limit explains the low speed.

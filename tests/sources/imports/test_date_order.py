@@ -59,7 +59,7 @@ def test_days_follow_each_other_across_midnight(
     found, messages = played(tmp_path, times, LATER)
     assert (day(found[0]), day(found[-1])) == (first, last)
     assert found[-1].at_ns - found[0].at_ns == 30 * S
-    assert messages == ([f"its dates are taken as {order}: in this order, the days are consecutive"] if order else [])
+    assert messages == ([f"its dates are read as {order}: in this order, the days are consecutive"] if order else [])
 
 
 @pytest.mark.parametrize(
@@ -69,13 +69,13 @@ def test_days_follow_each_other_across_midnight(
             "05/11/26",
             datetime(2026, 11, 5, 20, tzinfo=UTC),
             "2026-11-05",
-            ["day/month/year: the last one is then the file's date"],
+            ["day/month/year: the last date then matches the file's date"],
         ),
         (
             "05/11/26",
             datetime(2026, 5, 11, 20, tzinfo=UTC),
             "2026-05-11",
-            ["month/day/year: the last one is then the file's date"],
+            ["month/day/year: the last date then matches the file's date"],
         ),
         ("05/11/26", LATER, "2026-05-11", ["month/day/year: nothing in the log shows the order"]),
         ("05/05/26", LATER, "2026-05-05", []),
@@ -88,7 +88,7 @@ def test_the_date_of_a_single_day_is_compared_with_that_of_the_file(
 ) -> None:
     found, got = played(tmp_path, [f"{date} 10:00:{i * 10:02}" for i in range(4)], written)
     assert [day(one) for one in found] == [wanted] * 4
-    assert got == [f"its dates are taken as {text}" for text in messages]
+    assert got == [f"its dates are read as {text}" for text in messages]
 
 
 def over_the_end_of_summer(every: int) -> list[datetime]:

@@ -238,7 +238,9 @@ def test_a_log_without_times_ends_when_its_file_was_written(tmp_path: Path) -> N
     walls = [frame.snapshot.wall_ns for frame in found]
     assert walls[-1] == int(datetime(2026, 11, 21, 14, 30, tzinfo=UTC).timestamp()) * 10**9
     assert {b - a for a, b in pairwise(walls)} == {2 * 10**9}
-    assert messages == ["the log has no times: its end is the file's time (set its start with --start T)"]
+    assert messages == [
+        "the log has no times: it is assumed to end when the file was last written (set its start with --start T)"
+    ]
 
 
 def test_a_file_written_on_another_day_gets_the_date_of_its_header(tmp_path: Path) -> None:

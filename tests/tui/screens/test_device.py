@@ -135,7 +135,7 @@ async def test_the_screen_of_a_removed_disk_reports_its_removal() -> None:
         assert "sdb is not here" not in text(app)
         app.post_message(FrameReady(made[5]))
         await pilot.pause()
-        assert "sdb is not here any more" in text(app)
+        assert "sdb is no longer present" in text(app)
         assert "sda" not in text(app)
         await pilot.press("m")
         await pilot.pause()
@@ -143,7 +143,7 @@ async def test_the_screen_of_a_removed_disk_reports_its_removal() -> None:
         assert "sdb is not present, so it cannot be checked" in text(app)
         app.post_message(FrameReady(made[2]))  # the disk is plugged in again
         await pilot.pause()
-        assert "is not here any more" not in text(app)
+        assert "is no longer present" not in text(app)
         app.post_message(FrameReady(made[5]))
         await pilot.press("n")
         await pilot.pause()

@@ -77,11 +77,11 @@ async def test_the_screen_of_a_removed_gpu_reports_its_removal() -> None:
         assert "GPU 1 " in text(app)
         app.post_message(FrameReady(made[1]))
         await pilot.pause()
-        assert "GPU-0001 is not here any more" in text(app)
+        assert "GPU-0001 is no longer present" in text(app)
         await pilot.press("escape", "enter")
         await pilot.pause()
         assert app.screen is app.main
-        assert "GPU-0001 is not here any more" in text(app)
+        assert "GPU-0001 is no longer present" in text(app)
         await pilot.press("up", "enter")
         await pilot.pause()
         assert "GPU 0 " in text(app)

@@ -152,7 +152,7 @@ async def test_the_dialog_takes_every_key_and_escape_closes_it() -> None:
         assert "no data is" in text
         # In the dialog, q, h and u are letters.
         assert "Enter: qhu" in await shown.press("q", "h", "u")
-        assert "Type short or long; Esc leaves it." in await shown.press("enter")
+        assert "Type short or long; press Esc to close." in await shown.press("enter")
         assert shown.health.health.dialog is not None
         await shown.press("s", "h", "escape")
         assert shown.health.health.dialog is None

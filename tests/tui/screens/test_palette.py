@@ -27,7 +27,7 @@ async def test_typing_selects_an_action_and_enter_runs_it(key: str) -> None:
         await shown.press(*"no such action")
         assert palette(shown).matches == ()
         await shown.press("enter")
-        assert "no action has these words" in "\n".join(shown.screen())
+        assert "no action matches" in "\n".join(shown.screen())
         await shown.press("ctrl+u", *"reverse ord", "enter")
         assert shown.app.screen is shown.app.main
         assert shown.view.reverse

@@ -53,7 +53,7 @@ def _print_once(options: FleetOptions) -> int:
 
         print_lines(fleet_lines(fleet, machines))
     if fleet.unanswered:
-        print_notice(f"unknown: not answered: {', '.join(fleet.unanswered)}")
+        print_notice(f"unknown: no answer to: {', '.join(fleet.unanswered)}")
     if not machines:
         words = f" has {clean(options.pattern)!r}" if options.pattern and fleet.machines else " is known to that server"
         print_notice(f"unknown: no machine{words}")

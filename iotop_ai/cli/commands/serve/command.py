@@ -126,7 +126,7 @@ class ServeSession:
         except OSError as error:
             raise InputError(f"--socket {clean(path)}: {error.strerror}") from None
         server.start()
-        say(f"the verdict on one's own jobs: curl --unix-socket {path} http://localhost/")
+        say(f"each user's own verdict: curl --unix-socket {path} http://localhost/")
         return server
 
     def _serve(self) -> None:

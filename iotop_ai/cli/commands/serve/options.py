@@ -81,7 +81,7 @@ def serve_options(args: argparse.Namespace) -> ServeOptions:
     if listen is None and (args.token_file or args.tls_cert or args.tls_key or args.allow_host):
         raise UsageError("--token-file, --tls-cert and --allow-host need --listen")
     if bool(args.tls_cert) != bool(args.tls_key):
-        raise UsageError("--tls-cert and --tls-key need each other")
+        raise UsageError("--tls-cert and --tls-key must be given together")
     return ServeOptions(
         listen,
         args.textfile or "",

@@ -377,7 +377,7 @@ class MainScreen(RootScreen):
         marked = cursor.removeprefix(GPU_PREFIX) if cursor.startswith(GPU_PREFIX) else ""
         gpu = selected_gpu(self.frame, self.view, marked)
         if gpu is None:
-            self.state.change(f"{marked} is not here any more" if marked else "no GPU here to show")
+            self.state.change(f"{marked} is no longer present" if marked else "no GPU here to show")
         else:
             from iotop_ai.tui.screens.gpu import GpuScreen
 

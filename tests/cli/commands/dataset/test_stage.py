@@ -70,7 +70,7 @@ def test_a_dry_run_measures_but_copies_nothing(dataset: Path, fast: Path) -> Non
 def test_a_target_on_the_same_disk_is_not_worth_a_copy(dataset: Path, fast: Path) -> None:
     done = iotop("stage", str(dataset), str(fast), "--yes", **SOCKET)
     assert (done.returncode, done.stdout) == (1, "")
-    assert "not copied: same disk, no gain: both lie on the same filesystem; use --anyway to copy" in done.stderr
+    assert "not copied: same disk, no gain: both are on the same filesystem; use --anyway to copy" in done.stderr
     assert not list(fast.iterdir())
 
 

@@ -166,7 +166,7 @@ def test_flags_that_make_no_sense_give_a_one_line_error(tmp_path: Path) -> None:
     for arguments, line in (
         (("--listen", "example.org:1"), "usage: --listen example.org:1: example.org is not a numeric address"),
         (("--rotate", "1G"), "usage: --append, --rotate, --keep and --cmdline need --record FILE"),
-        (("--tls-cert", "x"), "usage: --tls-cert and --tls-key need each other"),
+        (("--tls-cert", "x"), "usage: --tls-cert and --tls-key must be given together"),
         (("--textfile", "metrics.txt"), "usage: --textfile: the name must end in .prom"),
         (("--record", "-"), "usage: --record needs a file; iotop-ai record - writes to stdout"),
     ):
