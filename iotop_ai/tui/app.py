@@ -43,9 +43,9 @@ DOCTOR_AFTER_S = 2.0
 class MonitorApp(TerminalApp):
     """The monitor on the terminal.
 
-    first_frame: the Frame that is shown at once. frames: the Frames after it. keeper: receives all Frames, also the
-    first one, and records them. make_playback: makes the thread that plays a recording; ``frames`` is then empty. save:
-    writes a screenshot and returns its path. make_alerts: makes the alerts of a live session.
+    first_frame: the Frame that is shown at once. frames: the Frames after it. keeper: receives all Frames, including
+    the first one, and records them. make_playback: makes the thread that plays a recording; ``frames`` is then empty.
+    save: writes a screenshot and returns its path. make_alerts: makes the alerts of a live session.
     """
 
     def __init__(
@@ -80,7 +80,7 @@ class MonitorApp(TerminalApp):
 
     def on_mount(self) -> None:
         """Start the thread of the playback; without a playback, the threads of the source and of the alerts."""
-        self.paint_ground()
+        self.paint_background()
         if self.main.time.playback is not None:
             self.main.time.playback.start()
         else:
@@ -91,7 +91,7 @@ class MonitorApp(TerminalApp):
             self.set_timer(DOCTOR_AFTER_S, self.main.machine.look_for_problems)
         if self.main.view.message:  # starts the timer that removes the message
             self.main.state.change(self.main.view.message)
-        # From then on, garbage collections skip the objects that exist after start-up.
+        # Garbage collections then skip the objects that start-up has made.
         self.call_after_refresh(gc.freeze)
 
     def on_unmount(self) -> None:
@@ -99,17 +99,17 @@ class MonitorApp(TerminalApp):
         clock = Clock()
         start_ns = clock.monotonic_ns()
 
-        def rest_of(seconds: float) -> float:
+        def remaining(seconds: float) -> float:
             return max(0.0, seconds - (clock.monotonic_ns() - start_ns) / 1e9)
 
         if self.main.time.playback is not None:
-            self.main.time.playback.close(rest_of(STOP_WAIT_S))
-        self.main.action_threads.wait(rest_of(STOP_WAIT_S))
-        self.follower.stop(rest_of(STOP_WAIT_S))
+            self.main.time.playback.close(remaining(STOP_WAIT_S))
+        self.main.action_threads.wait(remaining(STOP_WAIT_S))
+        self.follower.stop(remaining(STOP_WAIT_S))
         if self.alerts is not None:
-            self.alerts.close(max(ALERTS_END_S, rest_of(STOP_WAIT_S)))
+            self.alerts.close(max(ALERTS_END_S, remaining(STOP_WAIT_S)))
         if self.keeper is not None:
-            self.keeper.close(max(RECORDING_END_S, rest_of(LEAVE_S)))
+            self.keeper.close(max(RECORDING_END_S, remaining(LEAVE_S)))
         self.took_s = (clock.monotonic_ns() - start_ns) / 1e9
 
     def on_frame_ready(self, message: FrameReady) -> None:
@@ -118,7 +118,7 @@ class MonitorApp(TerminalApp):
         self.main.update_front()
 
     def on_playback_frame(self, message: PlaybackFrame) -> None:
-        """Show the Frame and the state of the playback."""
+        """Show the playback's current Frame and state."""
         self.main.time.show_playback(message)
         self.main.update_front()
 
@@ -141,15 +141,15 @@ class MonitorApp(TerminalApp):
         """Run the main screen's action for a key about time or recording that was pressed on a screen above it."""
         time = self.main.time
         actions: dict[str, Callable[..., object]] = {
-            "step": time.step, "leap": time.leap, "verdict": time.verdict, "mark": time.mark, "now": time.now,
-            "record": self.main.recording.record,
+            "step": time.step, "leap": time.leap, "verdict": time.go_to_verdict_change, "mark": time.mark,
+            "now": time.go_to_now, "record": self.main.recording.record,
         }  # fmt: skip
         actions[name](*arguments)
         self.main.update_front()
 
     async def action_last(self) -> None:
         """Return from the past to now; while the screen shows now, go to the end of the list or page in front."""
-        if self.main.time.now():
+        if self.main.time.go_to_now():
             self.main.update_front()
         else:
             await self.run_action("screen.move(1000000)")
@@ -165,7 +165,7 @@ class MonitorApp(TerminalApp):
             self.main.time.source_ended()
 
     def on_playback_failed(self, message: PlaybackFailed) -> None:
-        """End the app if the recording that it shows failed. A failed look-back leaves the live screen as it is."""
+        """End the app if the replayed recording cannot be read. If a look-back failed, return to the live screen."""
         if self.main.time.playback_failed(message):
             self.main.update_front()
         else:
@@ -179,7 +179,7 @@ class MonitorApp(TerminalApp):
         return screenshot(self.main)
 
     def _look_back(self) -> PlaybackThread | None:
-        """A playback of the last hour; None while too little is kept."""
+        """A playback of the last hour of this session; None while too little of it is kept."""
         from iotop_ai.playback.player import FrameCursor
         from iotop_ai.tui.threads.playback import PlaybackThread
 

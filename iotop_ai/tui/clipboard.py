@@ -42,7 +42,7 @@ def _send(text: str, osc52: Callable[[str], None], environ: Mapping[str, str]) -
     """Send the text to the clipboard by tmux or by OSC 52; returns whether it was sent."""
     if len(text.encode()) > LARGEST_BYTES:
         return False
-    if environ.get("TMUX") and _by_tmux(text):
+    if environ.get("TMUX") and _send_by_tmux(text):
         return True
     if environ.get("TERM", "") in _TERMS_WITHOUT_OSC52:
         return False
@@ -54,8 +54,8 @@ def _why_not_copied(text: str) -> str:
     return "too long for the clipboard" if len(text.encode()) > LARGEST_BYTES else "no clipboard in this terminal"
 
 
-def _by_tmux(text: str) -> bool:
-    """Load the text into tmux's buffer, with -w also into the terminal's clipboard; returns whether that worked."""
+def _send_by_tmux(text: str) -> bool:
+    """Load the text into tmux's buffer and, by -w, into the terminal's clipboard; returns whether that worked."""
     program = find_user_program("tmux")
     if not program:
         return False

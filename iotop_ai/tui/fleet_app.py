@@ -22,7 +22,7 @@ AGE_S = 1.0
 
 
 class FleetApp(TerminalApp):
-    """The app with the fleet's screens. opened: the machine that the command opens after the app has ended; "" for
+    """The app with the screens of the fleet. opened: the machine that the command opens after the app has ended; "" for
     none.
     """
 
@@ -50,7 +50,7 @@ class FleetApp(TerminalApp):
 
     def on_mount(self) -> None:
         """Start the queries, and the timer that updates the age of the last answer."""
-        self.paint_ground()
+        self.paint_background()
         assert self.state.thread is not None
         self.state.thread.start()
         self.set_interval(AGE_S, self.state.tick)

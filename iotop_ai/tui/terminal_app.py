@@ -67,7 +67,7 @@ class TerminalApp(ExceptionKeepingApp, inherit_bindings=False):
         if view.keymap:
             self.set_keymap(textual_keymap(view.keymap))
         self.theme_name = theme
-        self._ground = text_styles(theme)["bg"].bg
+        self._theme_background = text_styles(theme)["bg"].bg
         self.signal_before_start: Callable[[], int | None] = lambda: None
         """Returns the ending signal that arrived before the app handled signals; None without one. cli sets this
         function.
@@ -83,13 +83,13 @@ class TerminalApp(ExceptionKeepingApp, inherit_bindings=False):
         """The screen at the bottom."""
         return self.root
 
-    def paint_ground(self) -> None:
-        """Give the app and its first screen the theme's background, and paint everything again after each Ctrl-Z and
-        fg.
+    def paint_background(self) -> None:
+        """Give the app and its first screen the theme's background. Also paint everything again whenever the app
+        resumes after Ctrl-Z.
         """
-        if self._ground:
-            self.styles.background = self._ground
-            self.root.styles.background = self._ground
+        if self._theme_background:
+            self.styles.background = self._theme_background
+            self.root.styles.background = self._theme_background
         self.app_resume_signal.subscribe(self, self._repaint)
 
     @property
@@ -124,8 +124,8 @@ class TerminalApp(ExceptionKeepingApp, inherit_bindings=False):
             await super().on_event(event)
 
     def on_resize(self) -> None:
-        """Paint everything again. A terminal that was smaller for a moment has lost its content, even if it has its old
-        size again.
+        """Paint everything again. A terminal that was smaller for a moment has lost part of its content, even if it is
+        back to its old size.
         """
         if self._resized and self.screen_stack:
             self.screen.refresh()
@@ -190,7 +190,7 @@ class TerminalApp(ExceptionKeepingApp, inherit_bindings=False):
             self.simulate_key(key)
 
     def _repaint(self, _app: object) -> None:
-        """Paint all rows, because the terminal is empty after Ctrl-Z and fg."""
+        """Paint all rows, because the terminal is empty when the app resumes after Ctrl-Z."""
         self.screen.refresh()
 
     def _end(self, number: signal.Signals) -> None:
@@ -207,8 +207,8 @@ class TerminalApp(ExceptionKeepingApp, inherit_bindings=False):
         self.end_by_force()
         os._exit(128 + self.ended_by)
 
-    def hung_up(self) -> None:
-        """End the app, because the terminal was closed. A process of another session does not get SIGHUP for that."""
+    def handle_hangup(self) -> None:
+        """End the app, because the terminal was closed. A process of another session gets no SIGHUP for that."""
         if self.ended_by is None:
             self._end(signal.SIGHUP)
 

@@ -1,4 +1,4 @@
-"""How keys and time change the View: pure functions, which are tested without a screen."""
+"""How keys and time change the View: pure functions that need no screen."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def device_after(order: Sequence[str], current: str, step: int) -> str:
     return order[(order.index(current) + step) % len(order)]
 
 
-def moved(view: View, keys: Sequence[str], step: int, visible: int, enter: str = "") -> View:
+def view_after_move(view: View, keys: Sequence[str], step: int, visible: int, enter: str = "") -> View:
     """The View with the cursor moved by ``step`` rows, and scrolled so that the cursor's row is among the ``visible``
     ones.
 
@@ -71,9 +71,10 @@ def moved(view: View, keys: Sequence[str], step: int, visible: int, enter: str =
     return view._replace(cursor=keys[at], scroll=scroll_to(at, view.scroll, len(keys), max(1, visible)))
 
 
-def typed(text: str, key: str, character: str | None) -> str:
-    """The typed text after a key: backspace removes a character, ctrl+u all of them, and a printable character is
-    appended.
+def text_after(text: str, key: str, character: str | None) -> str:
+    """The text that is being typed, after another key.
+
+    Backspace removes a character, ctrl+u all of them, and a printable character is appended.
     """
     if key == "backspace":
         return text[:-1]

@@ -13,10 +13,10 @@ from iotop_ai.tui.view_changes import (
     TO_THE_END,
     device_after,
     interval_after,
-    moved,
     pasted_line,
     sort_after,
-    typed,
+    text_after,
+    view_after_move,
 )
 from tests.present.make import Disk, Machine, disk, frame, gpu, snapshots
 
@@ -48,26 +48,26 @@ def test_the_devices_wrap_around(current: str, step: int, expected: str) -> None
 
 def test_the_cursor_stays_visible() -> None:
     keys = [f"process:{n}" for n in range(10)]
-    view = moved(View(), keys, 1, 4)
+    view = view_after_move(View(), keys, 1, 4)
     assert (view.cursor, view.scroll) == ("process:0", 0)
     for _ in range(5):
-        view = moved(view, keys, 1, 4)
+        view = view_after_move(view, keys, 1, 4)
     assert (view.cursor, view.scroll) == ("process:5", 2)
-    view = moved(view, keys, 1_000_000, 4)
+    view = view_after_move(view, keys, 1_000_000, 4)
     assert (view.cursor, view.scroll) == ("process:9", 6)
-    view = moved(view, keys, -4, 4)
+    view = view_after_move(view, keys, -4, 4)
     assert (view.cursor, view.scroll) == ("process:5", 5)
-    view = moved(view, keys, -1_000_000, 4)
+    view = view_after_move(view, keys, -1_000_000, 4)
     assert (view.cursor, view.scroll) == ("process:0", 0)
-    assert moved(View(), [], 1, 4) == View()
-    assert moved(View(cursor="process:77"), keys, -1, 4).cursor == "process:9"
+    assert view_after_move(View(), [], 1, 4) == View()
+    assert view_after_move(View(cursor="process:77"), keys, -1, 4).cursor == "process:9"
     for cursor in ("", "process:77"):  # without a row of the cursor
-        assert moved(View(cursor=cursor, scroll=5), keys, -TO_THE_END, 4) == View(cursor="process:0")
-        assert moved(View(cursor=cursor), keys, TO_THE_END, 4).cursor == "process:9"
-    first = moved(View(), keys, 1, 4, enter="process:6")
+        assert view_after_move(View(cursor=cursor, scroll=5), keys, -TO_THE_END, 4) == View(cursor="process:0")
+        assert view_after_move(View(cursor=cursor), keys, TO_THE_END, 4).cursor == "process:9"
+    first = view_after_move(View(), keys, 1, 4, enter="process:6")
     assert (first.cursor, first.scroll) == ("process:6", 3)
-    assert moved(first, keys, 1, 4, enter="process:6").cursor == "process:7"
-    assert moved(View(), keys, 1, 4, enter="process:gone").cursor == "process:0"
+    assert view_after_move(first, keys, 1, 4, enter="process:6").cursor == "process:7"
+    assert view_after_move(View(), keys, 1, 4, enter="process:gone").cursor == "process:0"
 
 
 @pytest.mark.parametrize(("panel", "rows", "height"), [("disk", block_rows, 4), ("gpu", gpu_rows, 5)])
@@ -79,7 +79,7 @@ def test_the_cursor_reaches_every_row_and_is_always_visible(panel: str, rows: Ro
         view, marked = View(focus=panel), []
         for _ in range(12):
             keys = selectable(one, view, panel, height)
-            view = moved(view, keys, step, sum(bool(line.key) for line in rows(one, view, 80, height)))
+            view = view_after_move(view, keys, step, sum(bool(line.key) for line in rows(one, view, 80, height)))
             marked += [line.key for line in rows(one, view, 80, height) if line.background == "sel"]
             assert marked[-1] == view.cursor
             assert "more" in rows(one, view, 80, height)[-1].text
@@ -87,11 +87,11 @@ def test_the_cursor_reaches_every_row_and_is_always_visible(panel: str, rows: Ro
 
 
 def test_only_visible_characters_are_typed() -> None:
-    assert typed("ab", "c", "c") == "abc"
-    assert typed("ab", "backspace", "\x7f") == "a"
-    assert typed("ab", "ctrl+u", None) == ""
-    assert typed("ab", "f5", None) == "ab"
-    assert typed("ab", "ctrl+g", "\x07") == "ab"
+    assert text_after("ab", "c", "c") == "abc"
+    assert text_after("ab", "backspace", "\x7f") == "a"
+    assert text_after("ab", "ctrl+u", None) == ""
+    assert text_after("ab", "f5", None) == "ab"
+    assert text_after("ab", "ctrl+g", "\x07") == "ab"
 
 
 @pytest.mark.parametrize(

@@ -30,7 +30,7 @@ def examine(
     """Read the facts and return the diagnosis.
 
     snapshot: a Snapshot of this machine. python: the interpreter that trains. folder: the folder in which training
-    starts. script: the path of the training script; None when the user named none.
+    starts. script: the path of the training script; None if the user did not name one.
     """
     facts, python_facts = read_host_facts(root), read_python(python, folder, clock)
     held = read_held_locks(root, python_facts.held_locks)

@@ -53,7 +53,7 @@ VARIABLES = (
 
 
 def read_host_facts(root: Root, *, rights: bool = True) -> HostFacts:
-    """Return the facts of the host, as this process sees the host.
+    """Return the facts about the host, as this process sees it.
 
     rights: whether to find out if the user can drop caches. That check may run sudo, without a prompt.
     """
@@ -78,7 +78,7 @@ def read_host_facts(root: Root, *, rights: bool = True) -> HostFacts:
         shm_bytes=shm,
         shm_free_bytes=free,
         shm_error=why,
-        nvidia_cards=count_nvidia(root),
+        nvidia_cards=count_nvidia_cards(root),
         uvm=root.exists("dev/nvidia-uvm"),
         rdma=len(root.names("sys/class/infiniband")),
         governors=_distinct_contents(root, scaled_cpus, "scaling_governor"),
@@ -117,7 +117,7 @@ def read_shm(root: Root) -> tuple[int | None, int | None, str]:
 
 
 def cgroup_version(root: Root, groups: Mapping[str, str]) -> str:
-    """Return "v2", "v1", "hybrid" (v2 without the controllers of memory and I/O), or "" without cgroups."""
+    """Return "v2", "v1", "hybrid" (v1 controllers of memory or I/O beside v2), or "" without cgroups."""
     if root.exists("sys/fs/cgroup/cgroup.controllers"):
         return "v2"
     if "memory" in groups or "blkio" in groups:
@@ -125,7 +125,7 @@ def cgroup_version(root: Root, groups: Mapping[str, str]) -> str:
     return ""
 
 
-def count_nvidia(root: Root) -> int:
+def count_nvidia_cards(root: Root) -> int:
     """Return the number of NVIDIA's display and 3D controllers on the PCI bus (class 0x03)."""
     return sum(
         root.text_or(f"{DEVICES}/{name}/vendor") == "0x10de"
@@ -135,7 +135,7 @@ def count_nvidia(root: Root) -> int:
 
 
 def read_terminal(environ: Mapping[str, str]) -> Terminal:
-    """Return the facts of the terminal at standard output."""
+    """Return the facts about the terminal at standard output."""
     out = sys.stdout
     tty = out is not None and out.isatty()
     columns = rows = 0
@@ -148,5 +148,5 @@ def read_terminal(environ: Mapping[str, str]) -> Terminal:
 
 
 def _distinct_contents(root: Root, cpus: list[str], name: str) -> tuple[str, ...]:
-    """Return the distinct contents of this cpufreq file over all cores."""
+    """Return the distinct contents of the cpufreq file ``name`` of these CPUs, sorted; missing files are skipped."""
     return tuple(sorted({text for cpu in cpus if (text := root.text_or(f"{CPUS}/{cpu}/cpufreq/{name}"))}))

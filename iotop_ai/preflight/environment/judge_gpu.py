@@ -166,11 +166,11 @@ def _build(python: PythonFacts, torch: Torch, driver: str, platforms: Sequence[s
     platform = CUDA if torch.cuda else ROCM if torch.hip else XPU if "+xpu" in torch.version else ""
     installed = release(driver)
     if platform not in platforms:
-        fits = next((cuda for cuda in (13, 12, 11) if installed >= DRIVERS[cuda]), 12)
+        newest_cuda = next((cuda for cuda in (13, 12, 11) if installed >= DRIVERS[cuda]), 12)
         text = f"torch {torch.version or '?'} is built without {' or '.join(platforms)}: it trains on the CPU"
         remedy = f"choose ROCm at {_SELECTOR}"
         if platforms[0] != ROCM:
-            remedy = f"{pip}/{'xpu' if platforms[0] == XPU else INDICES[fits]}"
+            remedy = f"{pip}/{'xpu' if platforms[0] == XPU else INDICES[newest_cuda]}"
         return Check("gpu", "torch build", FAIL, text, remedy)
     if platform != CUDA:
         return Check("gpu", "torch build", OK, f"torch {torch.version} for {platform} {torch.hip}".rstrip())
@@ -181,7 +181,7 @@ def _build(python: PythonFacts, torch: Torch, driver: str, platforms: Sequence[s
     if installed < needed:
         oldest = ".".join(f"{part:02}" if at else str(part) for at, part in enumerate(needed))
         text = f"torch is built for CUDA {torch.cuda}, which needs driver {oldest} or newer; the driver is {driver}"
-        older = next((cuda for cuda in (12, 11) if installed >= DRIVERS[cuda]), None)
-        remedy = "upgrade the driver" + ("" if older is None else f", or {pip}/{INDICES[older]}")
+        older_cuda = next((cuda for cuda in (12, 11) if installed >= DRIVERS[cuda]), None)
+        remedy = "upgrade the driver" + ("" if older_cuda is None else f", or {pip}/{INDICES[older_cuda]}")
         return Check("gpu", "torch build", FAIL, text, remedy)
     return Check("gpu", "torch build", OK, f"torch {torch.version} for CUDA {torch.cuda}, driver {driver}")

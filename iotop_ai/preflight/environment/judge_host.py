@@ -45,7 +45,7 @@ def _container(facts: HostFacts, container: str) -> list[Check]:
 
 
 def larger_shm(container: str) -> str:
-    """Return the remedy that makes /dev/shm larger. An LXC container mounted it itself and can remount it."""
+    """Return the remedy that makes /dev/shm larger. An LXC container mounts it itself, so it can also remount it."""
     if container in ("", "lxc"):
         return "mount -o remount,size=50% /dev/shm"
     return "docker run --shm-size=8g, or --ipc=host"

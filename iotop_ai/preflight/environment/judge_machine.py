@@ -16,7 +16,7 @@ from iotop_ai.present.text.units import KIB, MIB, amount
 
 SWAP_WARN_BYTES = 64 * MIB
 READ_AHEAD_WARN_BYTES = 128 * KIB
-"""The kernel's default. A smaller value halves the rate of a sequential read through the page cache."""
+"""The kernel's default. A smaller value can halve the rate of a sequential read through the page cache."""
 SLOW_CLOCKS = ("hpet", "acpi_pm", "jiffies")
 OK, WARN, FAIL, UNKNOWN = State
 

@@ -29,15 +29,15 @@ def judge_nccl(host: HostFacts) -> Iterator[Check]:
         yield _slow("NCCL_DEBUG_SUBSYS", ",".join(subsystems), "a line is printed on each call")
 
 
-def _slow(name: str, value: str, how: str) -> Check:
-    return Check("python", name, WARN, f"{value}: {how}", f"unset {name}")
+def _slow(name: str, value: str, effect: str) -> Check:
+    return Check("python", name, WARN, f"{value}: {effect}", f"unset {name}")
 
 
 def _interface(name: str, value: str, links: Sequence[tuple[str, str]], *, exact: bool) -> Iterator[Check]:
     """Yield a check if no interface matches the variable's value, or if all that match are down.
 
-    value: a list of beginnings of names. A "^" in front excludes these interfaces (not checked), and a "=" in front
-    makes them whole names. exact: whether they are always whole names.
+    value: a comma-separated list of name prefixes. After a leading "^", the list names interfaces to exclude, which is
+    not checked; after a leading "=", it holds whole names. exact: whether the list always holds whole names.
     """
     if not value or value.startswith("^"):
         return

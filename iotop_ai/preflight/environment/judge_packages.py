@@ -20,7 +20,7 @@ CONDA_NAMES = {"pytorch": "torch", "pytorch-gpu": "torch", "pytorch-cpu": "torch
 """The name on PyPI of each package that has another name in conda."""
 _LEGACY = {"manylinux1": (2, 5), "manylinux2010": (2, 12), "manylinux2014": (2, 17)}
 """The version of glibc that each of the old tags needs."""
-_SHOWN = 3
+_MOST_NAMED = 3
 """The largest number of faults that a check names."""
 
 
@@ -47,10 +47,10 @@ def _requirements(facts: PythonFacts) -> Check:
         + (" is installed" if requirement.found else "")
         for requirement in unmet
     ]
-    more = f"; {len(unmet) - _SHOWN} more" if len(unmet) > _SHOWN else ""
+    more = f"; {len(unmet) - _MOST_NAMED} more" if len(unmet) > _MOST_NAMED else ""
     wanted = " ".join(shlex.quote(requirement.requirement) for requirement in unmet)
     state = FAIL if any(map(_is_core, unmet)) else WARN
-    return Check("python", "requirements", state, "; ".join(words[:_SHOWN]) + more,
+    return Check("python", "requirements", state, "; ".join(words[:_MOST_NAMED]) + more,
                  f"{facts.pip_install} {wanted}")  # fmt: skip
 
 
@@ -63,18 +63,18 @@ def _wheels(facts: PythonFacts) -> Iterator[Check]:
     this_python = "cp" + "".join(map(str, release(facts.version)[:2]))
     libc = release(facts.libc.removeprefix("glibc ")) if facts.libc.startswith("glibc ") else ()
     wheels = [package for package in facts.imported if package.tags and facts.implementation == "CPython"]
-    wrong = [(package, why) for package in wheels if (why := _why_not(package, this_python, facts.machine, libc))]
+    wrong = [(package, why) for package in wheels if (why := _tag_mismatch(package, this_python, facts.machine, libc))]
     if not wrong:
         return
-    words = "; ".join(f"{package.name} is built for {why}" for package, why in wrong[:_SHOWN])
-    more = f"; {len(wrong) - _SHOWN} more" if len(wrong) > _SHOWN else ""
+    words = "; ".join(f"{package.name} is built for {why}" for package, why in wrong[:_MOST_NAMED])
+    more = f"; {len(wrong) - _MOST_NAMED} more" if len(wrong) > _MOST_NAMED else ""
     names = " ".join(shlex.quote(f"{package.name}=={package.version}") for package, _ in wrong)
     text = f"{words}{more}; this Python is {this_python} on {facts.machine}" + (f", {facts.libc}" if libc else "")
     yield Check("python", "wheels", FAIL, text, f"{facts.pip_install} --force-reinstall {names}")
 
 
-def _why_not(package: Package, this_python: str, machine: str, libc: tuple[int, ...]) -> str:
-    """Return the part of the wheel's first tag that this Python does not match.
+def _tag_mismatch(package: Package, this_python: str, machine: str, libc: tuple[int, ...]) -> str:
+    """Return the part of the wheel's first tag that this Python does not match, such as "cp310".
 
     Returns "" if this Python matches one of the tags, or if a tag is not of the usual form.
     """
@@ -84,14 +84,14 @@ def _why_not(package: Package, this_python: str, machine: str, libc: tuple[int, 
         if len(parts) != 3:
             return ""
         python, abi, platform = parts
-        mismatch = _why_not_python(python, abi, this_python) or _why_not_platform(platform, machine, libc)
+        mismatch = _python_mismatch(python, abi, this_python) or _platform_mismatch(platform, machine, libc)
         if not mismatch:
             return ""
         why = why or mismatch
     return why
 
 
-def _why_not_python(python: str, abi: str, this_python: str) -> str:
+def _python_mismatch(python: str, abi: str, this_python: str) -> str:
     for tag in python.split("."):
         if not tag.startswith("cp") or tag == this_python or tag == "cp3":
             return ""
@@ -103,7 +103,7 @@ def _why_not_python(python: str, abi: str, this_python: str) -> str:
     return python
 
 
-def _why_not_platform(platform: str, machine: str, libc: tuple[int, ...]) -> str:
+def _platform_mismatch(platform: str, machine: str, libc: tuple[int, ...]) -> str:
     if platform == "any" or not machine:
         return ""
     for tag in platform.split("."):
@@ -168,11 +168,11 @@ def _conda(facts: PythonFacts) -> Iterator[Check]:
     both = sorted(by_conda.keys() & by_pip.keys(), key=lambda name: (name not in CORE, name))
     if both:
         words = [f"{name} {by_conda[name].version} by conda and {by_pip[name].version} by pip" for name in both]
-        more = f"; {len(both) - _SHOWN} more" if len(both) > _SHOWN else ""
+        more = f"; {len(both) - _MOST_NAMED} more" if len(both) > _MOST_NAMED else ""
         state = FAIL if both[0] in CORE else WARN
         conda_names = " ".join(shlex.quote(by_conda[name].name) for name in both)
         remedy = f"{pip} {' '.join(map(shlex.quote, both))}; conda install --force-reinstall {conda_names}"
-        yield Check("python", "conda and pip", state, "; ".join(words[:_SHOWN]) + more, remedy)
+        yield Check("python", "conda and pip", state, "; ".join(words[:_MOST_NAMED]) + more, remedy)
     elif ("torch" in by_conda) != ("numpy" in by_conda) and {"torch", "numpy"} <= by_conda.keys() | by_pip.keys():
         from_conda, from_pip = ("torch", "numpy") if "torch" in by_conda else ("numpy", "torch")
         text = f"{from_conda} comes from conda, {from_pip} from pip: two OpenMP libraries in one process"

@@ -17,7 +17,7 @@ from iotop_ai.preflight.environment.judge_packages import judge_packages
 from iotop_ai.present.text.units import plural
 
 OK, WARN, FAIL, UNKNOWN = State
-SLOWING = {
+SLOWING_VARIABLES = {
     "CUDA_LAUNCH_BLOCKING": "the CPU waits for each kernel, so CPU and GPU never work at the same time",
     "PYTORCH_NO_CUDA_MEMORY_CACHING": "each tensor allocation calls cudaMalloc, which waits for the GPU",
     "PYTHONDEVMODE": "Python's checks are on",
@@ -30,10 +30,10 @@ SLOWING = {
     "MALLOC_PERTURB_": "each allocation is overwritten",
     "PYTHONPROFILEIMPORTTIME": "each import is timed and printed",
 }
-"""Variables that slow training when they are set, with the reason. The value 0 turns most of them off."""
-NOT_EMPTY = ("PYTHONDEVMODE", "PYTHONPROFILEIMPORTTIME")
+"""Variables that slow training when they are set, each with the reason. The value 0 turns most of them off."""
+ON_IF_NOT_EMPTY = ("PYTHONDEVMODE", "PYTHONPROFILEIMPORTTIME")
 """Any value except an empty string turns these variables on, even 0."""
-PRESENT = "PYTORCH_NO_CUDA_MEMORY_CACHING"
+ON_IF_SET = "PYTORCH_NO_CUDA_MEMORY_CACHING"
 """This variable takes effect as soon as it is set, even to an empty string."""
 SLOWING_VALUES = {
     "TORCH_DISTRIBUTED_DEBUG": (("DETAIL",), "an additional collective checks each collective"),
@@ -51,8 +51,8 @@ OLD_LOCKS = {
 }
 """The sentence about an old lock, by the program that waits for the lock."""
 THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
-TOO_MANY_TIMES = 2
-"""A library starts too many threads if it starts at least this many times the granted cores."""
+TOO_MANY_PER_CORE = 2
+"""A library starts too many threads if it starts at least this many for each core that the cgroup's quota grants."""
 
 
 def judge_python(facts: PythonFacts, host: HostFacts) -> list[Check]:
@@ -75,10 +75,10 @@ def judge_python(facts: PythonFacts, host: HostFacts) -> list[Check]:
 
 def judge_variables(host: HostFacts) -> Iterator[Check]:
     """Yield checks of variables that were set for debugging and now slow training."""
-    for name, effect in SLOWING.items():
+    for name, effect in SLOWING_VARIABLES.items():
         value = host.variables.get(name, "")
-        off = ("",) if name in NOT_EMPTY else ("", "0", "False", "false")
-        if (name == PRESENT and name in host.variables) or value not in off:
+        off = ("",) if name in ON_IF_NOT_EMPTY else ("", "0", "False", "false")
+        if (name == ON_IF_SET and name in host.variables) or value not in off:
             yield Check("python", name, WARN, f"{value or 'set'}: {effect}", f"unset {name}")
     for name, (values, effect) in SLOWING_VALUES.items():
         value = host.variables.get(name, "")
@@ -98,15 +98,17 @@ def judge_threads(host: HostFacts) -> Iterator[Check]:
     """Yield checks of the threads that OpenMP, MKL and OpenBLAS start, against the cores that this process gets."""
     if host.cores is None:
         return
-    granted = host.cores if host.quota_cores is None else max(1, min(host.cores, int(host.quota_cores)))
+    granted_cores = host.cores if host.quota_cores is None else max(1, min(host.cores, int(host.quota_cores)))
     for name in THREADS:
         value = host.variables.get(name, "").split(",")[0]
-        if value.isdecimal() and int(value) > granted:
-            text = f"{value} threads on {plural(granted, 'core')}: they wait for each other"
-            yield Check("python", name, WARN, text, f"export {name}={granted}")
-    if host.cores >= TOO_MANY_TIMES * granted and not host.variables.get("OMP_NUM_THREADS"):
+        if value.isdecimal() and int(value) > granted_cores:
+            text = f"{value} threads on {plural(granted_cores, 'core')}: they wait for each other"
+            yield Check("python", name, WARN, text, f"export {name}={granted_cores}")
+    if host.cores >= TOO_MANY_PER_CORE * granted_cores and not host.variables.get("OMP_NUM_THREADS"):
         text = f"OpenMP and MKL start {host.cores} threads, but the cgroup's quota is {host.quota_cores:g} cores"
-        yield Check("python", "threads", WARN, text, f"export OMP_NUM_THREADS={granted} MKL_NUM_THREADS={granted}")
+        yield Check(
+            "python", "threads", WARN, text, f"export OMP_NUM_THREADS={granted_cores} MKL_NUM_THREADS={granted_cores}"
+        )
 
 
 def _torch(facts: PythonFacts) -> Iterator[Check]:

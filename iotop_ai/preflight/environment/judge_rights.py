@@ -60,14 +60,14 @@ def _delays(snapshot: Snapshot) -> Check:
 
 
 def _smart(snapshot: Snapshot) -> list[Check]:
-    whole = snapshot.smart
-    if whole.value is None:
-        if whole.status is Status.OFF:
+    smart = snapshot.smart
+    if smart.value is None:
+        if smart.status is Status.OFF:
             return []
-        return [_check_of_reading("SMART", whole, "")]
+        return [_check_of_reading("SMART", smart, "")]
     unread: dict[tuple[Status, str, str], list[str]] = {}
     answered = []
-    for name, reading in whole.value.items():
+    for name, reading in smart.value.items():
         if reading.status in (Status.OK, Status.ASLEEP):
             answered.append(name)
         else:

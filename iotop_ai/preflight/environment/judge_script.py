@@ -1,4 +1,4 @@
-"""Checks of start method, main guard and notebook, based on the script's facts.
+"""Checks of the start method of workers, of the main guard and of notebooks, based on the script's facts.
 
 Sources: https://docs.python.org/3/library/multiprocessing.html#the-spawn-and-forkserver-start-methods (each process
 imports the main module again), https://docs.pytorch.org/docs/stable/notes/multiprocessing.html#cuda-in-multiprocessing
@@ -21,7 +21,7 @@ OK, WARN, FAIL, UNKNOWN = State
 def judge_script(python: PythonFacts, host: HostFacts, script: ScriptFacts | None) -> Iterator[Check]:
     """Yield checks of how worker processes start, and of what would stop them.
 
-    script: None when the user named none.
+    script: the facts about the training script; None if the user did not name one.
     """
     yield from _kernels(python)
     if script is not None and script.error:

@@ -25,9 +25,9 @@ _TEXTS = ("version", "implementation", "machine", "libc", "prefix", "base_prefix
 
 
 def read_python(python: str, folder: str, clock: Clock, environ: Mapping[str, str] = os.environ) -> PythonFacts:
-    """Return the facts that a Python reports. Never raises: ``error`` of the facts holds the reason for a failure.
+    """Return the facts that a Python reports about its environment.
 
-    folder: the folder in which training starts.
+    Never raises: ``error`` of the facts holds the reason for a failure. folder: the folder in which training starts.
     """
     if not python:
         return PythonFacts("", NO_PYTHON)

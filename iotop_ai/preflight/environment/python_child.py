@@ -102,19 +102,19 @@ def requirements_of(distribution: Any) -> list[str]:
         return []
 
 
-def unmet(entries: list[tuple[dict[str, Any], Any]]) -> list[list[str]] | None:
+def unmet_requirements(entries: list[tuple[dict[str, Any], Any]]) -> list[list[str]] | None:
     """Return the unmet requirements that ``pip check`` reports; None if they cannot be determined.
 
     Each is [package, requirement, installed version or ""].
     """
     versions: dict[str, str] = {}
-    imported = []
+    first_on_path = []
     for entry, distribution in entries:
         name = re.sub(r"[-_.]+", "-", entry["name"]).lower()
         if name not in versions:
             versions[name] = entry["version"]
-            imported.append((entry, distribution))
-    lines = [(entry["name"], line) for entry, distribution in imported for line in requirements_of(distribution)]
+            first_on_path.append((entry, distribution))
+    lines = [(entry["name"], line) for entry, distribution in first_on_path for line in requirements_of(distribution)]
     if not lines:  # the import of the class is slow, because Python may first have to compile it from pip's wheel
         return []
     requirement = requirement_class()
@@ -245,7 +245,7 @@ def held_locks() -> list[list[Any]]:
 
 
 def start_method() -> str:
-    """Return the default method by which multiprocessing starts processes."""
+    """Return the method by which multiprocessing starts processes by default: "fork", "spawn" or "forkserver"."""
     import multiprocessing
 
     return multiprocessing.get_context().get_start_method()
@@ -318,7 +318,7 @@ def main() -> None:
         "start_method": start_method(),
         "lost_kernels": lost_kernels(),
         "libstdcxx": libstdcxx(),
-        "unmet": unmet(entries),
+        "unmet": unmet_requirements(entries),
     }
     sys.stdout.write("\n" + json.dumps(out))  # a sitecustomize may have printed an incomplete line
 

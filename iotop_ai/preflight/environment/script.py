@@ -27,7 +27,7 @@ OTHER_CALLS = ("len", "range", "print", "type", "isinstance", "repr", "str", "id
 METHODS = ("fork", "spawn", "forkserver")
 MOST_MAGICS, LARGEST_CELL = 20, 64 << 10
 """At most this many lines of a cell are tried as magics one by one, in cells of at most this many characters."""
-_ITEMS = ("__getitem__", "__getitems__", "__iter__")
+_ITEM_METHODS = ("__getitem__", "__getitems__", "__iter__")
 _MAGIC = re.compile(r"^(\s*)[%!?].*$")
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 
@@ -57,7 +57,7 @@ def read_script(path: str) -> ScriptFacts:
 
 
 def cells_text(text: str) -> str:
-    """Return the code of a notebook's cells, without magics."""
+    """Return the code of the cells of a notebook (its JSON text), without magics such as %time or !pip."""
     out = []
     for cell in json.loads(text)["cells"]:
         if cell["cell_type"] == "code":
@@ -76,7 +76,7 @@ def _without_magics(source: str) -> str:
     lines = source.splitlines()
     for _ in range(MOST_MAGICS if len(source) <= LARGEST_CELL else 0):
         try:
-            _tree("\n".join(lines))
+            _parse("\n".join(lines))
         except SyntaxError as error:
             at = (error.lineno or 0) - 1
             if not (0 <= at < len(lines) and _MAGIC.match(lines[at])):
@@ -98,7 +98,7 @@ def _blank_magic(lines: list[str], at: int) -> None:
         more, lines[at] = lines[at].endswith("\\"), ""
 
 
-def _tree(source: str) -> ast.Module:
+def _parse(source: str) -> ast.Module:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return ast.parse(source)
@@ -106,21 +106,21 @@ def _tree(source: str) -> ast.Module:
 
 def parse_script(source: str, path: str, *, notebook: bool = False) -> ScriptFacts:
     """Return the facts of a source text. Raises SyntaxError, ValueError or RecursionError if it is not Python."""
-    tree = _tree(source)
+    tree = _parse(source)
     module = _Module(tree)
     return ScriptFacts(
         path,
         notebook=notebook,
-        unguarded=clean(module.unguarded()),
+        unguarded=clean(module.unguarded_start()),
         workers=any(module.starts_processes(call) or module.makes_loader(call) for call in _calls(tree)),
-        method=module.method(),
-        cuda=clean(module.cuda()),
+        method=module.start_method(),
+        cuda=clean(module.cuda_use()),
         datasets=tuple(clean(dataset.name) for dataset in module.datasets),
     )
 
 
 class _Module:
-    """A parsed module, and the loaders that it makes."""
+    """A parsed module, and the data loaders that it makes."""
 
     def __init__(self, tree: ast.Module) -> None:
         self.tree = tree
@@ -143,19 +143,19 @@ class _Module:
     def _collect_loaders(self) -> None:
         for node in ast.walk(self.tree):
             if isinstance(node, ast.Assign | ast.AnnAssign | ast.NamedExpr) and (
-                made := self._loader_made_by(node.value)
+                loader := self._loader_made_by(node.value)
             ):
                 targets = node.targets if isinstance(node, ast.Assign) else [node.target]
                 names = (name for target in targets for name in ast.walk(target) if isinstance(name, ast.Name))
-                self.loaders |= {name.id: made for name in names}
+                self.loaders |= {name.id: loader for name in names}
             elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in self.functions:
                 self._note_parameters(node, self.functions[node.func.id].args)
         for name, function in self.functions.items():
             for node in ast.walk(function):
                 if isinstance(node, ast.Return) and (
-                    made := self._loader_made_by(node.value) or self._loader_read_by(node.value)
+                    loader := self._loader_made_by(node.value) or self._loader_read_by(node.value)
                 ):
-                    self.loaders[name] = made
+                    self.loaders[name] = loader
 
     def _note_parameters(self, call: ast.Call, parameters: ast.arguments) -> None:
         """Add to ``loaders`` the parameters to which this call passes a loader."""
@@ -180,14 +180,14 @@ class _Module:
         return self.loaders.get(name, "") if name in self.functions else ""
 
     def starts_processes(self, call: ast.Call) -> bool:
-        """Whether a call starts processes."""
+        """Whether a call starts processes, such as ``mp.Pool(4)``."""
         name = self._full_name(call.func)
         return name.rpartition(".")[2] in STARTS and name.startswith(MODULES) and not name.startswith(THREADS)
 
     def _full_name(self, part: ast.expr) -> str:
         """Return the full name of a call, such as "multiprocessing.Pool" for ``mp.Pool``.
 
-        The imports give the full names. A context of multiprocessing counts as the module.
+        The imports give the full names. A call of ``get_context()`` stands for the module multiprocessing.
         """
         words: list[str] = []
         while isinstance(part, ast.Attribute):
@@ -208,13 +208,13 @@ class _Module:
             return self.constants.get(workers.id, 1) != 0
         return workers is not None and not (isinstance(workers, ast.Constant) and not workers.value)
 
-    def unguarded(self) -> str:
+    def unguarded_start(self) -> str:
         """Return the first call or loop that starts processes when a worker imports the module; "" if none does."""
-        return self._started(self.tree, set())
+        return self._process_start_in(self.tree, set())
 
-    def _started(self, part: ast.AST, visited: set[str]) -> str:
+    def _process_start_in(self, part: ast.AST, visited: set[str]) -> str:
         """Return the call or loop that starts processes in this part, or in functions that it calls; "" if none."""
-        for node in _running(part):
+        for node in _nodes_run_by(part):
             iterated = [node.iter] if isinstance(node, ast.For | ast.AsyncFor | ast.comprehension) else []
             if isinstance(node, ast.Call):
                 if self.starts_processes(node):
@@ -226,7 +226,7 @@ class _Module:
             name = node.func.id if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) else ""
             if name in self.functions and name not in visited:
                 visited.add(name)
-                if inside := self._started(self.functions[name], visited):
+                if inside := self._process_start_in(self.functions[name], visited):
                     return inside
         return ""
 
@@ -242,7 +242,7 @@ class _Module:
             return _last_name(part.func)
         return self._loader_from_function(part) or next(filter(None, map(self._loader_read_by, _arguments(part))), "")
 
-    def method(self) -> str:
+    def start_method(self) -> str:
         """Return the start method that the script sets; of several, the most deeply nested one; "" without one."""
         out = ""
         for call in _calls(self.tree):
@@ -253,14 +253,14 @@ class _Module:
             out = next((name for name in names if name in METHODS), out)
         return out
 
-    def cuda(self) -> str:
+    def cuda_use(self) -> str:
         """Return the first use of CUDA in a Dataset, and so in a worker: "Images.__getitem__ uses CUDA in line 7".
 
         Returns "" if no Dataset uses CUDA.
         """
         for dataset in self.datasets:
             for part in dataset.body:
-                if isinstance(part, ast.FunctionDef) and part.name in _ITEMS:
+                if isinstance(part, ast.FunctionDef) and part.name in _ITEM_METHODS:
                     line = min((call.lineno for call in _calls(part) if _uses_cuda(call)), default=None)
                     if line is not None:
                         return f"{dataset.name}.{part.name} uses CUDA in line {line}"
@@ -287,7 +287,8 @@ def _arguments(call: ast.Call) -> list[ast.expr]:
 def _imports(tree: ast.Module) -> Iterator[tuple[str, str]]:
     """Yield each imported name and its full name, such as ("mp", "torch.multiprocessing").
 
-    "*" stands for all names of a module. A context of multiprocessing stands for the module.
+    "*" stands for all names of a module. A variable that holds the result of ``get_context()`` stands for the module
+    multiprocessing.
     """
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
@@ -308,7 +309,7 @@ def _is_context(part: ast.expr) -> bool:
     return isinstance(part, ast.Call) and _last_name(part.func) == "get_context"
 
 
-def _running(part: ast.AST) -> Iterator[ast.AST]:
+def _nodes_run_by(part: ast.AST) -> Iterator[ast.AST]:
     """Yield the nodes that run when ``part`` runs, in order, without the bodies of functions and main guards in it."""
     todo: list[ast.AST] = [part]
     while todo:

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 LEAST_POINTS = 6
 LEAST_BYTES = 8 << 20
 """The smallest growth over the whole run, in bytes. Less may be noise of the allocators."""
-STEADY = 0.5
-"""From the middle third of the run to the last, memory must grow at least at this fraction of its rate from the first
-third to the middle one: the growth of buffers ends once they are full, that of a leak does not.
+LEAST_RATE_RATIO = 0.5
+"""Memory grows steadily if its growth rate from the middle third of the run to the last third is at least this fraction
+of the rate from the first third to the middle third. Buffers stop growing once they are full; a leak does not.
 """
 
 
@@ -24,9 +24,9 @@ def growth_per_batch(points: Sequence[tuple[int, int]]) -> float | None:
     first, middle, last = (_mean_point(part) for part in (points[:third], points[third:-third], points[-third:]))
     if last[0] <= first[0] or last[1] - first[1] < LEAST_BYTES:
         return None
-    before = (middle[1] - first[1]) / max(middle[0] - first[0], 1)
-    after = (last[1] - middle[1]) / max(last[0] - middle[0], 1)
-    return after if before > 0 and after >= STEADY * before else None
+    early_rate = (middle[1] - first[1]) / max(middle[0] - first[0], 1)
+    late_rate = (last[1] - middle[1]) / max(last[0] - middle[0], 1)
+    return late_rate if early_rate > 0 and late_rate >= LEAST_RATE_RATIO * early_rate else None
 
 
 def _mean_point(points: Sequence[tuple[int, int]]) -> tuple[float, float]:

@@ -17,11 +17,11 @@ CUDA_WORDS = "Cannot re-initialize CUDA in forked subprocess"
 _PICKLE = re.compile(r"PicklingError|[Cc]annot pickle|Can't pickle|Can't get local object")
 _UNPICKLE = re.compile(r"Can't get attribute|UnpicklingError")
 _SIGNAL = re.compile(r"killed by signal: ([\w ]+?)\.\s")
-_PIPE = ("BrokenPipeError", "EOFError", "ConnectionResetError")
-_STARTING = "/multiprocessing/popen_"
+_PIPE_ERRORS = ("BrokenPipeError", "EOFError", "ConnectionResetError")
+_START_PATH = "/multiprocessing/popen_"
 """This text in a traceback shows that a process was being started."""
 _FRAME = re.compile(r'File "([^"]+)", line (\d+),? in (\S+)')
-_FOREIGN = ("/site-packages/", "/dist-packages/", "/lib/python3", "<")
+_LIBRARY_PATHS = ("/site-packages/", "/dist-packages/", "/lib/python3", "<")
 _PHASES = {"import": "importing the module", "build": "running the factory", "start": "starting the workers"}
 SHM_FULL, SHM_ROOM = 1 << 20, 1 << 30
 """With fewer free bytes than the first, /dev/shm counts as full. With more than the second, it has enough room."""
@@ -33,7 +33,15 @@ def failure_of(outcome: Outcome) -> Failure:
         remedy = "a batch_size up to the size of the dataset, or drop_last=False" if outcome.empty else ""
         return Failure("empty" if outcome.empty else "refused", clean(outcome.refused), remedy)
     output = f"{outcome.error}: {outcome.text}\n{outcome.trace}\n{outcome.stderr}"
-    for judge in (_shared_memory, _cuda, _pickle, _killed, _broken_pipe, _crash, _hang):
+    for judge in (
+        _shared_memory_failure,
+        _cuda_failure,
+        _pickle_failure,
+        _killed_worker_failure,
+        _broken_pipe_failure,
+        _crash_failure,
+        _hang_failure,
+    ):
         failure = judge(outcome, output)
         if failure is not None:
             return failure
@@ -44,7 +52,7 @@ def failure_of(outcome: Outcome) -> Failure:
     return Failure("error", f"{text} ({frame})" if frame else text)
 
 
-def _shared_memory(outcome: Outcome, output: str) -> Failure | None:
+def _shared_memory_failure(outcome: Outcome, output: str) -> Failure | None:
     is_full = outcome.shm_free_bytes is not None and outcome.shm_free_bytes < SHM_FULL
     has_room = outcome.shm_free_bytes is not None and outcome.shm_free_bytes > SHM_ROOM
     has_bus_error = any(_signal_of(process) == signal.SIGBUS for process in outcome.stuck) or "Bus error" in output
@@ -58,7 +66,7 @@ def _shared_memory(outcome: Outcome, output: str) -> Failure | None:
     return Failure("shm", text, f"{larger_shm(outcome.container)}; else {fewer}")
 
 
-def _cuda(outcome: Outcome, output: str) -> Failure | None:
+def _cuda_failure(outcome: Outcome, output: str) -> Failure | None:
     if CUDA_WORDS not in output:
         return None
     return Failure(
@@ -68,7 +76,7 @@ def _cuda(outcome: Outcome, output: str) -> Failure | None:
     )
 
 
-def _pickle(outcome: Outcome, output: str) -> Failure | None:
+def _pickle_failure(outcome: Outcome, output: str) -> Failure | None:
     if outcome.start not in ("spawn", "forkserver") or outcome.phase != "start":
         return None
     if _PICKLE.search(f"{outcome.error}: {outcome.text}"):
@@ -76,8 +84,8 @@ def _pickle(outcome: Outcome, output: str) -> Failure | None:
         text = f"{outcome.start} cannot send the dataset to a worker: {message}"
         remedy = "define functions and classes at module level, open files in __getitem__ or worker_init_fn, or fork"
         return Failure("pickle", text, remedy)
-    if lost := _UNPICKLE.search(output):
-        line = next((line for line in output.splitlines() if lost.group() in line), lost.group())
+    if match := _UNPICKLE.search(output):
+        line = next((line for line in output.splitlines() if match.group() in line), match.group())
         return Failure(
             "pickle",
             f"a worker cannot rebuild the dataset: {clean(line.strip(), 200)}",
@@ -86,7 +94,7 @@ def _pickle(outcome: Outcome, output: str) -> Failure | None:
     return None
 
 
-def _killed(outcome: Outcome, output: str) -> Failure | None:
+def _killed_worker_failure(outcome: Outcome, output: str) -> Failure | None:
     ended = [process for process in outcome.stuck if process.worker and process.exit_status]
     match = _SIGNAL.search(f"{outcome.text} {outcome.trace} ")
     name = match.group(1) if match else ""
@@ -106,11 +114,11 @@ def _killed(outcome: Outcome, output: str) -> Failure | None:
     return Failure("killed", text + waits, remedy)
 
 
-def _broken_pipe(outcome: Outcome, output: str) -> Failure | None:
-    starting = _STARTING in outcome.trace
-    passed_on = "Original Traceback" in outcome.text or user_frame(outcome.trace + outcome.text)
+def _broken_pipe_failure(outcome: Outcome, output: str) -> Failure | None:
+    starting = _START_PATH in outcome.trace
+    from_user_code = "Original Traceback" in outcome.text or user_frame(outcome.trace + outcome.text)
     # The user's code may raise these errors too, as pickle.load() does for an empty file.
-    if outcome.error not in _PIPE or not (starting or (outcome.workers and not passed_on)):
+    if outcome.error not in _PIPE_ERRORS or not (starting or (outcome.workers and not from_user_code)):
         return None
     lines = [line for line in outcome.stderr.splitlines() if line.strip()]
     why = clean(lines[-1].strip(), 200) if lines else "it printed nothing"
@@ -120,7 +128,7 @@ def _broken_pipe(outcome: Outcome, output: str) -> Failure | None:
     )
 
 
-def _crash(outcome: Outcome, output: str) -> Failure | None:
+def _crash_failure(outcome: Outcome, output: str) -> Failure | None:
     if outcome.returncode is None or outcome.error:
         return None
     during = _PHASES.get(outcome.phase, "reading batches")
@@ -136,7 +144,7 @@ def _crash(outcome: Outcome, output: str) -> Failure | None:
     )
 
 
-def _hang(outcome: Outcome, output: str) -> Failure | None:
+def _hang_failure(outcome: Outcome, output: str) -> Failure | None:
     if not outcome.silent_s:
         return None
     missing = "no batch" if outcome.phase in ("start", "batches") else f"{_PHASES[outcome.phase]} did not end"
@@ -163,7 +171,7 @@ def _hang_remedy(outcome: Outcome, ordered: list[Stuck]) -> str:
 
 
 def activity_text(process: Stuck) -> str:
-    """Return what a stuck process does, such as "sleeps in data.py:12 in __getitem__ (futex_wait_queue)"."""
+    """Return what a stuck process does, in words: "sleeps in data.py:12 in __getitem__ (futex_wait_queue)"."""
     if process.exit_status is not None:
         number = _signal_of(process)
         return f"was killed by {signal_name(number)}" if number else f"ended with exit code {process.exit_status >> 8}"
@@ -179,7 +187,7 @@ def user_frame(text: str, *, last: bool = True) -> str:
     faulthandler.
     """
     frames = _FRAME.findall(text)
-    own = [frame for frame in frames if not any(part in frame[0] for part in _FOREIGN)]
+    own = [frame for frame in frames if not any(part in frame[0] for part in _LIBRARY_PATHS)]
     if not own:
         return ""
     path, line, name = own[-1 if last else 0]

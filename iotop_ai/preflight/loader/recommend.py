@@ -15,7 +15,7 @@ OFTEN = 0.5
 """A worker's state counts as its bottleneck if at least this share of its samples show it."""
 
 
-def recommended(runs: Sequence[Run], cores: float) -> Choice | None:
+def recommend(runs: Sequence[Run], cores: float) -> Choice | None:
     """Return the smallest configuration within 5 % of the best one; None if no configuration was measured."""
     measured = [run for run in runs if run.samples_per_s > 0]
     if not measured:
@@ -23,7 +23,7 @@ def recommended(runs: Sequence[Run], cores: float) -> Choice | None:
     best = max(measured, key=lambda run: run.samples_per_s)
     near = [run for run in measured if run.samples_per_s >= NEAR_BEST * best.samples_per_s]
     smallest = min(near, key=lambda run: size_of(run.configuration))
-    return Choice(smallest, best, bound_of(smallest, cores), _rising(runs, smallest, cores))
+    return Choice(smallest, best, bound_of(smallest, cores), _more_workers_may_help(runs, smallest, cores))
 
 
 def size_of(configuration: Configuration) -> tuple[int, int, int, int, bool]:
@@ -46,7 +46,7 @@ def bound_of(run: Run, cores: float) -> str:
     used, workers, threads = run.used, run.configuration.workers, _has_threads(run)
     if used.worker_cores is None or used.main_cores is None:
         return ""
-    if _uses_all(run, cores) or (used.worker_cores >= FULL_CORE * max(workers, 1)):
+    if _uses_all_cores(run, cores) or (used.worker_cores >= FULL_CORE * max(workers, 1)):
         return "cpu"
     if used.blocked_ratio is not None and used.blocked_ratio >= OFTEN:
         return "storage"
@@ -64,7 +64,7 @@ def _has_threads(run: Run) -> bool:
     return run.built is not None and run.built.kind == TENSORFLOW
 
 
-def _uses_all(run: Run, cores: float) -> bool:
+def _uses_all_cores(run: Run, cores: float) -> bool:
     """Whether the processes of this run together use all cores; False if that is unknown."""
     used, main_does_all = run.used, not run.configuration.workers or _has_threads(run)
     if used.worker_cores is None or used.main_cores is None:
@@ -72,11 +72,11 @@ def _uses_all(run: Run, cores: float) -> bool:
     return used.main_cores + (0.0 if main_does_all else used.worker_cores) >= FULL_CORE * cores
 
 
-def _rising(runs: Sequence[Run], chosen: Run, cores: float) -> bool:
+def _more_workers_may_help(runs: Sequence[Run], chosen: Run, cores: float) -> bool:
     """Whether more workers than in the chosen run were not tried and would probably be faster."""
     configuration, points = chosen.configuration, curve(runs, chosen.configuration)
     variants = [run for run in runs if run.configuration._replace(workers=configuration.workers) == configuration]
     # More workers are not worth a try if a larger number was already tried, or if no core is left.
-    if max(run.configuration.workers for run in variants) > configuration.workers or _uses_all(chosen, cores):
+    if max(run.configuration.workers for run in variants) > configuration.workers or _uses_all_cores(chosen, cores):
         return False
     return len(points) > 1 and points[-2].samples_per_s < NEAR_BEST * points[-1].samples_per_s

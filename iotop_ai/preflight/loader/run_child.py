@@ -61,7 +61,7 @@ def prepare(folder: str, parent: int) -> None:
 
 
 def end_workers_with_parent() -> None:
-    """Start a process that ends the workers after the parent ended, because the kernel kills only the loader's process.
+    """Start a process that ends the workers after the parent has ended. The kernel kills only the loader's process.
 
     The new process is a child of init, so that it does not count as a worker. It is in the workers' process group.
     """
@@ -95,7 +95,7 @@ def end_workers_after(loader_pid: int) -> None:
 
 
 def is_alive(pid: int) -> bool:
-    """Whether a process runs. An ended process may stay as a zombie forever."""
+    """Whether a process runs. A zombie has ended, although it may never be removed."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:
             return file.read().rpartition(b")")[2].split()[0] not in (b"Z", b"X")
@@ -149,7 +149,7 @@ def call_factory(factory: Any, request: dict[str, Any]) -> tuple[Any, list[str]]
     return factory(**values), sorted(values)
 
 
-def is_a(value: Any, module: str, *path: str) -> bool:
+def is_instance_of(value: Any, module: str, *path: str) -> bool:
     """Whether an object is an instance of a class. The class's library is not imported."""
     class_: Any = sys.modules.get(module)
     for name in path:
@@ -157,26 +157,30 @@ def is_a(value: Any, module: str, *path: str) -> bool:
     return class_ is not None and isinstance(value, class_)
 
 
-def loader_of(result: Any, taken: list[str], request: dict[str, Any]) -> tuple[Any, str, list[str]]:
-    """Return an iterable of batches, its kind, and the names of the arguments in use. Raises RefusedError."""
-    if is_a(result, "torch.utils.data", "DataLoader"):
-        if "num_workers" not in taken:
+def loader_of(result: Any, argument_names: list[str], request: dict[str, Any]) -> tuple[Any, str, list[str]]:
+    """Return an iterable of batches, its kind, and the names of the arguments in use. Raises RefusedError.
+
+    result: the result of the factory. argument_names: the names of the arguments that the factory took. The kind is
+    "torch", "tensorflow" or "iterable".
+    """
+    if is_instance_of(result, "torch.utils.data", "DataLoader"):
+        if "num_workers" not in argument_names:
             raise RefusedError("it returns a DataLoader but takes no num_workers; return the Dataset, or take **kwargs")
-        return result, "torch", taken
-    if is_a(result, "tensorflow", "data", "Dataset"):
-        if "num_parallel_calls" not in taken:
+        return result, "torch", argument_names
+    if is_instance_of(result, "tensorflow", "data", "Dataset"):
+        if "num_parallel_calls" not in argument_names:
             raise RefusedError("it returns a tf.data.Dataset but takes no num_parallel_calls")
-        return result, "tensorflow", taken
-    mapped = hasattr(result, "__getitem__") and hasattr(result, "__len__")
-    if is_a(result, "torch.utils.data", "Dataset") or (mapped and "num_workers" not in taken):
+        return result, "tensorflow", argument_names
+    is_map_style = hasattr(result, "__getitem__") and hasattr(result, "__len__")
+    if is_instance_of(result, "torch.utils.data", "Dataset") or (is_map_style and "num_workers" not in argument_names):
         try:
             from torch.utils.data import DataLoader, IterableDataset  # type: ignore[import-not-found,unused-ignore]
         except ImportError:
             raise RefusedError("it returns a Dataset, but torch does not load in this Python") from None
         keywords = {**arguments(request), "shuffle": not isinstance(result, IterableDataset)}
         return DataLoader(result, **keywords), "torch", sorted(name for name in keywords if name != "shuffle")
-    if hasattr(result, "__iter__") and "num_workers" in taken:
-        return result, "iterable", taken
+    if hasattr(result, "__iter__") and "num_workers" in argument_names:
+        return result, "iterable", argument_names
     expected = "expected a Dataset, or, from a factory that takes num_workers, an iterable"
     raise RefusedError("it returns " + type(result).__name__ + "; " + expected)
 
@@ -255,11 +259,11 @@ def sample_count(part: Any, batch_size: int, depth: int) -> int | None:
     return next(filter(None, (sample_count(item, batch_size, depth + 1) for item in part)), length)
 
 
-def batches_of(loader: Any, once: bool) -> Iterator[Any]:
+def batches_of(loader: Any, one_epoch: bool) -> Iterator[Any]:
     """Yield the batches of epoch after epoch. A loader that can be read only once ends after one epoch.
 
-    once: whether to stop after one epoch, because the next epoch would be read from memory. Raises EmptyError if there
-    is no batch.
+    one_epoch: whether to stop after one epoch, because the next epoch would be read from memory. Raises EmptyError if
+    there is no batch.
     """
     got_batch = True
     got_any = False
@@ -268,33 +272,36 @@ def batches_of(loader: Any, once: bool) -> Iterator[Any]:
         for batch in loader:
             got_batch = got_any = True
             yield batch
-        if got_any and once:
+        if got_any and one_epoch:
             return
     if not got_any:
         raise EmptyError("its loader gives no batch")
 
 
 def measure(loader: Any, request: dict[str, Any], messages: MessageWriter) -> None:
-    """Read batches for the requested time. If time allows, the figures begin when each worker has made one batch."""
-    first_batches = max(1, request["workers"])
+    """Read batches for the requested time and send the figures.
+
+    If time allows, the figures begin after a warm-up of one batch per worker.
+    """
+    warm_up_batches = max(1, request["workers"])
     is_unbatched = getattr(loader, "batch_size", 0) is None
     start = time.monotonic()
     marks = []  # (time, batches, samples) at the first batch and when each worker has made one
     count = total = 0
     reported = now = start
-    for batch in batches_of(loader, request["once"]):
+    for batch in batches_of(loader, request["one_epoch"]):
         now = time.monotonic()
         count += 1
         total += 1 if is_unbatched else samples_in(batch, request["batch_size"])
         del batch
-        if count in (1, first_batches):
+        if count in (1, warm_up_batches):
             marks.append((now, count, total))
             messages.send(message="steady", first_batch_s=marks[0][0] - start, batches=count)
         elif now - reported >= REPORT_EVERY_S:
             reported = now
             messages.send(message="batch", batches=count, samples=total)
         # Reads at least two batches, but does not wait forever if the workers' first batches take long.
-        if count > first_batches and now - marks[-1][0] >= request["seconds"]:
+        if count > warm_up_batches and now - marks[-1][0] >= request["seconds"]:
             break
         if count > 1 and now - marks[0][0] >= 2 * request["seconds"]:
             break
@@ -324,17 +331,18 @@ def run(request: dict[str, Any], messages: MessageWriter) -> None:
     if request["start"]:
         multiprocessing.set_start_method(request["start"], force=True)
     messages.send(message="phase", phase="build")
-    loader, kind, taken = loader_of(*call_factory(factory, request), request)
+    loader, kind, argument_names = loader_of(*call_factory(factory, request), request)
     cuda = False
     if "torch" in sys.modules:
         cuda = bool(sys.modules["torch"].cuda.is_initialized())
     start = multiprocessing.get_start_method()
-    messages.send(message="built", kind=kind, start=start, applied=taken, cuda=cuda, **facts_of(loader, kind, request))
+    facts = facts_of(loader, kind, request)
+    messages.send(message="built", kind=kind, start=start, applied=argument_names, cuda=cuda, **facts)
     messages.send(message="phase", phase="start")
     measure(loader, request, messages)
 
 
-def shortened(text: str) -> str:
+def shorten(text: str) -> str:
     """Return a text of at most LONGEST_TEXT characters: its beginning and its end."""
     half = LONGEST_TEXT // 2
     return text if len(text) <= LONGEST_TEXT else text[:half] + text[-half:]
@@ -351,8 +359,8 @@ def main() -> None:
         messages.send(message="refused", text=str(why), empty=isinstance(why, EmptyError))
     except BaseException as error:
         trace = "".join(traceback.format_exception(type(error), error, error.__traceback__))
-        text, name = shortened(str(error)), type(error).__name__
-        messages.send(message="error", type=name, text=text, trace=shortened(trace))
+        text, name = shorten(str(error)), type(error).__name__
+        messages.send(message="error", type=name, text=text, trace=shorten(trace))
     sys.stdin.buffer.read()
 
 

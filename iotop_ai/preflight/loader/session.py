@@ -26,13 +26,15 @@ from iotop_ai.preflight.loader.watch import TreeWatch
 
 POLL_MS = 100
 GRACE_S, GONE_S = 3.0, 2.0
-"""The seconds that a loader with steady batches may take to exit by itself, and that a killed loader may take to
-disappear."""
+"""The seconds that a loader may take to exit by itself after it has yielded batches at a steady rate, and the seconds
+that a killed loader may take to disappear.
+"""
 BUSY_FACTOR = 4
 """The time limit is multiplied by this for a loader that uses the CPU, because it may be slow, not hung."""
 BUSY_CORES = 0.05
 """A loader that uses more cores than this counts as using the CPU."""
 STACK_S = 0.5
+"""The seconds to wait for the stack that a hung process prints."""
 MOST_STACKS = 4
 _KEPT_TEXT = 16 << 10
 _SOURCE = Path(__file__).with_name("run_child.py")
@@ -44,8 +46,8 @@ class Request(NamedTuple):
     module, factory: the parts of MODULE:FACTORY. folder: the user's current folder, which is searched first. seconds:
     the time for which batches are read at a steady rate.
 
-    timeout_s: an idle configuration counts as hung if it sends no message for this time. once: whether to read only one
-    epoch.
+    timeout_s: an idle configuration counts as hung if it sends no message for this time. one_epoch: whether to read
+    only one epoch.
     """
 
     python: str
@@ -55,7 +57,7 @@ class Request(NamedTuple):
     environment: Mapping[str, str]
     seconds: float
     timeout_s: float
-    once: bool = False
+    one_epoch: bool = False
 
 
 class Session:
@@ -64,7 +66,7 @@ class Session:
     def __init__(self, request: Request, configuration: Configuration, root: Root, clock: Clock) -> None:
         self._request, self._configuration, self._clock = request, configuration, clock
         argument = {
-            **{name: getattr(request, name) for name in ("module", "factory", "folder", "seconds", "once")},
+            **{name: getattr(request, name) for name in ("module", "factory", "folder", "seconds", "one_epoch")},
             **configuration._asdict(),
             "parent": os.getpid(),
         }
@@ -103,18 +105,18 @@ class Session:
             for message in self._receive(POLL_MS):
                 kind = message["message"]
                 if kind == "done":
-                    used = self._watch.used()
+                    used = self._watch.usage()
                     steady = Steady(*(message[name] for name in Steady._fields))
                     return Run(self._configuration, self._built, steady, used)
                 if kind in ("error", "refused"):
-                    return self._failed(message)
-                self._take(kind, message)
+                    return self._failed_run(message)
+                self._handle(kind, message)
             if ended is not None:
-                return self._failed({}, returncode=ended)
+                return self._failed_run({}, returncode=ended)
             self._watch.sample()
             self._watch.sample_memory(self._batches if self._is_steady else 0)
             if silent := self._silent_s():
-                return self._failed({}, silent_s=silent)
+                return self._failed_run({}, silent_s=silent)
             show(self._batches)
 
     def _receive(self, wait_ms: int) -> list[dict[str, Any]]:
@@ -132,7 +134,7 @@ class Session:
             self._last_message_ns, self._last_message_cpu_s = self._clock.monotonic_ns(), self._watch.cpu_seconds()
         return [message for message in messages if message]
 
-    def _take(self, kind: str, message: dict[str, Any]) -> None:
+    def _handle(self, kind: str, message: dict[str, Any]) -> None:
         if kind == "phase":
             self._phase = str(message["phase"])
         elif kind == "built":
@@ -163,10 +165,10 @@ class Session:
         """Return the mean number of cores that the processes used in the seconds since the last message."""
         return (self._watch.cpu_seconds() - self._last_message_cpu_s) / seconds
 
-    def _failed(self, message: dict[str, Any], *, silent_s: float = 0.0, returncode: int | None = None) -> Run:
+    def _failed_run(self, message: dict[str, Any], *, silent_s: float = 0.0, returncode: int | None = None) -> Run:
         busy_cores = self._busy_cores(silent_s) if silent_s else None
-        stuck = tuple(self._watch.stuck())
-        printed = self._stderr.decode("utf-8", "replace")
+        stuck = tuple(self._watch.process_states())
+        stderr_before_stacks = self._stderr.decode("utf-8", "replace")
         if silent_s:
             with_stack = sorted(stuck, key=lambda process: not process.worker)[:MOST_STACKS]
             stuck = tuple(
@@ -183,7 +185,7 @@ class Session:
             trace=str(message.get("trace", "")),
             refused=str(message.get("text", "")) if message.get("message") == "refused" else "",
             empty=bool(message.get("empty")),
-            stderr=printed if silent_s else self._stderr.decode("utf-8", "replace"),
+            stderr=stderr_before_stacks if silent_s else self._stderr.decode("utf-8", "replace"),
             stuck=stuck,
             busy_cores=busy_cores,
             shm_bytes=self._watch.shm_bytes,
@@ -208,7 +210,7 @@ class Session:
         return ""
 
     def _stop(self) -> None:
-        """Let a child that gave steady batches exit by itself, then kill every process that is left."""
+        """Let a child that yielded batches at a steady rate exit by itself, then kill every process that is left."""
         child = self._child
         self._watch.update_processes()
         if child.stdin is not None:

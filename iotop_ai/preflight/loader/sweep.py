@@ -18,7 +18,7 @@ from iotop_ai.model.errors import InputError
 from iotop_ai.model.preflight.loader.report import Report
 from iotop_ai.model.preflight.loader.run import TENSORFLOW, Configuration, Run
 from iotop_ai.preflight.environment.host import read_shm
-from iotop_ai.preflight.loader.recommend import recommended
+from iotop_ai.preflight.loader.recommend import recommend
 from iotop_ai.preflight.loader.session import Request, Session
 from iotop_ai.preflight.storage.forecast import read_cores
 
@@ -66,23 +66,28 @@ def sweep(request: Request, grid: Grid, cold: str, clock: Clock, show: Callable[
         room,
         shm,
         clean(cold),
-        recommended(runs, cores),
+        recommend(runs, cores),
     )
 
 
 def _runs(
-    request: Request, wanted: list[Configuration], cold: str, root: Root, clock: Clock, show: Callable[[str, int], None]
+    request: Request,
+    configurations: list[Configuration],
+    cold: str,
+    root: Root,
+    clock: Clock,
+    show: Callable[[str, int], None],
 ) -> Iterator[Run]:
     uses_threads = False
     tried: set[Configuration] = set()
-    for number, configuration in enumerate(wanted, 1):
+    for number, configuration in enumerate(configurations, 1):
         # A tf.data pipeline runs in threads, so the start method has no effect.
         if uses_threads and configuration._replace(start="") in tried:
             continue
         tried.add(configuration._replace(start=""))
         if cold:
             _evict(cold, clock)
-        run = Session(request, configuration, root, clock).run(partial(show, f"{number}/{len(wanted)}"))
+        run = Session(request, configuration, root, clock).run(partial(show, f"{number}/{len(configurations)}"))
         uses_threads = uses_threads or (run.built is not None and run.built.kind == TENSORFLOW)
         yield run
         if run.failure is not None and run.failure.kind in SHARED_FAILURES:

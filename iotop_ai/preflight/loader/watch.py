@@ -25,7 +25,7 @@ _MOST_POINTS = 4000
 
 
 class TreeWatch:
-    """Samples a process and its descendants. Use it from one thread only."""
+    """Samples the loader's main process and its descendants. Use it from one thread only."""
 
     def __init__(self, root: Root, pid: int, clock: Clock) -> None:
         self._root, self._pid, self._clock = root, pid, clock
@@ -105,7 +105,7 @@ class TreeWatch:
             self._running_samples += 1
 
     def sample_memory(self, batches: int) -> None:
-        """Update the workers and read memory and I/O. Does nothing if they were read a moment ago.
+        """Update the workers, and read the memory and I/O of all processes, unless they were read a moment ago.
 
         batches: the number of batches read so far.
         """
@@ -136,7 +136,7 @@ class TreeWatch:
                 self._reads[pid] = counters.read_bytes, counters.rchar
 
     def begin(self) -> None:
-        """Restart the measurement, because the loader has warmed up."""
+        """Restart the measurement. Call it when the loader has warmed up."""
         self._next_memory_ns = 0
         self.sample_memory(0)
         self.sample()
@@ -146,7 +146,7 @@ class TreeWatch:
         self._ticks_base, self._reads_base = dict(self._ticks), dict(self._reads)
         self._base_ns = self._clock.monotonic_ns()
 
-    def used(self) -> Used:
+    def usage(self) -> Used:
         """Return the cores, waits, memory growth and reads since ``begin``, and the largest memory since the start.
 
         Without workers, ``worker_cores`` is the same as ``main_cores``.
@@ -181,7 +181,7 @@ class TreeWatch:
         """Return the CPU time in seconds that all processes seen so far have used since their start."""
         return sum(self._ticks.values()) / TICKS_PER_S
 
-    def stuck(self) -> list[Stuck]:
+    def process_states(self) -> list[Stuck]:
         """Return the main process and each worker that still exists, with its state.
 
         The field ``frame``, the line of Python, is still empty.

@@ -9,7 +9,7 @@ from random import Random
 
 
 class _ForkedRandom:
-    """Gives random numbers that differ between forked readers and are the same in each check.
+    """Random numbers that differ between forked readers, but are the same in every check.
 
     The parent never calls ``below``, so each forked reader sets the seed of its own copy.
     """
@@ -41,7 +41,7 @@ class Blocks:
         self._random = _ForkedRandom()
 
     def next_offset(self, number: int) -> int:
-        """Return the offset of the n-th sequential read. After the last block comes the first block again."""
+        """Return the offset of the sequential read with this number. The first block follows the last one."""
         return number % self._blocks * self._block
 
     def random_offset(self, number: int) -> int:
@@ -49,11 +49,11 @@ class Blocks:
         return self._random.below(self._blocks, number) * self._block
 
     def sequential(self, buffer: mmap.mmap, number: int) -> int:
-        """Read the next block."""
+        """Read the block of this sequential operation into the buffer; return the number of bytes."""
         return self._read(buffer, self.next_offset(number))
 
     def random(self, buffer: mmap.mmap, number: int) -> int:
-        """Read a block at a random position."""
+        """Read a random block into the buffer; return the number of bytes."""
         return self._read(buffer, self.random_offset(number))
 
     def _read(self, buffer: mmap.mmap, offset: int) -> int:
@@ -76,7 +76,7 @@ class Slots:
         self._flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC | (os.O_DIRECT if direct else 0)
 
     def read(self, buffer: mmap.mmap, number: int) -> int:
-        """Read one part, as if it were a small file."""
+        """Read a random part, as if it were a small file; return the number of bytes."""
         offset = self._random.below(self._slots, number) * self._size
         handle = os.open(self._name, self._flags, dir_fd=self._folder)
         try:

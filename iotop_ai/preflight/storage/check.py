@@ -39,7 +39,7 @@ class Progress(NamedTuple):
 
 
 class Started(NamedTuple):
-    """The target that is read. engine: "own" for our reader, else fio's version."""
+    """The target that is read, and the program that reads it. engine: "own" for our own reader, else fio's version."""
 
     target: Target
     engine: str
@@ -82,7 +82,7 @@ class StorageCheck:
 
     @property
     def pid(self) -> int:
-        """The child's pid."""
+        """The pid of the child process."""
         return self._child.pid
 
     def messages(self) -> Iterator[Message]:

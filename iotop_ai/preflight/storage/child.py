@@ -28,11 +28,11 @@ PROGRESS_EVERY_NS = 100_000_000
 
 
 class Lines:
-    """Writes messages to standard output. Stops the session when the reader of the messages is gone."""
+    """Writes messages to standard output, one per line. Stops the session when the reader of the messages is gone."""
 
     def __init__(self, stop: Stop, clock: Clock) -> None:
         self._stop, self._clock = stop, clock
-        self._shown_ns = 0
+        self._last_progress_ns = 0
         self._lock = threading.Lock()
 
     def put(self, message: str, **fields: Any) -> None:
@@ -46,25 +46,25 @@ class Lines:
 
     def emit(self) -> Emit:
         """Return the functions with which the session reports."""
-        return Emit(self._target, self._progress, self._result, self._note, self._dataset)
+        return Emit(self._put_target, self._put_progress, self._put_result, self._put_note, self._put_dataset)
 
-    def _note(self, text: str) -> None:
+    def _put_note(self, text: str) -> None:
         self.put("note", text=text)
 
-    def _dataset(self, dataset: Dataset, decoding: Decoding) -> None:
+    def _put_dataset(self, dataset: Dataset, decoding: Decoding) -> None:
         self.put("dataset", dataset=dataset._asdict(), decoding=decoding._asdict())
 
-    def _target(self, target: Target, engine: str) -> None:
+    def _put_target(self, target: Target, engine: str) -> None:
         self.put("target", engine=engine, **target._asdict())
 
-    def _result(self, result: Measured) -> None:
+    def _put_result(self, result: Measured) -> None:
         latency = None if result.latency is None else result.latency._asdict()
         self.put("result", **{**result._asdict(), "latency": latency})
 
-    def _progress(self, phase: Phase, ops: int, size_bytes: int, seconds: float) -> None:
+    def _put_progress(self, phase: Phase, ops: int, size_bytes: int, seconds: float) -> None:
         now = self._clock.monotonic_ns()
-        if now - self._shown_ns >= PROGRESS_EVERY_NS:
-            self._shown_ns = now
+        if now - self._last_progress_ns >= PROGRESS_EVERY_NS:
+            self._last_progress_ns = now
             self.put("progress", **phase._asdict(), ops=ops, size_bytes=size_bytes, so_far_s=seconds)
 
 

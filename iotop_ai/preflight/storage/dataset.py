@@ -30,7 +30,8 @@ LEAST_COLD = 16
 """The smallest useful number of files outside the page cache. Fewer reads prove nothing about the disk."""
 USES = 3
 """The number of uses of the sample: its images are decoded, one reader reads it, and several readers read it."""
-_LOOK_S = 1.0
+_MOST_RESIDENCY_S = 1.0
+"""The longest time, in seconds, in which the sample's files are looked up in the page cache."""
 
 
 class Scanned(NamedTuple):
@@ -53,14 +54,14 @@ class Scanned(NamedTuple):
     def part(self, number: int) -> tuple[tuple[str, bool], ...]:
         """Return the files for one of the USES. number: the number of the use.
 
-        If each file may be read only once, these are the files of one part; else all files, beginning with that part.
+        If each file may be read only once, each use gets a third of them; else all files, beginning with that third.
         """
         begin, end = (at * len(self.files) // USES for at in (number, number + 1))
         return self.files[begin:end] if self.read_once else self.files[begin:] + self.files[:begin]
 
 
 def scan(path: str, seconds: float, clock: Clock, show: Callable[[int, int], None]) -> Scanned:
-    """Scan the files for ``seconds``, or until the first file is found if that takes longer. Raises OSError.
+    """List the dataset's files for ``seconds``, or until the first file is found if that takes longer. Raises OSError.
 
     The caller closes ``top`` of the result. show: called with the number of files and of bytes so far.
     """
@@ -114,7 +115,7 @@ class _Links:
     def follow(self, link: Entry) -> tuple[str, os.stat_result]:
         """Return the file's path from "/" and its stat, or the link's path and stat if the link adds no file.
 
-        A link adds no file if its target is in the dataset, is counted already or is not a regular file. Raises
+        A link adds no file if its target is in the dataset, has already been counted or is not a regular file. Raises
         OSError. A folder's owner may put any link there, so root follows a link in another user's folder only to files
         of that user.
         """
@@ -149,7 +150,7 @@ def _open(top: Pinned, path: str, *, direct: bool = False) -> tuple[int, bool]:
 
 def _with_residency(dataset: Dataset, top: Pinned, paths: Sequence[tuple[str, int]], clock: Clock) -> Scanned:
     """Return the dataset with the share of the sample in the page cache, and with the files to read."""
-    cache, end_ns = PageCache(), clock.monotonic_ns() + int(_LOOK_S * 1e9)
+    cache, end_ns = PageCache(), clock.monotonic_ns() + int(_MOST_RESIDENCY_S * 1e9)
     resident = known = sampled = holes = 0
     cold: list[tuple[str, bool]] = []
     warm: list[tuple[str, bool]] = []
@@ -185,7 +186,7 @@ def _with_residency(dataset: Dataset, top: Pinned, paths: Sequence[tuple[str, in
 class Files:
     """Reads whole files, but only the first MOST_OF_A_FILE bytes of a larger file.
 
-    readers: the number of readers, at most that of the files, so that no two readers share a file.
+    readers: the number of readers, at most the number of files, so that no two readers share a file.
     """
 
     def __init__(self, scanned: Scanned, files: Sequence[tuple[str, bool]], readers: int) -> None:

@@ -1,7 +1,7 @@
 """Reads with fio if it is installed, because fio needs less CPU than our reader for the same reads.
 
 Sources: fio(1), https://fio.readthedocs.io/en/latest/fio_doc.html (JSON output: read.total_ios, runtime, io_bytes,
-lat_ns). One process of fio runs several phases one after another (stonewall). It may only read (--readonly), and it
+lat_ns). One process of fio runs several phases one after another (--stonewall). It may only read (--readonly), and it
 does not invalidate the cache, because that would drop the machine's cached metadata of a device.
 """
 
@@ -115,7 +115,7 @@ def read_by_fio(
     """
     command = fio_command(program, handle, size, phases)
     child = start(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, pass_fds=(handle,), start_new_session=True)
-    begun_ns = clock.monotonic_ns()
+    start_ns = clock.monotonic_ns()
     most_s = sum(max(LEAST_S, phase.seconds) for phase in phases) + OVERHEAD_S + HANG_S
     outputs: list[bytes] = []
     assert child.stdout is not None
@@ -125,7 +125,7 @@ def read_by_fio(
     try:
         while reader.is_alive():
             reader.join(_TICK_S)
-            seconds = (clock.monotonic_ns() - begun_ns) / 1e9
+            seconds = (clock.monotonic_ns() - start_ns) / 1e9
             show(seconds)
             if stop.is_set():
                 return []

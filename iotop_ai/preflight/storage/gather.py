@@ -16,7 +16,7 @@ from iotop_ai.preflight.storage.check import DatasetFacts, End, Message, Progres
 from iotop_ai.preflight.storage.history import keep_check, read_history
 
 LEAST_KEPT_S = 5.0
-"""The shortest duration of a check that is compared. The figures of a shorter check vary too much."""
+"""The shortest duration of a check that is compared. The results of a shorter check vary too much."""
 
 MOST_OTHER_RATIO = 0.2
 """A check is not compared if other programs made at least this share of the disk's reads."""

@@ -1,6 +1,6 @@
 """The loops of a reader: operations one at a time, or reads of which many are in flight.
 
-On a fast disk the time between two reads counts, so the loops look up attributes once and share their values seldom.
+On a fast disk, the time between two reads matters, so the loops look up attributes once and share their values rarely.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ _SHARE_EVERY_NS = 5_000_000
 """The time after which a reader shares its values again."""
 
 Operation = Callable[[mmap.mmap, int], int]
-"""Does the n-th operation of the phase with a buffer of block_bytes.
+"""A function that does the n-th operation of the phase. Its arguments are a buffer of block_bytes, and n.
 
-Returns the number of bytes, or NOTHING for an operation that does not count. Raises OSError.
+It returns the number of bytes, or NOTHING for an operation that does not count. Raises OSError.
 
-No two readers get the same n: of d readers, reader r does the operations r, r + d, r + 2 d, ...
+No two readers get the same n: with d readers, reader r does the operations r, r + d, r + 2 d, ...
 """
 NOTHING = -1
 Share = Callable[[int, int, int], None]
@@ -29,7 +29,7 @@ Share = Callable[[int, int, int], None]
 
 
 class ManyInFlight(NamedTuple):
-    """Reads of an open file, of which each reader keeps several in flight.
+    """Reads of an open file. Each reader keeps several of them in flight.
 
     offset_of: returns the offset of the n-th read. readers: the number of readers, at most the phase's depth.
     """
@@ -42,7 +42,7 @@ class ManyInFlight(NamedTuple):
 class Part(NamedTuple):
     """A reader's part of the phase: the operations ``first``, ``first + step``, ... below ``most_ops``.
 
-    The reader starts none after ``end_ns`` or after ``most_bytes``, but its first ones in any case.
+    The reader starts no operation after ``end_ns`` or after ``most_bytes``, except its first ones, which always start.
     """
 
     first: int
@@ -83,15 +83,15 @@ def keep_in_flight(
     numbers = iter(range(part.first, part.most_ops, part.step))
     offsets = [offset_of(number) for number in islice(numbers, queue.depth)]
     in_flight = len(offsets)
-    begun_ns = [now()] * in_flight
+    start_ns = [now()] * in_flight
     queue.submit(range(in_flight), offsets)
     while in_flight:
         slots, read_bytes = queue.wait()
         at_ns = now()
         size += read_bytes
         for slot in slots:
-            add_time(at_ns - begun_ns[slot])
-            begun_ns[slot] = at_ns
+            add_time(at_ns - start_ns[slot])
+            start_ns[slot] = at_ns
         in_flight -= len(slots)
         if at_ns < end_ns and size < most_bytes:
             offsets = [offset_of(number) for number in islice(numbers, len(slots))]

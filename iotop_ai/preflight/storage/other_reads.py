@@ -15,7 +15,7 @@ _LEAST_BYTES = 1 << 20
 
 
 class OtherReads:
-    """Counts the disks' reads from its creation on. Create it before the check's child starts."""
+    """Counts the disks' reads since its creation. Create it before the check's child starts."""
 
     def __init__(self, place: Place, root: Root) -> None:
         # Some reads of a loop device come from the page cache of its file, and do not reach the disk below.

@@ -66,21 +66,21 @@ def open_target(path: str, clock: Clock, *, write: bool, most_bytes: int = MOST_
     """Open the folder, file or device that ``path`` names. Raises OSError."""
     info = os.stat(path)
     if stat.S_ISBLK(info.st_mode):
-        handle, direct = _for_reading(path)
+        handle, direct = _open_for_reading(path)
         size = os.lseek(handle, 0, os.SEEK_END)
         return Opened("device", handle, size, direct, why="a device is only read")
     if stat.S_ISREG(info.st_mode):
-        handle, direct = _for_reading(path)
+        handle, direct = _open_for_reading(path)
         return Opened("file", handle, stored_bytes(handle), direct, why=NAMED_FILE)
     if not stat.S_ISDIR(info.st_mode):
         raise OSError(errno.EINVAL, "not a folder, a file or a disk", path)
     folder, why = _open_folder_to_write(path) if write else (os.open(path, _FOLDER_FLAGS), "--no-write")
     try:
         if not why:
-            own_handle, room_bytes, why = _create(folder, most_bytes)
+            own_handle, room_bytes, why = _create_own_file(folder, most_bytes)
             if not why:
                 return Opened("own", -1, 0, False, folder, own_handle, room_bytes)
-        handle, direct = _largest(path, folder, clock)
+        handle, direct = _open_largest(path, folder, clock)
     except BaseException:
         os.close(folder)
         raise
@@ -114,7 +114,7 @@ def stored_bytes(handle: int) -> int:
         return size
 
 
-def _create(folder: int, most_bytes: int) -> tuple[int, int, str]:
+def _create_own_file(folder: int, most_bytes: int) -> tuple[int, int, str]:
     """Create our file; return its descriptor, the bytes that it may take, and "".
 
     If the file cannot be created, return -1, 0 and the reason. Raises OSError for an unexpected error.
@@ -145,19 +145,19 @@ def remove(own_handle: int, folder: int) -> None:
 
 def reopen(folder: int) -> tuple[int, bool]:
     """Open our file for reading; return its descriptor and whether reads bypass the page cache. Raises OSError."""
-    return _for_reading(own_name(), folder)
+    return _open_for_reading(own_name(), folder)
 
 
-def _for_reading(name: str, folder: int | None = None) -> tuple[int, bool]:
+def _open_for_reading(name: str, folder: int | None = None) -> tuple[int, bool]:
     flags = os.O_RDONLY | os.O_NONBLOCK | (os.O_NOFOLLOW if folder is not None else 0)
     handle, direct = open_direct(name, flags, folder)
-    if not direct or works_direct(handle):
+    if not direct or can_read_directly(handle):
         return handle, direct
     os.close(handle)
     return os.open(name, flags | os.O_CLOEXEC, dir_fd=folder), False
 
 
-def works_direct(handle: int) -> bool:
+def can_read_directly(handle: int) -> bool:
     """Whether a direct read succeeds. Some filesystems accept the flag and then refuse the read. Raises OSError."""
     with mmap.mmap(-1, ALIGN) as buffer:
         try:
@@ -169,7 +169,7 @@ def works_direct(handle: int) -> bool:
     return True
 
 
-def _largest(path: str, folder: int, clock: Clock) -> tuple[int, bool]:
+def _open_largest(path: str, folder: int, clock: Clock) -> tuple[int, bool]:
     """Open the readable file of the folder that has the most bytes stored.
 
     Return its descriptor and whether reads bypass the page cache. The descriptor is -1 without a large enough file.
@@ -190,7 +190,7 @@ def _largest(path: str, folder: int, clock: Clock) -> tuple[int, bool]:
     if not name:
         return -1, False
     handle, direct = open_below(top, name, direct=True)
-    if direct and not works_direct(handle):
+    if direct and not can_read_directly(handle):
         os.close(handle)
         handle, direct = open_below(top, name)
     return handle, direct

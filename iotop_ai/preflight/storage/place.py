@@ -25,6 +25,7 @@ from iotop_ai.model.preflight.place import Place
 from iotop_ai.preflight.storage.nominal import nominal_of
 
 ANSWER_S = 5.0
+"""The longest wait for the path's filesystem, in seconds."""
 _WITHOUT_DATA = frozenset(
     (
         *("proc", "sysfs", "cgroup", "cgroup2", "debugfs", "tracefs", "securityfs", "bpf", "devpts", "configfs"),

@@ -1,4 +1,4 @@
-"""Reads of one process of which many are in flight at once, as with fio's libaio.
+"""Keeps many reads of one process in flight at once with the kernel's AIO, like fio's libaio.
 
 Sources: io_setup(2), io_submit(2), io_getevents(2); include/uapi/linux/aio_abi.h of Linux 6.7 (struct iocb and struct
 io_event); the numbers of the calls: arch/x86/entry/syscalls/syscall_64.tbl, include/uapi/asm-generic/unistd.h.
@@ -83,7 +83,7 @@ class ReadQueue:
             pass  # the process was stopped and continued
         end = _checked(count) * _EVENT_WORDS
         results = events[_RESULT_WORD:end:_EVENT_WORDS]
-        least = min(results)
-        if least <= 0:
-            raise OSError(-least or errno.EIO, os.strerror(-least or errno.EIO))
+        lowest = min(results)
+        if lowest <= 0:
+            raise OSError(-lowest or errno.EIO, os.strerror(-lowest or errno.EIO))
         return events[_DATA_WORD:end:_EVENT_WORDS].tolist(), sum(results)

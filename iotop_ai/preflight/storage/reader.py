@@ -1,7 +1,7 @@
 """Our readers: processes that repeat an operation and measure the time of each operation.
 
-The readers are processes, like the workers of a loader. The threads of one interpreter would wait for each other (up to
-10 ms an operation with 4 threads). The processes are forked, so the caller must have only one thread. A process that
+The readers are processes, like the workers of a loader. Threads of one interpreter would wait for each other (up to
+10 ms per operation with 4 threads). The processes are forked, so the caller must have only one thread. A process that
 waits in the kernel cannot be ended: when no operation ends for HANG_S, HangError is raised, and the processes stay
 until the storage answers.
 """
@@ -76,8 +76,8 @@ class Bounds(NamedTuple):
 class Run:
     """Measures one phase.
 
-    work: the operation that as many readers as the phase's depth repeat, one at a time each; or the reads that fewer
-    readers keep in flight, together as many as the depth.
+    work: an Operation, which one reader for each unit of the phase's depth repeats, one at a time; or a ManyInFlight,
+    with which fewer readers together keep as many reads in flight as the depth.
     """
 
     def __init__(self, phase: Phase, work: Operation | ManyInFlight, bounds: Bounds, clock: Clock) -> None:
@@ -95,25 +95,25 @@ class Run:
     def measure(self, show: Show) -> Measured:
         """Run the phase to its end and return the result. Raises HangError, and OSError when an operation failed."""
         go, start = os.pipe2(os.O_CLOEXEC)  # each reader waits at ``go`` until ``start`` is closed
-        begun_ns = 0
+        start_ns = 0
         try:
             for number in range(self._count):
                 self._fork(number, go, start)
             for times_fd in self._readers:
                 os.read(times_fd, 1)  # the reader has started
-            begun_ns = self._shared[-1] = self._clock.monotonic_ns()
+            start_ns = self._shared[-1] = self._clock.monotonic_ns()
             os.close(start)
             start = -1
-            self._collect(begun_ns, show)
+            self._collect(start_ns, show)
         finally:
             for handle in (go, start):
                 if handle >= 0:
                     os.close(handle)
-            self._end()
+            self._kill_readers()
         failed = max(self._column(_ERROR))
         if failed:
             raise OSError(failed, os.strerror(failed))
-        seconds = max(0, *self._column(_ENDED), begun_ns) - begun_ns
+        seconds = max(0, *self._column(_ENDED), start_ns) - start_ns
         name, block, depth, _ = self._phase
         busy = cpu_bound(self._cpu_s, seconds / 1e9, len(os.sched_getaffinity(0)))
         size = sum(self._column(_BYTES))
@@ -170,7 +170,7 @@ class Run:
         while raw:
             raw = raw[os.write(out, raw) :]
 
-    def _collect(self, begun_ns: int, show: Show) -> None:
+    def _collect(self, start_ns: int, show: Show) -> None:
         poll, raw = select.poll(), bytearray()
         parts: dict[int, bytearray] = {}
         for times_fd in self._readers:
@@ -185,8 +185,8 @@ class Run:
                     raw += parts.pop(times_fd)
                     self._reap(times_fd)
             now = self._clock.monotonic_ns()
-            show(sum(self._column(_OPS)), sum(self._column(_BYTES)), (now - begun_ns) / 1e9)
-            silent_ns = now - max(begun_ns, *self._column(_ENDED))
+            show(sum(self._column(_OPS)), sum(self._column(_BYTES)), (now - start_ns) / 1e9)
+            silent_ns = now - max(start_ns, *self._column(_ENDED))
             if parts and silent_ns > HANG_S * 1e9:
                 raise HangError(silent_ns / 1e9)
         if not parts:  # a stopped run has no result, because its times and bytes do not match
@@ -197,7 +197,7 @@ class Run:
         os.close(times_fd)
         self._cpu_s.append(usage.ru_utime + usage.ru_stime)
 
-    def _end(self) -> None:
+    def _kill_readers(self) -> None:
         """Kill the readers that still run. Readers that wait in the kernel end when the storage answers."""
         for times_fd, pid in self._readers.items():
             os.close(times_fd)
@@ -209,7 +209,7 @@ class Run:
         self._readers = {}
 
     def wait(self) -> None:
-        """Wait for the end of killed readers, for as long as the storage keeps them waiting."""
+        """Wait until the killed readers have ended, which they do when the storage answers."""
         for pid in self._killed:
             with suppress(ChildProcessError):
                 os.waitpid(pid, 0)

@@ -88,7 +88,7 @@ class Session:
     def run(self) -> None:
         """Measure every phase that the target allows. Raises OSError, HangError, and FioError for --engine fio."""
         phases = {name: [phase for phase in self._request.phases if phase.name == name] for name in _ORDER}
-        has_files = self._dataset(phases[DATASET]) if phases[DATASET] else False
+        has_files = self._measure_dataset(phases[DATASET]) if phases[DATASET] else False
         if self._stop.is_set():
             return
         try:
@@ -104,7 +104,7 @@ class Session:
         handle, size, direct = opened.handle, opened.size, opened.direct
         written = 0
         if opened.kind == "own":
-            self._metadata(phases)
+            self._measure_metadata(phases)
             written = size = self._write(phases[WRITE])
             if self._stop.is_set():
                 return
@@ -126,15 +126,15 @@ class Session:
         target = Target(opened.kind, size, direct, written, opened.why)
         self._emit.target(target, version or "own")
         if opened.kind == "own":
-            self._through_the_cache(phases, size)
-        self._reads([*phases[SEQUENTIAL], *phases[RANDOM]], handle, target, program)
+            self._measure_cached_reads(phases, size)
+        self._measure_reads([*phases[SEQUENTIAL], *phases[RANDOM]], handle, target, program)
         if opened.kind == "own":
             for phase in phases[FILES]:
                 slots = Slots(opened.folder, own_name(), size, phase.block_bytes, direct=direct)
                 self._measure(phase, slots.read)
 
-    def _dataset(self, phases: Sequence[Phase]) -> bool:
-        """Read the dataset's files; return whether there was anything to read."""
+    def _measure_dataset(self, phases: Sequence[Phase]) -> bool:
+        """Scan the dataset in the first phase, and read its files in the others; return whether there was a file."""
         scan_phase, *read_phases = phases
 
         def show(files: int, size: int) -> None:
@@ -193,7 +193,7 @@ class Session:
         if result.ops:
             self._emit.result(result)
 
-    def _metadata(self, phases: dict[str, list[Phase]]) -> None:
+    def _measure_metadata(self, phases: dict[str, list[Phase]]) -> None:
         """Measure open, fstat and close of our file, then its creation and deletion. No second file is ever created."""
         assert self._opened is not None
         folder, name = self._opened.folder, own_name()
@@ -217,7 +217,7 @@ class Session:
             self._measure(phase, writing.write, self._opened.most_bytes)
         return os.fstat(self._own_handle).st_size // MIB * MIB
 
-    def _through_the_cache(self, phases: dict[str, list[Phase]], size: int) -> None:
+    def _measure_cached_reads(self, phases: dict[str, list[Phase]], size: int) -> None:
         """Measure reads from the page cache, then reads of evicted data with the kernel's read-ahead."""
         for phase in phases[CACHED]:
             blocks = Blocks(self._own_handle, min(size, CACHED_BYTES), phase.block_bytes)
@@ -231,11 +231,11 @@ class Session:
             self._measure(phase, blocks.sequential, size)
         os.posix_fadvise(self._own_handle, 0, 0, os.POSIX_FADV_DONTNEED)
 
-    def _reads(self, phases: Sequence[Phase], handle: int, target: Target, program: str) -> None:
+    def _measure_reads(self, phases: Sequence[Phase], handle: int, target: Target, program: str) -> None:
         for group in _groups(phases):
             if program:
                 try:
-                    self._by_fio(program, handle, target.size_bytes, group)
+                    self._read_by_fio(program, handle, target.size_bytes, group)
                     continue
                 except FioError as error:
                     if self._request.engine == "fio":
@@ -243,9 +243,9 @@ class Session:
                     self._emit.note(f"fio failed ({error}): read by our own reader instead")
                     self._emit.target(target, "own")
                     program = ""
-            self._by_own(group, handle, target.size_bytes, target.direct)
+            self._read_by_own_reader(group, handle, target.size_bytes, target.direct)
 
-    def _by_own(self, phases: Sequence[Phase], handle: int, size: int, direct: bool) -> None:
+    def _read_by_own_reader(self, phases: Sequence[Phase], handle: int, size: int, direct: bool) -> None:
         drop = not direct and self._own_handle >= 0
         # The other cores are left to the kernel and the driver, which need about as much CPU as the reader.
         readers = max(1, len(os.sched_getaffinity(0)) // 2)
@@ -256,13 +256,13 @@ class Session:
             else:
                 read, offset_of = blocks.sequential, blocks.next_offset
             if direct and phase.depth > readers:
-                # If such reads cannot be started, as many readers as the depth are; they also meet a fault of the disk.
+                # If this fails, one reader for each read in flight is used below; a fault of the disk fails there too.
                 with suppress(OSError):
                     self._measure(phase, ManyInFlight(handle, offset_of, readers))
                     continue
             self._measure(phase, read)
 
-    def _by_fio(self, program: str, handle: int, size: int, phases: Sequence[Phase]) -> None:
+    def _read_by_fio(self, program: str, handle: int, size: int, phases: Sequence[Phase]) -> None:
         if self._stop.is_set():
             return
         total_s = sum(phase.seconds for phase in phases)

@@ -13,7 +13,7 @@ from iotop_ai.present.text.line import Line
 from iotop_ai.tui.screens.base import LiveScreen
 from iotop_ai.tui.screens.main.state import MainState
 from iotop_ai.tui.styles import ThemeStyles
-from iotop_ai.tui.view_changes import pasted_line, typed
+from iotop_ai.tui.view_changes import pasted_line, text_after
 
 LONGEST = 512
 """The maximum length of the typed text."""
@@ -42,7 +42,7 @@ class DialogScreen(LiveScreen):
 
     @abstractmethod
     def heading(self) -> tuple[str, str]:
-        """The title, and what the dialog is about."""
+        """The title, and the object that the dialog is about."""
 
     @abstractmethod
     def body(self, width: int) -> tuple[list[Row], list[Row]]:
@@ -52,11 +52,11 @@ class DialogScreen(LiveScreen):
     def enter(self) -> None:
         """Act on the typed text."""
 
-    def special(self, key: str) -> bool:
-        """Handle a key that is not a character of the text; returns False for a character."""
+    def handle_special_key(self, key: str) -> bool:
+        """Handle a key that does not edit the text; returns False for a key that does."""
         return False
 
-    def changed(self) -> None:
+    def text_changed(self) -> None:
         """Called after the typed text has changed."""
 
     def rows(self, width: int, height: int) -> list[Line]:
@@ -79,9 +79,9 @@ class DialogScreen(LiveScreen):
             return
         if event.key == "enter":
             self.enter()
-        elif not self.special(event.key):
-            self.text = typed(self.text, event.key, event.character)[:LONGEST]
-            self.changed()
+        elif not self.handle_special_key(event.key):
+            self.text = text_after(self.text, event.key, event.character)[:LONGEST]
+            self.text_changed()
         if self.is_attached:
             self.draw()
 
@@ -90,5 +90,5 @@ class DialogScreen(LiveScreen):
         event.stop()
         if self.takes_paste:
             self.text = (self.text + pasted_line(event.text, LONGEST))[:LONGEST]
-            self.changed()
+            self.text_changed()
             self.draw()

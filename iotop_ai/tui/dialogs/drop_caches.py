@@ -92,8 +92,8 @@ class DropCachesScreen(KernelSwitchScreen):
         """Whether the effect is shown."""
         return self.drop.effect is not None or self.drop.evicted is not None
 
-    def special(self, key: str) -> bool:
-        """Choose with Up, Down and the digits; while a path is typed, a digit is part of the path."""
+    def handle_special_key(self, key: str) -> bool:
+        """Choose with Up, Down and the digits. While a path is being typed, a digit is part of the path."""
         if self.drop.doing or self.finished:
             return True
         if key in ("up", "down"):
@@ -112,7 +112,7 @@ class DropCachesScreen(KernelSwitchScreen):
     def _complain(self, text: str) -> None:
         self.drop = self.drop._replace(error=text)
 
-    def changed(self) -> None:
+    def text_changed(self) -> None:
         """Remove the complaint about the previous input."""
         self._complain("")
 

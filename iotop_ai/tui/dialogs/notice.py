@@ -12,7 +12,7 @@ from iotop_ai.tui.dialogs.base import Backdrop, DialogScreen
 
 
 class NoticeScreen(DialogScreen):
-    """Says why a dialog cannot open. title: the title of the dialog. why: the reason as one clause."""
+    """Shows why a dialog cannot open. title: the title of the dialog. why: the reason as one clause."""
 
     def __init__(self, backdrop: Backdrop, title: str, why: str) -> None:
         super().__init__(backdrop)

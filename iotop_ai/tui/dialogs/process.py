@@ -37,7 +37,7 @@ class ProcessScreen(DialogScreen):
         """The processes, the jobs that they are part of, and the commands."""
         return process_body(self.state.newest.snapshot, self._target, plain(self.text), self._complaint, width)
 
-    def changed(self) -> None:
+    def text_changed(self) -> None:
         """Remove the complaint about the previous command."""
         self._complaint = ""
 
@@ -67,7 +67,7 @@ class ProcessScreen(DialogScreen):
 
 
 class DelayScreen(KernelSwitchScreen):
-    """Asks before kernel.task_delayacct is switched, as Ctrl-T does in iotop."""
+    """Asks for confirmation, then switches kernel.task_delayacct, as Ctrl-T does in iotop."""
 
     switch = TASK_DELAYACCT
     dialog_title = DELAY_TITLE
@@ -95,7 +95,7 @@ class DelayScreen(KernelSwitchScreen):
         """The text of the dialog."""
         return delay_body(self.view, width)
 
-    def changed(self) -> None:
+    def text_changed(self) -> None:
         """Remove the complaint about the previous word."""
         self._complaint = ""
 

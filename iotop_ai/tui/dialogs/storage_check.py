@@ -41,11 +41,11 @@ class CheckScreen(DialogScreen):
         """The question, the progress or the figures."""
         return check_body(self.check._replace(typed=self.text), width)
 
-    def special(self, key: str) -> bool:
-        """Whether the check has begun; from then on, all characters are ignored."""
+    def handle_special_key(self, key: str) -> bool:
+        """Ignore all keys that edit the text once the check has begun."""
         return self._thread is not None
 
-    def changed(self) -> None:
+    def text_changed(self) -> None:
         """Remove the complaint about the previous path."""
         self.check = self.check._replace(error="")
 

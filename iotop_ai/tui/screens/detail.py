@@ -29,7 +29,7 @@ class TimedScreen(LiveScreen):
         self.state = state
         self._time = time
         self._theme_styles = theme_styles
-        # The answer to an earlier key would hide the keys of this screen for a few seconds.
+        # The answer to an earlier key would cover this screen's list of keys for a few seconds.
         state.update(message="")
 
     @property
@@ -74,7 +74,7 @@ class DetailScreen(TimedScreen):
 
     def action_interval(self, step: int) -> None:
         """Set a longer or shorter interval."""
-        self._time.interval(step)
+        self._time.change_interval(step)
         self.draw()
 
     def action_help(self) -> None:

@@ -74,10 +74,10 @@ class DeviceScreen(DetailScreen):
             self.state.change(f"{self.device or 'a disk'} is not present, so it cannot be checked")
             return
         backdrop = Backdrop(self.state, lambda: self.rows(*self.app.size), self._theme_styles)
-        self.app.push_screen(self._machine.storage_check(backdrop, self.device))
+        self.app.push_screen(self._machine.storage_check_dialog(backdrop, self.device))
 
     def action_health(self) -> None:
-        """Open the health of the disk that this device is, or lies on."""
+        """Open the health screen of the disk that this device is, or lies on."""
         disk = health_disk(self.state.frame, self.device)
         if disk:
             threads = self._machine.threads

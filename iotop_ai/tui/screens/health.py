@@ -1,4 +1,4 @@
-"""The screen about the health of all disks: a list, the page of one disk, and the disks' self-tests."""
+"""The screen with the health of all disks: a list, the page of one disk, and the disks' self-tests."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from iotop_ai.tui.screens.main.state import MainState
 from iotop_ai.tui.screens.main.time_actions import TimeActions
 from iotop_ai.tui.styles import ThemeStyles
 from iotop_ai.tui.threads.actions import ActionResult, ActionThreads
-from iotop_ai.tui.view_changes import typed
+from iotop_ai.tui.view_changes import text_after
 from iotop_ai.tui.widgets.lines import RowClicked, Wheeled
 
 LONGEST_WORD = 8
@@ -140,7 +140,7 @@ class HealthScreen(TimedScreen):
         elif event.key == "enter":
             self._decide(dialog)
         else:
-            word = typed(dialog.typed, event.key, event.character)[:LONGEST_WORD]
+            word = text_after(dialog.typed, event.key, event.character)[:LONGEST_WORD]
             self.show(dialog=dialog._replace(typed=word, error=""))
 
     def on_paste(self, event: Paste) -> None:
@@ -221,8 +221,8 @@ class HealthScreen(TimedScreen):
         self._act(word, Target(disk.name, disk.state.device, disk.state.device_type, identity))
 
     def _act(self, word: str, target: Target) -> None:
-        """Run smartctl on a thread, then query the disks. The screen shows the answer, and the recording gets
-        an event.
+        """Start or abort a self-test on a thread, then query the disks. The screen shows the answer, and the
+        recording gets an event.
         """
         source = self._source
         root: Root | None = getattr(source, "root", None)

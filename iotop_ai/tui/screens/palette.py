@@ -11,7 +11,7 @@ from iotop_ai.present.screen.palette import ACTIONS, KEY_PREFIX, Entry, Wording,
 from iotop_ai.present.text.line import Line
 from iotop_ai.tui.screens.base import PanelScreen
 from iotop_ai.tui.styles import ThemeStyles
-from iotop_ai.tui.view_changes import typed
+from iotop_ai.tui.view_changes import text_after
 from iotop_ai.tui.widgets.lines import RowClicked, Wheeled
 
 LONGEST = 60
@@ -65,7 +65,7 @@ class PaletteScreen(PanelScreen):
         elif event.key in _STEPS:
             self._move(_STEPS[event.key])
         else:
-            self._search(typed(self.typed, event.key, event.character))
+            self._search(text_after(self.typed, event.key, event.character))
 
     def on_paste(self, event: Paste) -> None:
         """Ignore pasted text."""

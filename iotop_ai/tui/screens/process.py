@@ -17,9 +17,9 @@ from iotop_ai.tui.screens.main.time_actions import TimeActions
 from iotop_ai.tui.styles import ThemeStyles
 from iotop_ai.tui.threads.process_detail import CodeRead, DetailRead, DetailThreads
 
-EVERY_NS = 1_000_000_000
+READ_EVERY_NS = 1_000_000_000
 """The shortest time between two readings of the process."""
-WHOLE_NS = 10_000_000_000
+READ_WHOLE_EVERY_NS = 10_000_000_000
 """The shortest time between two readings of the parts that rarely change."""
 
 
@@ -80,9 +80,9 @@ class ProcessDetailScreen(ScrolledScreen):
         if self._threads is None:
             self._threads = DetailThreads(root, self.post_message)
         at_ns, key = self._clock.monotonic_ns(), self.page.key
-        if self._is_due(self._asked_whole_ns, WHOLE_NS) and self._threads.read_whole(key, self._uid()):
+        if self._is_due(self._asked_whole_ns, READ_WHOLE_EVERY_NS) and self._threads.read_whole(key, self._uid()):
             self._asked_whole_ns = at_ns
-        if self._is_due(self._asked_ns, EVERY_NS) and self._threads.read(key):
+        if self._is_due(self._asked_ns, READ_EVERY_NS) and self._threads.read(key):
             self._asked_ns = at_ns
 
     def _is_due(self, asked_ns: int, every_ns: int) -> bool:
@@ -92,12 +92,12 @@ class ProcessDetailScreen(ScrolledScreen):
         """Show the details that were read."""
         new, page = message.detail, self.page
         if new.key != page.key:
-            self._read()  # the thread had no time for the process that is shown now
+            self._read()  # the thread was busy when this screen requested the process that it shows now
             return
         before = page.before
         if page.detail is not None:
             # The two threads may read almost at the same time; over so short a time, a CPU share would be inexact.
-            if (new.threads.at_ns or 0) - (page.detail.threads.at_ns or 0) >= EVERY_NS // 2:
+            if (new.threads.at_ns or 0) - (page.detail.threads.at_ns or 0) >= READ_EVERY_NS // 2:
                 before = page.detail.threads
             if new.identity.status is Status.PENDING:
                 new = new._replace(identity=page.detail.identity, environ=page.detail.environ)
@@ -150,7 +150,7 @@ class ProcessDetailScreen(ScrolledScreen):
     def action_act(self, text: str) -> None:
         """Open the dialog that signals the process or changes its priority. text: the beginning of the command."""
         backdrop = Backdrop(self.state, self._rows_behind, self._theme_styles)
-        self.app.push_screen(self._machine.one_process(self.page.key, text, backdrop))
+        self.app.push_screen(self._machine.single_process_dialog(self.page.key, text, backdrop))
 
     def _rows_behind(self) -> list[Line]:
         return self.rows(*self.app.size)

@@ -29,7 +29,7 @@ class ReasoningScreen(ScrolledScreen):
         super().__init__(state, time, theme_styles, "reasoning")
         self.first_row = 0
         self._main_actions: dict[str, Callable[..., None]] = {
-            "copy": verdict.copy, "acknowledge": verdict.acknowledge, "job": verdict.job, "pause": time.pause,
+            "copy": verdict.copy, "acknowledge": verdict.acknowledge, "job": verdict.step_job, "pause": time.pause,
         }  # fmt: skip
 
     def rows(self, width: int, height: int) -> list[Line]:

@@ -21,7 +21,7 @@ class ExceptionKeepingApp(App[None], inherit_bindings=False):
     """The exception that ended the app; None if there was none."""
 
     def _fatal_error(self) -> None:
-        if self.failure is None:  # while the app closes, its handlers may fail again, for lack of a screen
+        if self.failure is None:  # while the app closes, its handlers may fail again, because no screen is left
             self.failure = sys.exc_info()[1]
         close = getattr(self, "_close_messages_no_wait", None)
         if close is None:

@@ -39,8 +39,8 @@ class Row(NamedTuple):
 
 
 class _CellStyle(NamedTuple):
-    """A style as SGR parameters. flags: those that switch an attribute on. fg, bg: the parameters of the colours;
-    "" for the default.
+    """A style as SGR parameters. flags: the parameters that switch attributes on. fg, bg: the parameters of the
+    colours; "" for the default.
     """
 
     flags: frozenset[str]
@@ -59,7 +59,7 @@ class CellDiff:
         self._style = style
         self._system = system
         self._marks: dict[str, _Marks] = {}
-        """The marks of tokens, by background."""
+        """The mark of each token, by background. A mark is the character that stands for a style."""
         self._mark_of_style: dict[_CellStyle, str] = {}
         self._cell_styles: list[_CellStyle] = []
         self._on_blank: dict[str, tuple[str, bool, bool]] = {}

@@ -1,4 +1,5 @@
-"""The terminal driver. Its input thread sleeps until a key arrives, and it does not clear the first frame.
+"""The terminal driver. Its input thread sleeps until a key arrives, and it does not clear a first frame that is
+already on the terminal.
 
 Textual's input thread wakes ten times a second, which costs more than drawing a quiet screen.
 """
@@ -160,14 +161,14 @@ class BlockingInputDriver(LinuxDriver):
                 if raw == b"":  # the terminal is closed
                     if self.fileno in ready:
                         poll.unregister(self.fileno)
-                    self._loop.call_soon_threadsafe(self._hung_up)
+                    self._loop.call_soon_threadsafe(self._report_hangup)
                     continue
                 if raw:
                     text = decode(raw)
                     self._feed(parser, [text] if escapes is None else escapes.feed(text))
                     timeout_ms = ESCAPE_WAIT_MS
             if not raw and escapes is not None:
-                self._feed(parser, escapes.timed_out())
+                self._feed(parser, escapes.flush())
             for event in parser.tick():
                 self.process_message(event)
 
@@ -179,10 +180,10 @@ class BlockingInputDriver(LinuxDriver):
             for event in parser.feed(piece):
                 self.process_message(event)
 
-    def _hung_up(self) -> None:
-        hung_up = getattr(self._app, "hung_up", None)
-        if hung_up is not None:
-            hung_up()
+    def _report_hangup(self) -> None:
+        handle_hangup = getattr(self._app, "handle_hangup", None)
+        if handle_hangup is not None:
+            handle_hangup()
 
     def disable_input(self) -> None:
         """End the input thread, and wait for it. Only the first call acts, because Textual drops unread input each

@@ -40,7 +40,7 @@ class EscapeSplitter:
                 text = after
         return pieces
 
-    def timed_out(self) -> list[str]:
-        """The end that was kept, as single keys, because nothing followed it in time."""
+    def flush(self) -> list[str]:
+        """The end that was kept back, as single keys. Called when nothing has followed it in time."""
         rest, self._rest = self._rest, ""
         return list(rest)

@@ -40,7 +40,7 @@ class KeyOrder:
         front = self._app.focused or (self._app.screen if self._app.screen_stack else self._app)
         path = tuple(dict.fromkeys((*front.ancestors_with_self, self._app)))
         self._current = key
-        self._timer = asyncio.get_running_loop().call_later(LOST_S, self._app.call_later, self._settled, key)
+        self._timer = asyncio.get_running_loop().call_later(LOST_S, self._app.call_later, self._settle, key)
         await self._handle(key)
         self._follow(path, key)
 
@@ -51,10 +51,10 @@ class KeyOrder:
         """
         for i, node in enumerate(path):
             rest = path[i + 1 :]
-            if node.call_later(self._follow, rest, key) if rest else node.call_later(self._settled, key):
+            if node.call_later(self._follow, rest, key) if rest else node.call_later(self._settle, key):
                 return
 
-    async def _settled(self, key: Key) -> None:
+    async def _settle(self, key: Key) -> None:
         """Handle the next key.
 
         Called when every node has handled this key and has opened or closed its screens, or after LOST_S.

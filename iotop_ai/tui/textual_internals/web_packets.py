@@ -38,7 +38,7 @@ class Packet(NamedTuple):
         return self.letter + len(self.payload).to_bytes(4, "big") + self.payload
 
 
-def meta(**fields: Any) -> Packet:
+def meta_packet(**fields: Any) -> Packet:
     """A packet with a message about the screen or the session."""
     return Packet(b"M", json.dumps(fields).encode())
 
@@ -57,11 +57,11 @@ def parse_message(text: str) -> Packet | None:
             return Packet(b"D", typed.encode("utf-8", "replace"))
         case ["resize", {"width": int(width), "height": int(height)}] if bool not in (type(width), type(height)):
             columns, rows = bounded(width, height)
-            return meta(type="resize", width=columns, height=rows)
+            return meta_packet(type="resize", width=columns, height=rows)
         case ["ping", str()]:
             return None
         case ["blur" | "focus" as kind]:
-            return meta(type=kind)
+            return meta_packet(type=kind)
     raise MessageError("JSON of another form")
 
 

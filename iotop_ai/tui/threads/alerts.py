@@ -56,13 +56,13 @@ class LiveAlerts:
         try:
             threading.Thread(target=self._read, name="read-alerts", daemon=True).start()
         except RuntimeError as error:  # this user has too many threads
-            self._failed(f"alerts are off: {error}")
+            self._report_failure(f"alerts are off: {error}")
 
     def _read(self) -> None:
         try:
-            running = self._begin(self._failed)
+            running = self._begin(self._report_failure)
         except (IotopError, RuntimeError) as error:  # RuntimeError: reading them needs a thread that cannot start
-            self._failed(f"alerts are off: {error}")
+            self._report_failure(f"alerts are off: {error}")
             return
         with self._lock:
             is_closed = self._closed
@@ -89,7 +89,7 @@ class LiveAlerts:
         if running is not None:
             running.close(seconds / 2, seconds / 2)
 
-    def _failed(self, text: str) -> None:
+    def _report_failure(self, text: str) -> None:
         if self._closed:
             self.unsent.append(text)
         else:

@@ -1,4 +1,4 @@
-"""The thread that queries Prometheus. The app receives the answers as messages."""
+"""The thread that queries Prometheus. The app receives its answers as messages."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ class FleetThread:
             self._due_at_once = True
             self._changed.notify()
 
-    def want_history(self, machine: FleetMachine, slots: int, end_s: float) -> None:
+    def request_history(self, machine: FleetMachine, slots: int, end_s: float) -> None:
         """Request the graphs of a machine. A newer request replaces one that still waits."""
         with self._changed:
             self._request = _HistoryRequest(machine, slots, end_s)

@@ -56,8 +56,9 @@ class SourceThread:
     def stop(self, seconds: float) -> bool:
         """Close the source, and wait at most ``seconds`` for the thread; returns whether the thread has ended.
 
-        If the thread was never started, the Frames are closed here. Otherwise the interpreter would close them while it
-        ends, when no other thread runs any more, and the source could wait for one of its threads forever.
+        If the thread was never started, the generator of the Frames is closed here. If it were left open, the
+        interpreter would close it at exit, when no other thread runs any more, and the source could wait for one of its
+        threads forever.
         """
         self._source.close()
         if self._thread.ident is None and isinstance(self._frames, Generator):

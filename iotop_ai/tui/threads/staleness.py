@@ -7,6 +7,7 @@ from iotop_ai.collectors.io.clock import Clock
 CHECK_S = 1.0
 """The seconds between two calls of ``StalenessWatch.check``."""
 INTERVALS = 3
+"""Readings count as missing after this many intervals without one."""
 LEAST_S = 2.0
 """The shortest delay in seconds that counts. Under load, readings at short intervals may be this late without
 any fault.
@@ -14,7 +15,7 @@ any fault.
 
 
 class StalenessWatch:
-    """Measures how long no reading has come. Call ``note_reading`` at each reading, and ``check`` every CHECK_S."""
+    """Measures the time since the last reading. Call ``note_reading`` at each reading, and ``check`` every CHECK_S."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock

@@ -16,7 +16,7 @@ from iotop_ai.model.clean import clean
 from iotop_ai.tui.textual_internals.web_packets import (
     MessageError,
     is_exit,
-    meta,
+    meta_packet,
     parse_message,
     read_packet,
     skip_to_packets,
@@ -28,7 +28,7 @@ LARGEST_MESSAGE = 1 << 16
 IDLE_S = 8 * 3600.0
 """The seconds after which a page that sends nothing, not even a mouse movement, counts as left open by mistake."""
 HEARTBEAT_S = 15.0
-"""The seconds between two pings. A page that vanished is noticed after one and a half times as long."""
+"""The seconds between two pings. A page that has vanished is noticed after one and a half times as long."""
 LEAVE_S = 1.0
 """The seconds that a monitor may take to end after it has been asked to quit."""
 _STDERR_BYTES = 4096
@@ -139,9 +139,9 @@ class Session:
         assert child.stdin is not None
         assert child.stdout is not None
         with contextlib.suppress(ConnectionError):
-            child.stdin.write(meta(type="quit").encoded())
+            child.stdin.write(meta_packet(type="quit").encoded())
             child.stdin.close()
-        rest = asyncio.create_task(_drained(child.stdout))
+        rest = asyncio.create_task(_drain(child.stdout))
         try:
             await asyncio.wait_for(child.wait(), LEAVE_S)
         except TimeoutError:
@@ -155,7 +155,7 @@ class Session:
             await asyncio.gather(rest, return_exceptions=True)
 
 
-async def _drained(out: asyncio.StreamReader) -> None:
+async def _drain(out: asyncio.StreamReader) -> None:
     """Read to the end, so that a monitor that still paints is not blocked."""
     while await out.read(1 << 16):
         pass

@@ -7,7 +7,7 @@ import pytest
 from iotop_ai.model.preflight.loader.report import Report
 from iotop_ai.model.preflight.loader.run import Built, Configuration, Failure, Run, Steady, Used, curve
 from iotop_ai.preflight.loader.grow import growth_per_batch
-from iotop_ai.preflight.loader.recommend import bound_of, recommended
+from iotop_ai.preflight.loader.recommend import bound_of, recommend
 from iotop_ai.preflight.loader.sweep import Grid
 from iotop_ai.present.preflight.loader import findings_text, patch_text
 
@@ -20,14 +20,14 @@ def run(workers: int, rate: float, used: Used = Used(), prefetch: int | None = N
 
 
 def test_the_smallest_configuration_within_five_percent_is_recommended() -> None:
-    choice = recommended([run(0, 50), run(2, 96), run(4, 100), run(8, 99)], 8)
+    choice = recommend([run(0, 50), run(2, 96), run(4, 100), run(8, 99)], 8)
     assert choice is not None
     assert (choice.run.configuration.workers, choice.best.configuration.workers) == (2, 4)
     assert not choice.rising
 
 
 def test_a_configuration_just_beyond_five_percent_is_too_slow() -> None:
-    choice = recommended([run(2, 94.9), run(4, 100)], 8)
+    choice = recommend([run(2, 94.9), run(4, 100)], 8)
     assert choice is not None
     assert choice.run.configuration.workers == 4
     assert choice.rising
@@ -35,19 +35,19 @@ def test_a_configuration_just_beyond_five_percent_is_too_slow() -> None:
 
 def test_more_workers_are_not_proposed_if_a_larger_number_failed() -> None:
     failed = Run(Configuration(8, 32), failure=Failure("shm", "/dev/shm is full"))
-    choice = recommended([run(2, 50), run(4, 100), failed], 16)
+    choice = recommend([run(2, 50), run(4, 100), failed], 16)
     assert choice is not None
     assert choice.run.configuration.workers == 4
     assert not choice.rising
     other = failed._replace(configuration=Configuration(8, 64))
-    choice = recommended([run(2, 50), run(4, 100), other], 16)
+    choice = recommend([run(2, 50), run(4, 100), other], 16)
     assert choice is not None
     assert choice.rising
 
 
 def test_more_workers_are_not_proposed_if_no_core_is_left() -> None:
     for cores, rising in ((2.0, False), (16.0, True)):
-        choice = recommended([run(1, 50, Used(1.0, 0.1)), run(2, 100, Used(1.9, 0.1))], cores)
+        choice = recommend([run(1, 50, Used(1.0, 0.1)), run(2, 100, Used(1.9, 0.1))], cores)
         assert choice is not None
         assert (choice.bound, choice.rising) == ("cpu", rising)
 
@@ -58,7 +58,7 @@ def test_more_workers_are_not_proposed_if_no_core_is_left() -> None:
 )
 def test_the_proposed_workers_are_numbers_that_a_sweep_takes(workers: int, proposal: str) -> None:
     runs = (run(1, 50), run(workers, 100))
-    report = Report("m:f", "python3", 0, runs, 512.0, choice=recommended(runs, 512))
+    report = Report("m:f", "python3", 0, runs, 512.0, choice=recommend(runs, 512))
     assert findings_text(report)[-1] == f"the curve still rises at {workers} workers: {proposal}"
 
 
@@ -76,14 +76,14 @@ def test_persistent_workers_are_proposed_only_where_the_loader_takes_them(
 
 
 def test_fewer_prefetched_batches_make_a_smaller_configuration() -> None:
-    choice = recommended([run(2, 100, prefetch=8), run(2, 99)], 8)
+    choice = recommend([run(2, 100, prefetch=8), run(2, 99)], 8)
     assert choice is not None
     assert choice.run.configuration.prefetch is None
 
 
 def test_without_a_measurement_nothing_is_recommended() -> None:
     failed = Run(Configuration(2, 32), failure=Failure("hang", "hangs"))
-    assert recommended([failed], 8) is None
+    assert recommend([failed], 8) is None
     assert Report("m:f", "python3", 0, (failed,), 8.0).exit_code == 1
     assert Report("m:f", "python3", 0, (failed._replace(failure=Failure("refused", "")),), 8.0).exit_code == 2
 
@@ -96,13 +96,13 @@ def test_only_a_sweep_without_any_figure_gives_no_answer() -> None:
         (empty, empty): 2, (empty, hung): 1, (run(0, 10), empty): 1, (run(0, 10), refused): 1, (refused, hung): 1,
     }  # fmt: skip
     for runs, code in codes.items():
-        assert Report("m:f", "python3", 0, runs, 8.0, choice=recommended(runs, 8)).exit_code == code
+        assert Report("m:f", "python3", 0, runs, 8.0, choice=recommend(runs, 8)).exit_code == code
 
 
 def test_a_failed_configuration_fails_a_sweep_with_a_choice() -> None:
     runs = (run(0, 10), Run(Configuration(2, 32), failure=Failure("killed", "")))
-    assert Report("m:f", "python3", 0, runs, 8.0, choice=recommended(runs, 8)).exit_code == 1
-    assert Report("m:f", "python3", 0, runs[:1], 8.0, choice=recommended(runs, 8)).exit_code == 0
+    assert Report("m:f", "python3", 0, runs, 8.0, choice=recommend(runs, 8)).exit_code == 1
+    assert Report("m:f", "python3", 0, runs[:1], 8.0, choice=recommend(runs, 8)).exit_code == 0
 
 
 def test_the_limit_of_a_configuration_is_named() -> None:
@@ -156,7 +156,7 @@ def test_memory_that_grows_with_each_batch_is_found() -> None:
 
 def test_a_cache_that_is_warmer_for_one_run_is_reported() -> None:
     runs = (run(2, 10, Used(storage_bytes=100, asked_bytes=100)), run(4, 90, Used(storage_bytes=0, asked_bytes=100)))
-    report = Report("m:f", "python3", 0, runs, 8.0, choice=recommended(runs, 8))
+    report = Report("m:f", "python3", 0, runs, 8.0, choice=recommend(runs, 8))
     text = "\n".join(findings_text(report))
     assert "100 % of the bytes came from a disk with 2 workers, batch 32, 0 % with 4 workers" in text
     assert text.endswith("use --cold PATH of the dataset to compare them fairly")
@@ -166,7 +166,7 @@ def test_missing_stages_of_a_tf_data_pipeline_are_named() -> None:
     def proposals(stages: tuple[str, ...], *, workers: int = 4) -> list[str]:
         built = Built("tensorflow", "", ("batch_size", "num_parallel_calls"), False, stages, 10 * MB)
         one = run(workers, 100, Used(0.3, 0.3, 0.8, 0.1))._replace(built=built)
-        report = Report("m:f", "python3", 0, (one,), 8.0, room_bytes=100 * MB, choice=recommended([one], 8))
+        report = Report("m:f", "python3", 0, (one,), 8.0, room_bytes=100 * MB, choice=recommend([one], 8))
         advice = [text.rpartition(": ")[2].split("(")[0] for text in findings_text(report)]
         return [text.removeprefix("use ").removeprefix("put ") for text in advice]
 
@@ -181,6 +181,6 @@ def test_interleave_is_a_dimension_of_the_grid() -> None:
     found = Grid([0, 2], [32], [None], [""], False, [1, 4]).configurations()
     assert [(one.workers, one.interleave) for one in found] == [(0, 1), (2, 1), (0, 4), (2, 4)]
     fast = [run(2, rate)._replace(configuration=one) for one, rate in zip(found[1::2], (99, 100), strict=True)]
-    choice = recommended(fast, 8)
+    choice = recommend(fast, 8)
     assert choice is not None
     assert choice.run.configuration.interleave == 1

@@ -350,7 +350,7 @@ def test_after_a_failure_of_fio_the_figures_are_those_of_our_reader(tmp_path: Pa
     one = Session(Request(str(path), ()), emit, Stop(), Clock())
     handle = os.open(path, os.O_RDONLY)
     try:
-        one._reads([Phase(SEQUENTIAL, 64 << 10, 1, 0.1)], handle, Target("file", MIB, False), str(program))
+        one._measure_reads([Phase(SEQUENTIAL, 64 << 10, 1, 0.1)], handle, Target("file", MIB, False), str(program))
     finally:
         os.close(handle)
     assert (engines, len(found)) == (["own"], 1)

@@ -128,7 +128,7 @@ def test_where_the_kernel_has_no_such_reads_as_many_readers_do_the_same(
     try:
         with pytest.raises(OSError, match=os.strerror(errno.ENOSYS)):
             measured(Phase(RANDOM, BLOCK, 4, 0.1), ManyInFlight(handle, lambda _: 0))
-        one._reads([Phase(RANDOM, BLOCK, 4, 0.1)], handle, Target("file", MIB, True), "")
+        one._measure_reads([Phase(RANDOM, BLOCK, 4, 0.1)], handle, Target("file", MIB, True), "")
     finally:
         os.close(handle)
     assert [(one.name, one.depth) for one in found] == [(RANDOM, 4)]

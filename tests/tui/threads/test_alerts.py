@@ -100,7 +100,7 @@ class SlowApp(FakeApp):
 def test_the_last_message_has_the_rules_that_fire_although_a_delivery_fails_meanwhile() -> None:
     app = SlowApp()
     alerts = alerts_with_rules(app, [])
-    failing = threading.Thread(target=alerts._failed, args=("mail: no server",))
+    failing = threading.Thread(target=alerts._report_failure, args=("mail: no server",))
     failing.start()
     assert app.fails.wait(10)
     alerts.put(frame_at(0, 88.0))

@@ -17,7 +17,7 @@ from iotop_ai.tui.screens.fleet.jobs import FleetJobsScreen
 from iotop_ai.tui.screens.fleet.state import FleetState
 from iotop_ai.tui.screens.help import HelpScreen
 from iotop_ai.tui.styles import ThemeStyles
-from iotop_ai.tui.view_changes import moved, typed
+from iotop_ai.tui.view_changes import text_after, view_after_move
 from iotop_ai.tui.widgets.lines import RowClicked, Wheeled
 
 LONGEST_PATTERN = 200
@@ -93,7 +93,7 @@ class FleetScreen(LiveScreen, RootScreen):
             self.state.change(typing=False)
             self.action_move(1 if event.key == "down" else -1)
         else:
-            pattern = typed(view.pattern, event.key, event.character)[:LONGEST_PATTERN]
+            pattern = text_after(view.pattern, event.key, event.character)[:LONGEST_PATTERN]
             self.state.change(pattern=pattern, scroll=0)
 
     def on_paste(self, event: Paste) -> None:
@@ -124,7 +124,7 @@ class FleetScreen(LiveScreen, RootScreen):
         view = self.state.fleet_view.view
         if names and view.cursor not in names:
             view = view._replace(cursor=names[0])
-        after = moved(view, names, step, list_height(self.app.size.height) - 1)
+        after = view_after_move(view, names, step, list_height(self.app.size.height) - 1)
         self.state.change(cursor=after.cursor, scroll=after.scroll)
 
     def action_page(self, pages: int) -> None:
@@ -161,7 +161,7 @@ class FleetScreen(LiveScreen, RootScreen):
 
     def action_interval(self, step: int) -> None:
         """Set a longer or shorter interval between refreshes."""
-        self.state.interval(step)
+        self.state.change_interval(step)
 
     def action_refresh(self) -> None:
         """Refresh now."""

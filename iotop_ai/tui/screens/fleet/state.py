@@ -1,4 +1,4 @@
-"""The state that the fleet's screens share."""
+"""The state that the screens of ``iotop-ai fleet`` share."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class FleetState:
         """The machine, the number of values and the end time of the graphs that were requested last."""
 
     def take(self, fleet: Fleet | None, trouble: str) -> None:
-        """Take the result of a refresh."""
+        """Store the result of a refresh, and draw it."""
         if fleet is not None:
             self.fleet = fleet
             self._answered_ns = self._clock.monotonic_ns()
@@ -40,20 +40,20 @@ class FleetState:
         self.tick()
 
     def take_history(self, history: History) -> None:
-        """Take the graphs of a machine."""
+        """Store the graphs of a machine, and draw them."""
         self.fleet_view = self.fleet_view._replace(history=history)
         self.draw()
 
     def tick(self) -> None:
         """Draw the screen with the current age of the last answer, and request graphs if they are due."""
         self.fleet_view = self.fleet_view._replace(age_s=(self._clock.monotonic_ns() - self._answered_ns) / 1e9)
-        self.want_history()
+        self.request_history()
         self.draw()
 
     def change(self, message: str = "", **changes: object) -> None:
         """Change the View after a key, and draw it. message: the answer to the key."""
         self.fleet_view = self.fleet_view._replace(view=self.fleet_view.view._replace(message=message, **changes))  # type: ignore[arg-type]
-        self.want_history()
+        self.request_history()
         self.draw()
 
     @property
@@ -66,7 +66,7 @@ class FleetState:
         """The machine under the cursor."""
         return selected_machine(self.machines, self.fleet_view)
 
-    def want_history(self) -> None:
+    def request_history(self) -> None:
         """Request the graphs of the machine under the cursor, unless the same graphs were requested last."""
         machine = self.current
         if machine is None or self.fleet is None or self.thread is None:
@@ -74,7 +74,7 @@ class FleetState:
         request = (machine.name, max(2, 2 * room(self.width).cells), self.fleet.at_s)
         if request != self._last_request:
             self._last_request = request
-            self.thread.want_history(machine, request[1], request[2])
+            self.thread.request_history(machine, request[1], request[2])
 
     def sort(self, step: int) -> None:
         """Sort by the next (step +1) or previous (-1) column, in its usual order."""
@@ -90,7 +90,7 @@ class FleetState:
             self.thread.pause(paused=paused)
         self.change("done: paused" if paused else "done: refreshing", mode="paused" if paused else "live")
 
-    def interval(self, step: int) -> None:
+    def change_interval(self, step: int) -> None:
         """Set a longer or shorter interval between refreshes."""
         seconds = max(SHORTEST_INTERVAL_S, interval_after(self.fleet_view.interval_s, step))
         self.fleet_view = self.fleet_view._replace(interval_s=seconds)

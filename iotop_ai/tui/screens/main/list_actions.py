@@ -13,7 +13,7 @@ from iotop_ai.present.screen.palette import Entry, Wording
 from iotop_ai.present.screen.selection import device_order, selected_device_name
 from iotop_ai.present.text.units import UNIT_WORDS, size, use_units
 from iotop_ai.tui.screens.main.state import MainState
-from iotop_ai.tui.view_changes import device_after, pasted_line, sort_after, typed
+from iotop_ai.tui.view_changes import device_after, pasted_line, sort_after, text_after
 
 LONGEST_PATTERN = 128
 BUSIEST, OF_THE_JOB = "busiest", "of the job"
@@ -57,7 +57,7 @@ class ListActions:
         if self._state.view.follow_job:
             self._state.update(device=self.device_of_job() or self._state.view.device)
 
-    def devices(self) -> None:
+    def open_device_list(self) -> None:
         """Open the list of devices. Two further entries follow the busiest device or the job's device."""
         view, frame = self._state.view, self._state.frame
         current = selected_device_name(frame, view) if view.device and not view.follow_job else ""
@@ -95,14 +95,14 @@ class ListActions:
         """Select a device by its kernel name."""
         self._state.change(f"done: {name} pinned; d frees it", device=name, follow_job=False, **changes)
 
-    def device(self, step: int) -> None:
+    def step_device(self, step: int) -> None:
         """Select the next or previous device."""
         frame, view = self._state.frame, self._state.view
         name = device_after(device_order(frame, view), selected_device_name(frame, view), step)
         if name:
             self.choose_device(name)
 
-    def sort_list(self) -> None:
+    def open_sort_list(self) -> None:
         """Open the list of columns to sort by."""
         entries = tuple(_entry(key, _SORT_TEXTS[key], key == self._state.view.sort) for key in SORT_KEYS)
         wording = Wording("sort processes by", "sort", "no column has these words", False)
@@ -125,7 +125,7 @@ class ListActions:
         else:
             self._sort_by(key)
 
-    def units(self) -> None:
+    def switch_units(self) -> None:
         """Switch the unit of rates between MB of 1,048,576 and of 1,000,000 bytes."""
         units = UNITS[(UNITS.index(self._state.view.units) + 1) % len(UNITS)]
         use_units(units)
@@ -136,7 +136,7 @@ class ListActions:
         reverse = not self._state.view.reverse
         self._state.change(f"done: {'smallest' if reverse else 'largest'} first", reverse=reverse, scroll=0)
 
-    def columns(self) -> None:
+    def open_column_list(self) -> None:
         """Open the list of the process columns that can be left out."""
         state = self._state
         entries = []
@@ -151,22 +151,22 @@ class ListActions:
         title = next(column.title for column in COLUMNS if column.id == action.name)
         self._state.change(f"done: {title} {'left out' if action.name in left_out else 'shown'}", no_columns=left_out)
 
-    def tree(self) -> None:
+    def toggle_tree(self) -> None:
         """Show each process under its parent, or processes of one name, user and job in one row."""
         tree = not self._state.view.tree
         self._state.change("done: a tree" if tree else "done: grouped", tree=tree, cursor="", scroll=0)
 
-    def only_active(self) -> None:
+    def toggle_only_active(self) -> None:
         """Show only active rows, or all rows."""
         only = not self._state.view.only_active
         self._state.change("done: only active rows" if only else "done: all rows", only_active=only, scroll=0)
 
-    def panel(self, name: str) -> None:
+    def toggle_panel(self, name: str) -> None:
         """Hide a panel, or show it again."""
         hidden = self._state.view.hidden ^ {name}
         self._state.change(f"done: {name} {'hidden' if name in hidden else 'shown'}", hidden=hidden, zoom="")
 
-    def zoom(self, panel: str) -> None:
+    def toggle_zoom(self, panel: str) -> None:
         """Let a panel fill the whole window, or show all panels again."""
         panel = "" if self._state.view.zoom else panel
         self._state.change(f"done: {panel} alone; z shows all" if panel else "done: all panels", zoom=panel, scroll=0)
@@ -186,7 +186,7 @@ class ListActions:
         elif selected and key not in _ERASE and not (character and character.isprintable()):
             self._state.change()  # after this key, the previous filter is edited, not replaced
         else:
-            self._filter(typed("" if selected else self._state.view.pattern, key, character))
+            self._filter(text_after("" if selected else self._state.view.pattern, key, character))
 
     def paste_filter(self, text: str) -> None:
         """Append the first line of a pasted text to the filter, or replace a selected filter with it."""

@@ -82,7 +82,7 @@ class MachineActions:
         return "" if self._source.live else "only on the live screen of the machine itself"
 
     def _ask(self, title: str, make: Callable[[], DialogScreen | str]) -> None:
-        """Open the dialog that ``make`` returns, or a notice that says why it cannot open. The notice takes the keys
+        """Open the dialog that ``make`` returns, or a notice of why it cannot open. The notice takes the keys
         that the user types next.
         """
         dialog_or_reason = self.why_not() or make()
@@ -92,7 +92,7 @@ class MachineActions:
             else dialog_or_reason
         )
 
-    def drop_caches(self) -> None:
+    def open_drop_dialog(self) -> None:
         """Open the dialog that drops the machine's caches."""
 
         def make() -> DialogScreen:
@@ -102,7 +102,7 @@ class MachineActions:
 
         self._ask(DROP_TITLE, make)
 
-    def delay_accounting(self) -> None:
+    def open_delay_dialog(self) -> None:
         """Open the dialog that switches the kernel's delay accounting."""
 
         def make() -> DialogScreen:
@@ -112,8 +112,8 @@ class MachineActions:
 
         self._ask(DELAY_TITLE, make)
 
-    def storage_check(self, backdrop: Backdrop, device: str = "") -> DialogScreen:
-        """The dialog that measures storage, or a notice that says why it cannot open. device: the device of the screen
+    def storage_check_dialog(self, backdrop: Backdrop, device: str = "") -> DialogScreen:
+        """The dialog that measures storage, or a notice of why it cannot open. device: the device of the screen
         in front.
         """
         from iotop_ai.present.preflight.storage_dialog import TITLE as CHECK_TITLE
@@ -130,12 +130,12 @@ class MachineActions:
             backdrop, path, write=not view.readonly, note=lambda text: self._source.add_event("action", text)
         )
 
-    def check(self) -> None:
+    def open_check_dialog(self) -> None:
         """Open the dialog that measures storage."""
-        self._open_dialog(self.storage_check(self._backdrop()))
+        self._open_dialog(self.storage_check_dialog(self._backdrop()))
 
-    def one_process(self, key: ProcessKey, text: str, backdrop: Backdrop) -> DialogScreen:
-        """The dialog that asks for a command for this process, or a notice that says why it cannot open. text: the
+    def single_process_dialog(self, key: ProcessKey, text: str, backdrop: Backdrop) -> DialogScreen:
+        """The dialog that asks for a command for this process, or a notice of why it cannot open. text: the
         beginning of the command.
         """
         from iotop_ai.tui.dialogs.process import ProcessScreen
@@ -154,7 +154,7 @@ class MachineActions:
         root: Root | None = getattr(self._source, "root", None)
         return root
 
-    def process(self, text: str = "") -> None:
+    def open_process_dialog(self, text: str = "") -> None:
         """Open the dialog for the tagged processes, or else for those in the selected row. text: the beginning of the
         command.
         """

@@ -118,7 +118,7 @@ class RecordingActions:
             self._marks_failure_shown = True
             self._state.change(f"failed: {marks.reason}")
 
-    def kept_text(self) -> str:
+    def look_back_text(self) -> str:
         """How far the user can look back, and how much memory the kept Frames take; "" if nothing is kept."""
         if self._keeper is None or self._keeper.ring is None:
             return ""

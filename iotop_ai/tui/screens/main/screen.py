@@ -36,7 +36,7 @@ from iotop_ai.tui.screens.palette import PaletteScreen, TakeAction
 from iotop_ai.tui.styles import ThemeStyles
 from iotop_ai.tui.threads.actions import ActionResult, ActionThreads
 from iotop_ai.tui.threads.doctor import ProblemsFound
-from iotop_ai.tui.view_changes import TO_THE_END, moved
+from iotop_ai.tui.view_changes import TO_THE_END, view_after_move
 from iotop_ai.tui.widgets.lines import PlaceClicked, RowClicked, Wheeled
 
 if TYPE_CHECKING:
@@ -94,21 +94,21 @@ class MainScreen(RootScreen):
 
     def _connect_actions(self) -> None:
         """Give each action of BINDINGS its method, which Textual finds by the name ``action_*``."""
-        time, lists, tags = self.time, self.lists, self.tags
-        self.action_step, self.action_pause, self.action_interval = time.step, time.pause, time.interval
-        self.action_leap = time.leap
-        self.action_verdict, self.action_mark, self.action_ask_time = time.verdict, time.ask_mark, time.ask_time
+        time, lists, tags, verdict, machine = self.time, self.lists, self.tags, self.verdict, self.machine
+        self.action_step, self.action_leap, self.action_pause = time.step, time.leap, time.pause
+        self.action_interval, self.action_verdict = time.change_interval, time.go_to_verdict_change
+        self.action_mark, self.action_ask_time = time.ask_mark, time.ask_time
         self.action_accumulate, self.action_record = time.accumulate, self.recording.record
-        self.action_devices, self.action_device, self.action_panel = lists.devices, lists.device, lists.panel
-        self.action_sort_list, self.action_sort, self.action_reverse = lists.sort_list, lists.sort, lists.reverse
-        self.action_columns, self.action_tree, self.action_only_active = lists.columns, lists.tree, lists.only_active
-        self.action_find = lists.find
+        self.action_devices, self.action_device = lists.open_device_list, lists.step_device
+        self.action_panel, self.action_find = lists.toggle_panel, lists.find
+        self.action_sort_list, self.action_sort, self.action_reverse = lists.open_sort_list, lists.sort, lists.reverse
+        self.action_columns, self.action_tree = lists.open_column_list, lists.toggle_tree
+        self.action_only_active, self.action_units = lists.toggle_only_active, lists.switch_units
         self.action_tag, self.action_untag, self.action_copy_row = tags.tag, tags.untag, tags.copy_row
-        self.action_job, self.action_copy = self.verdict.job, self.verdict.copy
-        self.action_acknowledge, self.action_dismiss_problems = self.verdict.acknowledge, self.machine.dismiss
-        self.action_units = lists.units
-        self.action_drop_caches, self.action_process = self.machine.drop_caches, self.machine.process
-        self.action_delay_accounting, self.action_check = self.machine.delay_accounting, self.machine.check
+        self.action_job, self.action_copy = verdict.step_job, verdict.copy
+        self.action_acknowledge, self.action_dismiss_problems = verdict.acknowledge, machine.dismiss
+        self.action_drop_caches, self.action_process = machine.open_drop_dialog, machine.open_process_dialog
+        self.action_delay_accounting, self.action_check = machine.open_delay_dialog, machine.open_check_dialog
 
     @property
     def view(self) -> View:
@@ -234,7 +234,7 @@ class MainScreen(RootScreen):
         self.redraw()
 
     def on_descendant_focus(self, event: DescendantFocus) -> None:
-        """Show the focus in the rule and title of the panel."""
+        """Show the focus in the panel's title row."""
         self._follow_focus()
 
     def _follow_focus(self) -> None:
@@ -417,7 +417,7 @@ class MainScreen(RootScreen):
 
     def action_clear(self) -> None:
         """Return to now, or show all panels, or clear the filter: the first of these that applies."""
-        if self.time.now():
+        if self.time.go_to_now():
             return
         if self.view.zoom:
             self.action_zoom()
@@ -435,19 +435,19 @@ class MainScreen(RootScreen):
             return
         if not self.view.zoom and panel != self.view.focus:
             self._focus(panel)
-        self.lists.zoom(panel)
+        self.lists.toggle_zoom(panel)
 
     def action_sideways(self, step: int) -> None:
         """If there is a timeline, move by 10 s; otherwise select the previous or next device."""
         if not self.time.skip(step):
-            self.lists.device(step)
+            self.lists.step_device(step)
 
     def action_cursor(self, step: int) -> None:
         """Move the cursor of the focused panel; if the panel has no rows, move the cursor of the process panel.
 
         End returns from the past to now. If the panel has no rows and there is a timeline, Home and End go to its ends.
         """
-        if step == TO_THE_END and self.time.now():
+        if step == TO_THE_END and self.time.go_to_now():
             return
         if not self._row_keys():
             if abs(step) == TO_THE_END and self.time.seek_end(step):
@@ -482,7 +482,7 @@ class MainScreen(RootScreen):
 
     def _move_cursor(self, step: int) -> None:
         enter = DISK_PREFIX + selected_device_name(self.frame, self.view) if self.view.focus == "disk" else ""
-        view = moved(self.view, self._row_keys(), step, self._rows_with_keys(), enter)
+        view = view_after_move(self.view, self._row_keys(), step, self._rows_with_keys(), enter)
         if view != self.view:
             self.state.change(view.message, cursor=view.cursor, scroll=view.scroll)
 

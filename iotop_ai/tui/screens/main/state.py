@@ -43,7 +43,7 @@ class MainState:
 
     def __init__(self, frame: Frame, view: View, canvas: Canvas) -> None:
         self.canvas = canvas
-        # Without a cache, each panel would compute again what all of them show.
+        # Without a cache, each panel would compute the values that all of them show.
         self.view = view if view.cache is not None else view._replace(cache=FrameCache())
         self.newest = frame
         """The Frame that was received last. It differs from ``frame`` while the screen is paused or shows the past."""

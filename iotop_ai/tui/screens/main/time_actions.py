@@ -13,7 +13,7 @@ from iotop_ai.present.screen.view import Timeline
 from iotop_ai.store.source import Source
 from iotop_ai.tui.screens.main.recording_actions import LONGEST_MARK, RecordingActions
 from iotop_ai.tui.screens.main.state import MainState
-from iotop_ai.tui.view_changes import interval_after, past_after, typed
+from iotop_ai.tui.view_changes import interval_after, past_after, text_after
 
 if TYPE_CHECKING:
     from iotop_ai.tui.threads.playback import (
@@ -140,10 +140,10 @@ class TimeActions:
             return
         self.playback = playback
         line = Timeline(begin, max(begin + 1, state.newest.snapshot.wall_ns), begin)
-        state.change(self._recording.kept_text(), mode="back", playing=False, speed=1.0, back_s=0.0, timeline=line)
+        state.change(self._recording.look_back_text(), mode="back", playing=False, speed=1.0, back_s=0.0, timeline=line)
         playback.seek(wall_ns)
 
-    def now(self) -> bool:
+    def go_to_now(self) -> bool:
         """Return to now if the screen shows the past of a live session; returns whether it did."""
         back = self._state.view.mode == "back"
         if back:
@@ -177,7 +177,7 @@ class TimeActions:
         elif state.view.mode == "live":
             state.change("done: paused, Space goes on", mode="paused")
 
-    def interval(self, step: int) -> None:
+    def change_interval(self, step: int) -> None:
         """Set a longer or shorter interval. For a playback, set a higher or lower speed."""
         state = self._state
         if (playback := self._active_playback) is not None:
@@ -219,7 +219,7 @@ class TimeActions:
         self.playback.seek(self.playback.span()[step > 0])
         return True
 
-    def verdict(self, step: int) -> None:
+    def go_to_verdict_change(self, step: int) -> None:
         """Go to the next or previous change of the verdict."""
         if self.playback is not None:
             self.playback.to_verdict_change(step)
@@ -246,7 +246,7 @@ class TimeActions:
             if key == "enter":
                 self._recording.add_mark(text)
         else:
-            self._state.change(mark_input=typed(text, key, character)[:LONGEST_MARK])
+            self._state.change(mark_input=text_after(text, key, character)[:LONGEST_MARK])
 
     def ask_time(self) -> None:
         """Begin to type a time."""
@@ -260,7 +260,7 @@ class TimeActions:
         elif key == "escape":
             self._state.change(time_input=None)
         else:
-            self._state.change(time_input=typed(text, key, character)[:LONGEST_TIME])
+            self._state.change(time_input=text_after(text, key, character)[:LONGEST_TIME])
 
     def _seek_typed(self, text: str) -> None:
         """Go to the typed time. If the screen shows now, begin to look back at that time."""

@@ -16,8 +16,8 @@ from iotop_ai.tui.screens.main.state import MainState
 from iotop_ai.tui.threads.actions import ActionResult, ActionThreads
 
 DETECTION_S = 10.0
-"""Until this many seconds have been watched, the chosen process may still be detected as a job, because the detection
-takes a few samples.
+"""While fewer seconds than this have been watched, the chosen process may still be detected as part of a job, because
+detection takes a few samples.
 """
 NOTHING_TO_ACKNOWLEDGE = "only a failing disk or GPU, or a job that died, can be acknowledged"
 
@@ -65,7 +65,7 @@ class VerdictActions:
             self._pid_without_job = pid
             state.change(f"failed: process {pid} belongs to no training job")
 
-    def job(self, step: int) -> None:
+    def step_job(self, step: int) -> None:
         """Choose the next or previous job."""
         state = self._state
         current = state.frame.verdict.job_pid or 0
@@ -94,17 +94,17 @@ class VerdictActions:
             state.change(why)
         else:
             finding, name = target
-            value, done = value_of(finding), f"{name} is silent until it gets worse"
+            value, answer = value_of(finding), f"{name} is silent until it gets worse"
             if finding.class_id == DEATH:
-                done = f"the end of {dict(finding.args)['job'] or 'the job'} is acknowledged"
-            self._threads.run("acknowledge", lambda: _acknowledge(name, value, done))
+                answer = f"the end of {dict(finding.args)['job'] or 'the job'} is acknowledged"
+            self._threads.run("acknowledge", lambda: _acknowledge(name, value, answer))
 
 
-def _acknowledge(name: str, value: str, done: str) -> ActionResult:
+def _acknowledge(name: str, value: str, answer: str) -> ActionResult:
     acknowledged = Acknowledged(state_folder())
     try:
         acknowledged.add(name, value, Clock().wall_ns() // 10**9)
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else str(error)
         return ActionResult(f"failed: {acknowledged.path}: {reason}")
-    return ActionResult(f"done: {done}")
+    return ActionResult(f"done: {answer}")

@@ -78,7 +78,7 @@ def test_the_time_controller_pauses_and_sends_the_interval_to_the_source(
     assert (state.frame, state.newest) == (FRAMES[1], FRAMES[2])
     time.pause()
     assert state.frame is FRAMES[2]
-    time.interval(1)
+    time.change_interval(1)
     assert source.intervals == [state.view.interval_s] == [2.0]
     time.step(-1)
     recording.record()
@@ -92,7 +92,7 @@ async def test_a_device_is_chosen_from_a_list(state: MainState) -> None:
         opened.append((entries, take))
 
     lists = ListActions(state, open_list)
-    lists.devices()
+    lists.open_device_list()
     entries, take = opened[0]
     assert {entry.action.name for entry in entries} > set(DISKS)
     await take(Action((), "", "", DISKS[1]))
