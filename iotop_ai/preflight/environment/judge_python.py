@@ -45,7 +45,7 @@ SLOWING_VALUES = {
 }
 """The values with which a variable slows training, and the reason."""
 OLD_LOCKS = {
-    "torch": "an old lock of an extension's build: the next build waits for it for ever",
+    "torch": "an old lock of an extension's build: the next build waits for it forever",
     "matplotlib": "an old lock of Matplotlib's list of fonts: each import waits for it",
     "conda": "an old lock of conda: each command waits for it",
 }

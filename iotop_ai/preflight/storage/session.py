@@ -122,7 +122,7 @@ class Session:
             self._emit.note(f"the file has holes, which are not stored: its first {size // MIB} MB are read")
         program, version = find_fio() if self._request.engine != "own" and direct else ("", "")
         if self._request.engine == "fio" and not program:
-            raise FioError("fio is not installed" if direct else "this filesystem cannot read past the page cache")
+            raise FioError("fio is not installed" if direct else "this filesystem does not support direct I/O")
         target = Target(opened.kind, size, direct, written, opened.why)
         self._emit.target(target, version or "own")
         if opened.kind == "own":

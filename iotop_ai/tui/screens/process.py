@@ -133,7 +133,7 @@ class ProcessDetailScreen(ScrolledScreen):
         elif self._threads is not None and self._threads.read_code(self.page.key, self._uid()):
             self.page = self.page._replace(sampling=True, scroll=0)
         elif not self.page.sampling:
-            self.state.change("py-spy is still looking at another process")
+            self.state.change("py-spy is still sampling another process")
         self.draw()
 
     def on_code_read(self, message: CodeRead) -> None:

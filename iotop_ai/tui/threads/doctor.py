@@ -44,4 +44,4 @@ def search_once(root: Root, snapshot: Snapshot, post_message: Callable[[Message]
     try:
         threading.Thread(target=search, name="doctor", daemon=True).start()
     except RuntimeError as error:  # this user has too many threads
-        log.info("problems of this machine are not looked for: %s", error)
+        log.info("the search for problems did not start: %s", error)

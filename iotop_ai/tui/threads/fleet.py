@@ -80,7 +80,7 @@ class FleetThread:
         try:
             self._thread.start()
         except RuntimeError as error:
-            self._app.post_message(FleetAnswered(None, f"the server is not asked: {error}; start iotop-ai again"))
+            self._app.post_message(FleetAnswered(None, f"the server is not queried: {error}; start iotop-ai again"))
 
     def stop(self) -> None:
         """Let the thread end after the query that it waits for; returns at once."""

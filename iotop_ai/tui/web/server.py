@@ -122,7 +122,7 @@ class BrowserServer:
         if not _equal(request.match_info["key"], self._key):
             raise web.HTTPForbidden(text="open the last address that iotop-ai web printed: each works once\n")
         if "Sec-Purpose" in request.headers:  # a prefetch must not use up the key
-            raise web.HTTPServiceUnavailable(text="not ahead of time\n")
+            raise web.HTTPServiceUnavailable(text="prefetching is not allowed\n")
         self._key, page = secrets.token_urlsafe(_KEY_BYTES), secrets.token_urlsafe(_KEY_BYTES)
         self._pages = [*self._pages, page][-MOST_PAGES:]
         self._show_next()

@@ -66,7 +66,7 @@ class ListActions:
             _entry(OF_THE_JOB, "follow the job's device", view.follow_job),
             *(_entry(d.name, self._device_text(d), d.name == current) for d in all_devices(frame, view)),
         ]
-        wording = Wording("devices", "choose it", "no device has these words", False)
+        wording = Wording("devices", "choose it", "no device matches", False)
         self._open_list(tuple(entries), self._take_device, wording)
 
     def _device_text(self, device: BlockDevice) -> str:
@@ -85,7 +85,7 @@ class ListActions:
         elif name == OF_THE_JOB:
             device = self.device_of_job()
             answer = (
-                f"done: follows the job, now {device}" if device else "done: follows the job; no device is seen yet"
+                f"done: follows the job, now {device}" if device else "done: follows the job; no device is known yet"
             )
             self._state.change(answer, device=device or self._state.view.device, follow_job=True)
         else:
@@ -105,7 +105,7 @@ class ListActions:
     def open_sort_list(self) -> None:
         """Open the list of columns to sort by."""
         entries = tuple(_entry(key, _SORT_TEXTS[key], key == self._state.view.sort) for key in SORT_KEYS)
-        wording = Wording("sort processes by", "sort", "no column has these words", False)
+        wording = Wording("sort processes by", "sort", "no column matches", False)
         self._open_list(entries, self._take_sort, wording)
 
     async def _take_sort(self, action: Action) -> None:
@@ -143,7 +143,7 @@ class ListActions:
         for column in optional_columns():
             column_status = column_state(column.id, state.frame, state.view, state.canvas.columns)
             entries.append(_entry(column.id, f"{column.title}: {column_status}", column_status == SHOWN))
-        wording = Wording("columns of processes", "show or hide", "no column has these words", False)
+        wording = Wording("columns of processes", "show or hide", "no column matches", False)
         self._open_list(tuple(entries), self._take_column, wording)
 
     async def _take_column(self, action: Action) -> None:

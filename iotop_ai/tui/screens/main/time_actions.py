@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 SKIP_S, PAGE_S, LEAP_S = 10.0, 60.0, 600.0
 LONGEST_TIME = 40
-JUDGED_ANEW = "recorded with other rules: its verdicts are computed again"
+JUDGED_ANEW = "recorded with other rules: verdicts are recomputed"
 NOTHING_YET = "nothing to look back at yet"
 
 
@@ -175,7 +175,7 @@ class TimeActions:
             state.show_newest()
             state.change("done: live", mode="live", past=state.past)
         elif state.view.mode == "live":
-            state.change("done: paused, Space goes on", mode="paused")
+            state.change("done: paused; Space resumes", mode="paused")
 
     def change_interval(self, step: int) -> None:
         """Set a longer or shorter interval. For a playback, set a higher or lower speed."""

@@ -94,7 +94,7 @@ class VerdictActions:
             state.change(why)
         else:
             finding, name = target
-            value, answer = value_of(finding), f"{name} is silent until it gets worse"
+            value, answer = value_of(finding), f"{name} is muted until it gets worse"
             if finding.class_id == DEATH:
                 answer = f"the end of {dict(finding.args)['job'] or 'the job'} is acknowledged"
             self._threads.run("acknowledge", lambda: _acknowledge(name, value, answer))

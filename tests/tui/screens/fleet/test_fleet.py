@@ -222,4 +222,4 @@ async def test_a_fleet_whose_thread_cannot_start_says_so(monkeypatch: pytest.Mon
     )
     async with app.run_test(size=(100, 30)) as pilot:
         await pilot.pause()
-        assert app.state.fleet_view.trouble == "the server is not asked: can't start new thread; start iotop-ai again"
+        assert app.state.fleet_view.trouble == "the server is not queried: can't start new thread; start iotop-ai again"
