@@ -88,7 +88,7 @@ def samples(
         before, last = snapshot, sample
 
 
-def unjudged(snapshot: Snapshot) -> Frame:
+def unjudged_frame(snapshot: Snapshot) -> Frame:
     """Return a session's first Frame without running the rules; its verdict is "measuring".
 
     The first picture is drawn from this Frame, so that the picture does not wait for the rules. "measuring" is its
@@ -101,7 +101,7 @@ def unjudged(snapshot: Snapshot) -> Frame:
     return Frame(snapshot, sample, (sample,), FoldState(started_ns=snapshot.at_ns, verdict=verdict), verdict)
 
 
-def closing(newest: Frame, events: tuple[Event, ...], at_ns: int, wall_ns: int) -> Frame:
+def closing_frame(newest: Frame, events: tuple[Event, ...], at_ns: int, wall_ns: int) -> Frame:
     """Return the last Frame of a recording. It adds the events that happened after ``newest``; nothing is read again.
 
     The Frame repeats the Readings of ``newest`` with their original times, so no rate is computed again. The monitor's

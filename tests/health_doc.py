@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from iotop_ai.model.health.growth import DAY_S, FORECAST_DAYS
-from iotop_ai.model.health.rules import ATA, BACKBLAZE, GOOGLE, NVME, RULES, Rule, judged
+from iotop_ai.model.health.rules import ATA, BACKBLAZE, GOOGLE, NVME, RULES, Rule, with_verdict
 from iotop_ai.model.health.smart import HealthPoint, PastPoint, SelfTest, SmartAttribute, SmartState
 from tests.pages import write_or_check
 
@@ -99,7 +99,7 @@ EXAMPLES: dict[str, dict[str, Any]] = {
 def example(changes: dict[str, Any]) -> SmartState:
     """A healthy disk, with these changes."""
     fine = SmartState("/dev/sda", "ata", "M", "S", "F", "PASS", "unknown", (), read_wall_s=NOW_S)
-    return judged(fine._replace(**changes))
+    return with_verdict(fine._replace(**changes))
 
 
 def line(rule: Rule) -> str:

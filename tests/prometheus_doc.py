@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 from iotop_ai.export.prometheus.exposition import SUFFIX, every_family
-from iotop_ai.pipeline import unjudged
+from iotop_ai.pipeline import unjudged_frame
 from tests.bench.server import Server
 from tests.pages import write_or_check
 
@@ -18,7 +18,7 @@ def page() -> str:
     """The page with its table newly written."""
     rows = [
         f"| `{one.name}{SUFFIX.get(one.kind, '')}` | {one.kind} | {one.text} |\n"
-        for one in every_family(unjudged(Server("idle").snapshot()))
+        for one in every_family(unjudged_frame(Server("idle").snapshot()))
     ]
     head = PAGE.read_text().partition(HEADING)[0]
     note = "\nWritten by `python -m tests.prometheus_doc` from the declarations in `iotop_ai/model/`.\n"

@@ -8,7 +8,7 @@ from iotop_ai.model.frame import HISTORY_LEAST, HISTORY_S
 from iotop_ai.model.keyframe import SPACING_S
 from iotop_ai.model.reading import Reading, Status
 from iotop_ai.model.snapshot import Event, Snapshot
-from iotop_ai.pipeline import closing, frames, unjudged
+from iotop_ai.pipeline import closing_frame, frames, unjudged_frame
 from iotop_ai.present.screen.layout import screen_rows
 from iotop_ai.present.screen.view import View
 from tests.present.scenes import starved_snapshots
@@ -60,7 +60,7 @@ def _as_at_start_up(snapshot: Snapshot) -> Snapshot:
 @pytest.mark.parametrize("size", [(80, 24), (120, 40), (160, 48)])
 def test_the_first_picture_is_the_same_without_the_rules(size: tuple[int, int]) -> None:
     for snapshot in map(_as_at_start_up, (starved_snapshots(1)[0], next(iter(session(16, 1))))):
-        without_rules, with_rules = unjudged(snapshot), next(frames([snapshot]))
+        without_rules, with_rules = unjudged_frame(snapshot), next(frames([snapshot]))
         assert screen_rows(*size, without_rules, View()) == screen_rows(*size, with_rules, View())
         assert without_rules.verdict._replace(findings=()) == with_rules.verdict._replace(findings=(), job_pid=None)
         assert without_rules.verdict.measuring
@@ -71,7 +71,7 @@ def test_the_closing_frame_has_the_last_events_and_no_new_reading() -> None:
     before = newest.snapshot
     events = (Event(before.at_ns + 7, before.wall_ns + 7, "mark", "late"),)
     now = before.at_ns + SECOND // 5
-    last = closing(newest, events, now, before.wall_ns + SECOND // 5)
+    last = closing_frame(newest, events, now, before.wall_ns + SECOND // 5)
     assert (last.snapshot.seq, last.snapshot.at_ns, last.snapshot.events) == (before.seq + 1, now, events)
     assert last.snapshot.block is before.block
     assert last.snapshot.processes is before.processes
@@ -87,6 +87,6 @@ def test_the_closing_frame_has_the_last_events_and_no_new_reading() -> None:
 def test_the_closing_frame_comes_a_minimum_time_after_the_last_one() -> None:
     newest = list(frames(session(16, 5)))[-1]
     before = newest.snapshot
-    last = closing(newest, (), before.at_ns + 1, before.wall_ns + 1)
+    last = closing_frame(newest, (), before.at_ns + 1, before.wall_ns + 1)
     assert last.snapshot.at_ns - before.at_ns == SPACING_S * 1e9
     assert last.snapshot.wall_ns - before.wall_ns == SPACING_S * 1e9

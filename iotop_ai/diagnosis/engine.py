@@ -11,7 +11,7 @@ from iotop_ai.diagnosis.facts.leading_job import job_with, leading_job, lost_so_
 from iotop_ai.diagnosis.memory import gpu as gpu_memory
 from iotop_ai.diagnosis.memory import jobs as job_memory
 from iotop_ai.diagnosis.memory.hung_devices import hung_since
-from iotop_ai.diagnosis.memory.read_latency_baseline import learn, seeded, without_replaced
+from iotop_ai.diagnosis.memory.read_latency_baseline import learn, with_earlier_baselines, without_replaced
 from iotop_ai.diagnosis.rules import RULES
 from iotop_ai.diagnosis.rules.job.exit import ENDS, unmatched_kills
 from iotop_ai.diagnosis.thresholds import LIMITS, Thresholds
@@ -59,7 +59,7 @@ def fold(
     acked = apply_ack_events(carry.acked, snapshot.events)
     carry = carry._replace(started_ns=started, active_ns=active_ns, acked=acked)
     if snapshot.baselines.value:
-        carry = carry._replace(learned=seeded(carry.learned, snapshot.baselines.value))
+        carry = carry._replace(learned=with_earlier_baselines(carry.learned, snapshot.baselines.value))
     carry = _with_sample(carry, snapshot, history, limits)
     decided, verdict = carry.decided_ns, carry.verdict
     if verdict is not None and decided is not None and 0 <= now - decided < limits.decide_s * 1e9:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from iotop_ai.collectors.io.clock import Clock
 from iotop_ai.model.frame import Frame
 from iotop_ai.model.snapshot import Event
-from iotop_ai.pipeline import closing
+from iotop_ai.pipeline import closing_frame
 from iotop_ai.present.screen.view import RecordingState
 
 if TYPE_CHECKING:
@@ -168,7 +168,7 @@ class SessionRecorder:
             # The lock keeps out new Snapshots, which would take the pending events.
             events = () if recorder is None or newest is None else self._pending(newest.snapshot.seq)
         if recorder is not None and newest is not None and (events or not recorder.state().snapshots):
-            recorder.put(closing(newest, events, self._clock.monotonic_ns(), self._clock.wall_ns()))
+            recorder.put(closing_frame(newest, events, self._clock.monotonic_ns(), self._clock.wall_ns()))
         ending = self._ending
         if ending is None:
             return None

@@ -16,7 +16,7 @@ from textual.geometry import Size
 from iotop_ai.collectors.io.with_timeout import HOME_TIMEOUT_S, blocked_threads, call_with_timeout
 from iotop_ai.model.errors import IotopError
 from iotop_ai.present.screen.actions import APP_ACTIONS, Action
-from iotop_ai.present.screen.bounds import bounded
+from iotop_ai.present.screen.bounds import clamp_size
 from iotop_ai.present.screen.mouse import key_at
 from iotop_ai.present.screen.view import View
 from iotop_ai.present.text.theme import text_styles
@@ -109,14 +109,14 @@ class TerminalApp(ExceptionKeepingApp, inherit_bindings=False):
     @property
     def size(self) -> Size:
         """The part of the terminal that is painted."""
-        return Size(*bounded(*super().size))
+        return Size(*clamp_size(*super().size))
 
     async def on_event(self, event: Event) -> None:
         """Limit each new size, which may come from the kernel, a browser or an input sequence; and keep the keys in
         order.
         """
         if isinstance(event, Resize):
-            size = Size(*bounded(*event.size))
+            size = Size(*clamp_size(*event.size))
             event.size = event.virtual_size = event.container_size = size
         if isinstance(event, Key) and not event.is_forwarded:
             await self._keys.take(event)

@@ -9,7 +9,7 @@ from pathlib import Path
 from iotop_ai.collectors.health.parse import parse_state
 from iotop_ai.model.frame import Frame
 from iotop_ai.model.health.growth import DAY_S
-from iotop_ai.model.health.rules import judged
+from iotop_ai.model.health.rules import with_verdict
 from iotop_ai.model.health.smart import ErrorEntry, HealthPoint, PastPoint, SelfTest, SmartState
 from iotop_ai.model.reading import Reading, Status
 from iotop_ai.model.snapshot import Snapshot
@@ -34,7 +34,7 @@ def failing(self_test_left: int | None = None) -> SmartState:
     past = tuple(
         PastPoint(NOW_S - (40 - n) * DAY_S, 41 + (n * 7) % 9 + n // 4 + 6 * (n == 40), None) for n in range(41)
     )
-    return judged(
+    return with_verdict(
         state._replace(
             model="ST4000NM0035",
             serial="ZC1A7F4K",
@@ -57,7 +57,7 @@ def failing(self_test_left: int | None = None) -> SmartState:
 def worn() -> SmartState:
     state = saved("shim_nvme_a.json", "/dev/nvme0", "nvme")
     past = tuple(PastPoint(NOW_S - (60 - n) * DAY_S, 38 + n % 5, 89 + n // 20) for n in range(61))
-    return judged(state._replace(serial="S64GNE0T500001", used_percent=92, past=past))
+    return with_verdict(state._replace(serial="S64GNE0T500001", used_percent=92, past=past))
 
 
 def machine(self_test_left: int | None = None) -> Machine:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from iotop_ai.diagnosis.memory.read_latency_baseline import baseline_ms, seeded
+from iotop_ai.diagnosis.memory.read_latency_baseline import baseline_ms, with_earlier_baselines
 from iotop_ai.model.block.counters import BlockInfo
 from iotop_ai.model.block.read_latency_baseline import MINUTE_NS, PART_NS, PARTS, Baseline, DeviceBaseline, with_minute
 from iotop_ai.model.frame import Frame
@@ -96,11 +96,11 @@ def test_a_file_of_another_kind_is_refused_and_replaced(tmp_path: Path, text: st
 
 def test_the_baseline_of_this_session_takes_precedence() -> None:
     here, before = learned(15, 9.0), learned(20, 2.0)
-    assert seeded({"S1": here}, {"S1": before}) == {"S1": here}
+    assert with_earlier_baselines({"S1": here}, {"S1": before}) == {"S1": here}
     running = DeviceBaseline(minute=7, reads=3)
-    assert seeded({"S1": running}, {"S1": before})["S1"] == running._replace(sizes=before.sizes)
+    assert with_earlier_baselines({"S1": running}, {"S1": before})["S1"] == running._replace(sizes=before.sizes)
     known = {"sda": here}
-    assert seeded(known, {}) is known
+    assert with_earlier_baselines(known, {}) is known
 
 
 def snapshots(known: dict[str, DeviceBaseline]) -> list[Snapshot]:

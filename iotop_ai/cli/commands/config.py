@@ -18,7 +18,7 @@ from iotop_ai.model.clean import clean
 from iotop_ai.model.errors import UsageError
 from iotop_ai.present.screen.actions import all_actions
 from iotop_ai.present.screen.key_names import key_label
-from iotop_ai.present.screen.keymap import remapped
+from iotop_ai.present.screen.keymap import user_keymap
 from iotop_ai.present.text.units import plural
 
 ACTIONS = ("init", "print", "path", "validate")
@@ -91,7 +91,7 @@ def _rebound_keys(file: ConfigFile) -> list[str]:
     bound = {name: keys for name, keys in keymap.items() if not set(keys) < set(actions[name].keys)}
     return [
         f"note: {key_label(conflict.key)} now runs {conflict.remapped_action}, no longer {conflict.other_action}"
-        for conflict in remapped(bound)[1]
+        for conflict in user_keymap(bound)[1]
         if not conflict.both_remapped
     ]
 

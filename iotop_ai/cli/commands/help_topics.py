@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 from textwrap import wrap
 
 from iotop_ai.model.errors import UsageError
-from iotop_ai.present.screen.bounds import bounded
+from iotop_ai.present.screen.bounds import clamp_size
 
 _INDENT = 22
 _STATES = (
@@ -199,7 +199,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _table(entries: Iterable[tuple[str, str]]) -> Iterator[str]:
     """Yield each term with its text, wrapped to the terminal's width."""
-    width, _ = bounded(*shutil.get_terminal_size((100, 24)))
+    width, _ = clamp_size(*shutil.get_terminal_size((100, 24)))
     room = max(20, min(width, 120) - _INDENT - 1)
     for term, text in entries:
         first, *more = wrap(text, room) or [""]

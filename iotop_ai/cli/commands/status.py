@@ -19,9 +19,9 @@ from iotop_ai.present.screen.view import View
 from iotop_ai.present.verdict.status_line import (
     FIELD_MEANINGS,
     NO_STATE,
-    checked_format,
+    check_format,
     default_line,
-    formatted,
+    fill_format,
     status_fields,
 )
 from iotop_ai.sources.live.source import LiveSource
@@ -50,7 +50,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print one line, or one line per interval with --follow; return 0 in every state."""
-    line_format = None if args.format is None else checked_format(args.format)
+    line_format = None if args.format is None else check_format(args.format)
     job = SelectedJob(getattr(args, "job", 0))
     if args.file is not None:
         if args.follow or args.duration is not None:
@@ -105,6 +105,6 @@ def _print(frame: Frame, line_format: str | None, devices: tuple[str, ...], *, h
     fields = status_fields(frame, View(devices=devices))
     if not has_job:
         fields |= NO_STATE
-    sys.stdout.write((default_line(fields) if line_format is None else formatted(line_format, fields)) + "\n")
+    sys.stdout.write((default_line(fields) if line_format is None else fill_format(line_format, fields)) + "\n")
     sys.stdout.flush()
     return 0

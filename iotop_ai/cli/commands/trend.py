@@ -14,7 +14,7 @@ from iotop_ai.cli.stderr import print_notice
 from iotop_ai.export.text.trend import Trend
 from iotop_ai.model.errors import UnknownError
 from iotop_ai.pipeline import frames
-from iotop_ai.present.screen.bounds import bounded
+from iotop_ai.present.screen.bounds import clamp_size
 from iotop_ai.sources.live.source import LiveSource
 from iotop_ai.store.source import Source, stop
 
@@ -47,7 +47,7 @@ def run(args: argparse.Namespace) -> int:
     # In the C locale Python writes UTF-8 too, but terminals with that locale have no braille characters.
     unicode = draws_glyphs(os.environ) and (sys.stdout.encoding or "").lower().startswith("utf")
     plain = settings.ascii_only or not unicode
-    width, _ = bounded(*shutil.get_terminal_size((80, HEIGHT)))
+    width, _ = clamp_size(*shutil.get_terminal_size((80, HEIGHT)))
     print(trend.render(width, HEIGHT, plain))
     return 0
 

@@ -20,7 +20,7 @@ from iotop_ai.model.errors import UnknownError
 from iotop_ai.model.frame import Frame
 from iotop_ai.present.job.verdict_words import current_job
 from iotop_ai.present.screen.view import View
-from iotop_ai.present.verdict.plain_text import LABEL, fenced, verdict_block
+from iotop_ai.present.verdict.plain_text import LABEL, code_block, verdict_block
 from iotop_ai.sources.live.source import LiveSource
 
 
@@ -50,7 +50,7 @@ def run(args: argparse.Namespace) -> int:
     lines = verdict_block(last, View(devices=settings.devices))
     if args.stack:
         lines.insert(-1, code_line(source.root, last))  # the last line says where and when the verdict was seen
-    print_lines(fenced(lines) if args.md else lines)
+    print_lines(code_block(lines) if args.md else lines)
     return exit_code_of(None if last.verdict.unjudged else last.verdict.primary)
 
 

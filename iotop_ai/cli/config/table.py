@@ -17,7 +17,7 @@ from iotop_ai.model.settings import CMDLINE_LEVELS, LONGEST_S, SHORTEST_S, SORT_
 from iotop_ai.present.process.table import optional_columns
 from iotop_ai.present.screen.actions import PANEL_KEYS, all_actions
 from iotop_ai.present.screen.key_names import key_label, parse_key
-from iotop_ai.present.screen.keymap import remapped
+from iotop_ai.present.screen.keymap import user_keymap
 
 Reader = Callable[[object], object]
 """Converts a value of the file (TOML) or the environment (a string) to the value of a field. Raises UsageError."""
@@ -174,7 +174,7 @@ def read_keys(value: object) -> tuple[tuple[str, tuple[str, ...]], ...]:
             if key is None:
                 raise PartError(name, f"{name}: {_quoted(word)} is not a key; write F11, Ctrl+T, Space, R or >")
         keys_by_action[name] = tuple(key for key in key_names if key)
-    keymap, conflicts = remapped(keys_by_action)
+    keymap, conflicts = user_keymap(keys_by_action)
     for conflict in conflicts:
         if conflict.both_remapped:
             both = f"{conflict.remapped_action} and to {conflict.other_action}"

@@ -10,7 +10,7 @@ from typing import Any
 
 from iotop_ai.cli.start.terminal import Terminal
 from iotop_ai.model.frame import Frame
-from iotop_ai.present.screen.bounds import bounded
+from iotop_ai.present.screen.bounds import clamp_size
 from iotop_ai.present.screen.layout import screen_rows
 from iotop_ai.present.screen.view import View
 from iotop_ai.present.text.line import Line
@@ -104,7 +104,7 @@ class FirstFrame:
         Keys that the user presses now wait for the app and are not echoed.
         """
         size = os.get_terminal_size(self._fileno)
-        lines = screen_rows(*bounded(size.columns or 80, size.lines or 24), frame, view)
+        lines = screen_rows(*clamp_size(size.columns or 80, size.lines or 24), frame, view)
         self.attributes = termios.tcgetattr(self._fileno)
         raw = termios.tcgetattr(self._fileno)
         raw[LFLAG] &= ~(termios.ECHO | termios.ICANON)

@@ -142,7 +142,7 @@ class AmdCards:
 
     def _throttle(self, card: str, folder: str) -> int | None:
         try:
-            raw = self._root.once(f"{folder}/gpu_metrics", _METRICS_BYTES)
+            raw = self._root.read_once(f"{folder}/gpu_metrics", _METRICS_BYTES)
         except OSError:  # older kernels and models do not have this file
             return None
         return self._throttles.setdefault(card, ThrottleDecoder()).bits(raw)

@@ -30,7 +30,7 @@ from iotop_ai.collectors.io.clock import Clock
 from iotop_ai.collectors.io.lazy_thread import LazyThread
 from iotop_ai.collectors.io.root import Root
 from iotop_ai.model.clean import clean
-from iotop_ai.model.health.rules import judged
+from iotop_ai.model.health.rules import with_verdict
 from iotop_ai.model.health.smart import SmartState
 from iotop_ai.model.reading import Reading, Status
 from iotop_ai.model.settings import Settings
@@ -388,7 +388,7 @@ class SmartCollector:
         state = state._replace(io_errors=errors, io_timeouts=timeouts)
         if self._history is None:
             return state._replace(read_wall_s=self._clock.wall_ns() // 1_000_000_000)
-        return judged(self._history.with_history(state))
+        return with_verdict(self._history.with_history(state))
 
     def _state(self, response: Mapping[str, Any], disk: Disk) -> SmartState:
         if response.get("timed_out"):

@@ -21,7 +21,7 @@ from iotop_ai.collectors.health.logs import error_log, self_test_facts, self_tes
 from iotop_ai.lazy.regex import pattern
 from iotop_ai.model.clean import clean
 from iotop_ai.model.health.attributes import count_of, hours_of
-from iotop_ai.model.health.rules import judged
+from iotop_ai.model.health.rules import with_verdict
 from iotop_ai.model.health.smart import SmartAttribute, SmartState
 from iotop_ai.model.reading import Status
 
@@ -161,7 +161,7 @@ def parse_state(
         error_log=error_log(answer),
         wwn=_world_wide_name(answer),
     )
-    return judged(state)
+    return with_verdict(state)
 
 
 def _world_wide_name(answer: object) -> str:

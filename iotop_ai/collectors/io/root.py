@@ -141,7 +141,7 @@ class Root:
         with self.keep(relative, limit) as file:
             return file.read_record()[:limit]
 
-    def once(self, relative: str, size: int, offset: int = 0) -> bytes:
+    def read_once(self, relative: str, size: int, offset: int = 0) -> bytes:
         """Return at most ``size`` bytes at this offset, from one read. Raises OSError."""
         fd = os.open(self.join(relative), _FLAGS)
         try:

@@ -99,7 +99,7 @@ class CgroupReader:
     def _raw(self, relative: str) -> bytes:
         """Return the first ``_SIZE`` bytes of a file; b"" when it cannot be read."""
         try:
-            return self._root.once(relative, _SIZE)
+            return self._root.read_once(relative, _SIZE)
         except OSError:
             return b""
 

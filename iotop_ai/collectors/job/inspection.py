@@ -30,7 +30,7 @@ def inspect(root: Root, pid: int) -> Inspection:
     except OSError as error:
         hidden += _denied(error, "libraries")
     try:
-        ids = rank_ids(root.once(f"{folder}/environ", MOST_ENVIRON))
+        ids = rank_ids(root.read_once(f"{folder}/environ", MOST_ENVIRON))
     except OSError as error:
         hidden += _denied(error, "environment")
     try:

@@ -159,7 +159,7 @@ def _with_descendants(root: Root, pids: list[int]) -> list[int]:
 def _started_by(root: Root, pid: int, tid: int) -> list[int]:
     """Return the processes that a thread started, with the zombies that it has not reaped."""
     try:
-        raw = root.once(f"proc/{pid}/task/{tid}/children", 4096)
+        raw = root.read_once(f"proc/{pid}/task/{tid}/children", 4096)
     except OSError:
         return []
     return [int(word) for word in raw.split() if word.isdigit()]
@@ -168,7 +168,7 @@ def _started_by(root: Root, pid: int, tid: int) -> list[int]:
 def start_ticks(root: Root, pid: int) -> int | None:
     """Return the start time of a process in clock ticks, which is part of its key; None when it has ended."""
     try:
-        fields = fields_after_name(root.once(f"proc/{pid}/stat", STAT_SIZE))
+        fields = fields_after_name(root.read_once(f"proc/{pid}/stat", STAT_SIZE))
     except OSError:
         return None
     return int(fields[19]) if len(fields) > 19 and fields[19].isdigit() else None

@@ -123,7 +123,7 @@ def _syscall(root: Root, task: str) -> bytes:
     The line is "running" for a running task, and "-1 SP PC" outside a call; it is b"" when we cannot read it.
     """
     try:
-        return root.once(f"{task}/syscall", _SYSCALL_SIZE)
+        return root.read_once(f"{task}/syscall", _SYSCALL_SIZE)
     except OSError:
         return b""
 
@@ -144,13 +144,13 @@ def _descriptors(root: Root, task: str, waits_on: str, arguments: list[int]) -> 
             bits |= int.from_bytes(raw, "little")
         return dict.fromkeys([fd for fd in range(count) if bits >> fd & 1][:MOST_FDS], 0)
     if waits_on == "epoll":
-        return _epoll_targets(root.once(f"{task}/fdinfo/{argument_0}", _EPOLL_SIZE))
+        return _epoll_targets(root.read_once(f"{task}/fdinfo/{argument_0}", _EPOLL_SIZE))
     return {argument_0: 0}
 
 
 def _memory(root: Root, task: str, address: int, size: int) -> bytes:
     """Return bytes of the process's memory. Raises OSError, also when fewer bytes than ``size`` can be read."""
-    raw = root.once(f"{task}/mem", size, address & _ADDRESS)
+    raw = root.read_once(f"{task}/mem", size, address & _ADDRESS)
     if len(raw) < size:
         raise OSError(errno.EIO, os.strerror(errno.EIO))
     return raw

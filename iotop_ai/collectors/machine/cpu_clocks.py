@@ -105,7 +105,7 @@ class ClocksCollector:
 
     def _number(self, relative: str) -> int | None:
         try:
-            return int(self._root.once(relative, 32))
+            return int(self._root.read_once(relative, 32))
         except (OSError, ValueError):
             return None
 

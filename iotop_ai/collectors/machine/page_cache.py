@@ -116,7 +116,7 @@ class PageCache:
         return pages * PAGE_BYTES
 
 
-def read_cached(top: str, cache: PageCache, on_progress: Callable[[Cached], None] = lambda _: None) -> Cached:
+def measure_cached(top: str, cache: PageCache, on_progress: Callable[[Cached], None] = lambda _: None) -> Cached:
     """Return how much of the files below ``top`` is in the page cache. Raises OSError.
 
     on_progress: called repeatedly with the result so far.

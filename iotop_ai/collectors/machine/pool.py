@@ -145,7 +145,7 @@ class PoolCollector:
 
     def _raw(self, relative: str) -> bytes:
         try:
-            return self._root.once(relative, _READ_BYTES)
+            return self._root.read_once(relative, _READ_BYTES)
         except OSError:
             return b""
 

@@ -50,7 +50,7 @@ class ZfsMembers:
         # Only block devices begin with "b"; the names of other devices begin with "c", "n" or "+" ("+pci:...").
         for name in [name for name in self._root.names(FOLDER) if name[:1] == "b"][:_MOST_DEVICES]:
             try:
-                pool = parse_udev(self._root.once(f"{FOLDER}/{name}", 16_384))
+                pool = parse_udev(self._root.read_once(f"{FOLDER}/{name}", 16_384))
             except OSError:
                 continue
             if pool:

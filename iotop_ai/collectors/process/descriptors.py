@@ -93,7 +93,7 @@ def read_once(root: Root, relative: str, size: int) -> bytes | OSError:
     """Open a file, read it and close it; return the content or the error."""
     try:
         if size <= IO_SIZE:
-            return root.once(relative, size)
+            return root.read_once(relative, size)
         with root.keep(relative, size) as file:
             # The buffer of the read is larger: copy its content, so that keeping the copy does not keep unused memory.
             return bytes(memoryview(file.read_record()))
@@ -112,7 +112,7 @@ def read_kept_file(file: KeptFile) -> bytes | OSError:
 def read_stat_once(root: Root, pid: int) -> bytes | OSError:
     """Return the stat line of a process whose stat file is not kept open, or the error."""
     try:
-        raw = root.once(f"proc/{pid}/stat", STAT_USUAL)
+        raw = root.read_once(f"proc/{pid}/stat", STAT_USUAL)
     except OSError as error:
         return error.with_traceback(None)
     return raw if len(raw) < STAT_USUAL else read_once(root, f"proc/{pid}/stat", STAT_SIZE)

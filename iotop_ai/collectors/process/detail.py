@@ -89,14 +89,14 @@ class DetailReader:
     def _is_alive(self, key: ProcessKey) -> bool:
         """Whether the PID still belongs to this process. Raises OSError."""
         try:
-            return parse_stat(self._root.once(f"proc/{key.pid}/stat", _STAT_SIZE)).start_ticks == key.start_ticks
+            return parse_stat(self._root.read_once(f"proc/{key.pid}/stat", _STAT_SIZE)).start_ticks == key.start_ticks
         except ValueError:
             return False
 
     def _environ(self, pid: int, uid: int | None) -> tuple[tuple[str, str], ...]:
         if uid not in self._own_uids:
             raise Unavailable(Status.OFF, "shown for your own processes only")
-        if parse_stat(self._root.once(f"proc/{pid}/stat", _STAT_SIZE)).flags & PF_KTHREAD:
+        if parse_stat(self._root.read_once(f"proc/{pid}/stat", _STAT_SIZE)).flags & PF_KTHREAD:
             return ()  # a kernel thread has no environment; new kernels give ESRCH, as if it had ended
         variables = PsutilProcess(self._root, pid).environ()
         return tuple((clean(name, 256), clean(value)) for name, value in sorted(variables.items())[:MOST_VARIABLES])
@@ -109,7 +109,7 @@ class DetailReader:
     def _thread(self, pid: int, tid: int) -> ThreadDetail | None:
         folder = f"proc/{pid}/task/{tid}"
         try:
-            parsed = parse_stat(self._root.once(f"{folder}/stat", _STAT_SIZE))
+            parsed = parse_stat(self._root.read_once(f"{folder}/stat", _STAT_SIZE))
         except (OSError, ValueError):
             return None
         record = parsed.record
@@ -160,7 +160,7 @@ class DetailReader:
 
     def _fdinfo(self, relative: str) -> _FdInfo:
         try:
-            raw = self._root.once(relative, 512)
+            raw = self._root.read_once(relative, 512)
         except OSError:
             return _FdInfo("", None, None)
         return parse_fdinfo(raw)

@@ -128,7 +128,7 @@ def _gpu_groups(facts: Facts, seconds: float) -> tuple[GpuGroup, ...]:
     )
 
 
-def strangers_only(facts: Facts) -> bool:
+def only_others_use_gpus(facts: Facts) -> bool:
     """Whether a job is at work, but all processes on the GPUs belong to programs other than the jobs."""
     if facts.gpu.pids is None or not any(job.active for job in facts.jobs):
         return False

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from iotop_ai.diagnosis.facts.gpu import GpuFacts
 from iotop_ai.diagnosis.facts.window import Window, mean
-from iotop_ai.model.gpu.sharing import busy_parts, strangers
+from iotop_ai.model.gpu.sharing import busy_parts, processes_of_others
 from iotop_ai.model.gpu.state import GpuState
 from iotop_ai.model.job.records import Job
 from iotop_ai.model.job.time_shares import TimeShares
@@ -51,7 +51,7 @@ def own_part_known(snapshot: Snapshot, job: Job) -> bool | None:
     """Whether the job's own part of the use of its GPUs is known; None if no other program is on them."""
     states = [state for uuid in job.gpus if (state := (snapshot.gpu.value or {}).get(uuid, _UNREAD).value) is not None]
     pids = pids_of(snapshot, job, [p.pid for state in states for p in state.processes or () if p.found])
-    if not any(strangers(state, pids) for state in states):
+    if not any(processes_of_others(state, pids) for state in states):
         return None
     by_gpu = [busy_parts(state, pids) for state in states]
     return all(gpu_parts is None or gpu_parts.own is not None for gpu_parts in by_gpu)

@@ -9,7 +9,7 @@ SATURATED_AWAIT_MS = 50.0
 """SMART is not read while a busy device has at least this await: the command would delay the job's requests."""
 
 
-def saturated(frame: Frame) -> bool:
+def any_device_saturated(frame: Frame) -> bool:
     """Whether any device is fully busy and slow."""
     rates = frame.sample.block.value
     if rates is None:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from iotop_ai.diagnosis.facts.window import Window, recent_window
 from iotop_ai.diagnosis.thresholds import LIMITS
 from iotop_ai.model.job.records import JobPlace
-from iotop_ai.model.job.time_shares import DATA, LOST, TimeShares, combined
+from iotop_ai.model.job.time_shares import DATA, LOST, TimeShares, mean_shares
 from iotop_ai.model.process.records import ProcessKey
 from iotop_ai.model.sample import Sample
 
@@ -18,7 +18,7 @@ OTHER_CAUSES = tuple(name for name in LOST if name not in DATA)
 def window_shares(window: Window, key: ProcessKey) -> TimeShares | None:
     """The job's time shares over all samples of the window together; None if no sample counted them."""
     parts = [s.jobs.value.times[key] for s in window.samples if s.jobs.value is not None and key in s.jobs.value.times]
-    return combined(parts)
+    return mean_shares(parts)
 
 
 def shares_over(

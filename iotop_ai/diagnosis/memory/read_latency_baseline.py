@@ -23,7 +23,7 @@ def identity(info: BlockInfo) -> str:
     return info.serial or info.name
 
 
-def seeded(learned: Learned, earlier: Learned) -> Learned:
+def with_earlier_baselines(learned: Learned, earlier: Learned) -> Learned:
     """The baselines, completed with those of an earlier session for devices that have none yet."""
     fresh = {
         name: learned.get(name, DeviceBaseline())._replace(sizes=baseline.sizes)

@@ -83,7 +83,7 @@ def _is_compared(name: str) -> bool:
     return not name.endswith(_GROWTH) or name.removesuffix(_GROWTH) in _KEEPS_RISING
 
 
-def worse(finding: Finding, value: str) -> bool:
+def is_worse(finding: Finding, value: str) -> bool:
     """Whether the finding is worse now than when it was acknowledged at ``value``."""
     severity, *pairs = value.split() or [""]
     if severity not in _SEVERITIES or _SEVERITIES.index(finding.severity.value) > _SEVERITIES.index(severity):
@@ -141,4 +141,4 @@ def open_findings(findings: Iterable[Finding], acked: Mapping[str, str], snapsho
 def _is_acknowledged(finding: Finding, acked: Mapping[str, str], snapshot: Snapshot) -> bool:
     name = identity(finding, snapshot)
     value = acked.get(name) if name else None
-    return value is not None and not worse(finding, value)
+    return value is not None and not is_worse(finding, value)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from iotop_ai.diagnosis.facts.block import DeviceFacts
 from iotop_ai.diagnosis.facts.gather import Args, Facts
-from iotop_ai.diagnosis.facts.gpu_groups import gpu_groups, strangers_only
+from iotop_ai.diagnosis.facts.gpu_groups import gpu_groups, only_others_use_gpus
 from iotop_ai.diagnosis.facts.job import JobFacts
 from iotop_ai.diagnosis.facts.process import Group, blocked_groups
 from iotop_ai.diagnosis.facts.window import mean, share
@@ -147,7 +147,7 @@ def _gpu(facts: Facts, lead: JobFacts | None) -> RuledOut | None:
     busy = facts.gpu.busy_ratio
     if lead is not None and lead.gpu_busy is not None and not lead.shares_gpu:
         busy = lead.gpu_busy
-    if busy is None or busy >= facts.limits.gpu_bound or strangers_only(facts):
+    if busy is None or busy >= facts.limits.gpu_bound or only_others_use_gpus(facts):
         return None
     return RuledOut("gpu_bound", "gpu_low", (("busy", busy),))
 

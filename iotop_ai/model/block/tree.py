@@ -83,7 +83,7 @@ class DeviceRow(NamedTuple):
     hidden_when_idle: bool = False
 
 
-def folded(infos: BlockInfos, names: Iterable[str] | None = None) -> tuple[DeviceRow, ...]:
+def device_rows(infos: BlockInfos, names: Iterable[str] | None = None) -> tuple[DeviceRow, ...]:
     """The rows of a list of the devices ``names`` (by default all): each top device, followed by those folded under it.
 
     An array or volume over several disks is a top device, and its disks fold under it, except a disk that also has

@@ -17,7 +17,7 @@ class GpuParts(NamedTuple):
     others: float | None = None
 
 
-def strangers(state: GpuState, pids: Collection[int]) -> list[GpuProcess]:
+def processes_of_others(state: GpuState, pids: Collection[int]) -> list[GpuProcess]:
     """The compute processes on a GPU that do not belong to the job with these pids (in the monitor's /proc)."""
     listed = [process for process in state.processes or () if process.kind == COMPUTE]
     job_is_listed = any(process.found and process.pid in pids for process in listed)
@@ -27,7 +27,7 @@ def strangers(state: GpuState, pids: Collection[int]) -> list[GpuProcess]:
 
 def busy_parts(state: GpuState, pids: Collection[int]) -> GpuParts | None:
     """How busy a GPU is for the job with these pids and for others; None if no other process uses the SMs."""
-    others = [process.sm_percent for process in strangers(state, pids)]
+    others = [process.sm_percent for process in processes_of_others(state, pids)]
     if not any(percent != 0 for percent in others):
         return None
     own = [p.sm_percent for p in state.processes or () if p.kind == COMPUTE and p.found and p.pid in pids]

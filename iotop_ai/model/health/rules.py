@@ -63,7 +63,7 @@ class Rule(NamedTuple):
     clauses: Check
 
 
-def judged(state: SmartState) -> SmartState:
+def with_verdict(state: SmartState) -> SmartState:
     """The state with severity, judgements and reasons filled in; the worst come first, else in the order of RULES.
 
     severity is "unknown" if there is nothing to judge.

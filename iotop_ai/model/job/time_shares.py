@@ -140,7 +140,7 @@ def time_shares(before: TimeCounts | None, after: TimeCounts | None) -> TimeShar
     return None if min(growth_ms) < 0 else shares_of(growth_ms)
 
 
-def combined(parts: Sequence[TimeShares]) -> TimeShares | None:
+def mean_shares(parts: Sequence[TimeShares]) -> TimeShares | None:
     """The shares of several intervals together, each weighted by its length; None if all have the length 0."""
     whole = sum(part.whole_ms for part in parts)
     if whole <= 0:

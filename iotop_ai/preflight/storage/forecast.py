@@ -23,7 +23,7 @@ def read_cores(root: Root) -> float:
     return allowed if quota is None else min(allowed, quota)
 
 
-def forecasted(report: Report, samples_per_s: float, workers: int, sample_bytes: int | None, cores: float) -> Report:
+def with_forecast(report: Report, samples_per_s: float, workers: int, sample_bytes: int | None, cores: float) -> Report:
     """Return the report with demand and forecast. The forecast is missing if the reads were not measured.
 
     sample_bytes: the size of one sample; None if each file is a sample.

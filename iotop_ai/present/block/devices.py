@@ -15,7 +15,7 @@ from iotop_ai.model.block.counters import (
     Mount,
     block_rates,
 )
-from iotop_ai.model.block.tree import DeviceRow, below_of, folded, hidden_when_idle, leaves_below, mounts_on
+from iotop_ai.model.block.tree import DeviceRow, below_of, device_rows, hidden_when_idle, leaves_below, mounts_on
 from iotop_ai.model.frame import Frame
 from iotop_ai.model.job.records import JobMount
 from iotop_ai.present.block.history_totals import NO_TOTALS, DeviceTotals, device_totals
@@ -208,7 +208,7 @@ class _DeviceTree:
 
     def __init__(self, by_name: Mapping[str, BlockInfo]) -> None:
         self.infos = by_name
-        self.rows: Mapping[str, DeviceRow] = {row.name: row for row in folded(by_name)}
+        self.rows: Mapping[str, DeviceRow] = {row.name: row for row in device_rows(by_name)}
         self.mounts: dict[str, list[Mount]] = {}
         self.leaves: dict[str, list[str]] = {}
 

@@ -7,7 +7,7 @@ from iotop_ai.model.machine.memory import MemoryState
 from iotop_ai.model.machine.page_cache import CACHES, Effect, Evicted, Levels
 from iotop_ai.model.snapshot import Snapshot
 from iotop_ai.present.machine import caches
-from iotop_ai.present.screen.dialog import Row, choice, labelled, permission_rows, typing, typing_word
+from iotop_ai.present.screen.dialog import Row, choice, confirmation_row, input_row, labelled_rows, permission_rows
 from iotop_ai.present.text.line import Span
 from iotop_ai.present.text.units import amount
 
@@ -76,11 +76,11 @@ def drop_body(now: Snapshot, view: DropView, width: int) -> tuple[list[Row], lis
     cost = "the next reads of these files come from the disk" if one_folder else caches.COST
     dropped = "the files of one folder, named below" if one_folder else caches.level_text(view.choice, levels)
     head = [
-        *labelled("drops", f"{dropped}{'' if one_folder else ', for all users'}", width),
-        *labelled("first", f"{written} are written to the disk{'' if one_folder else 's'}", width),
-        *labelled("costs", cost, width, token="warn"),
-        *labelled("running", caches.running_text(now, now.host.euid).removeprefix("running now: "), width),
-        *labelled("logged", "memory before and after: in the recording and the audit log", width),
+        *labelled_rows("drops", f"{dropped}{'' if one_folder else ', for all users'}", width),
+        *labelled_rows("first", f"{written} are written to the disk{'' if one_folder else 's'}", width),
+        *labelled_rows("costs", cost, width, token="warn"),
+        *labelled_rows("running", caches.running_text(now, now.host.euid).removeprefix("running now: "), width),
+        *labelled_rows("logged", "memory before and after: in the recording and the audit log", width),
         *_permission(view, width),
     ]
     tail = [
@@ -98,9 +98,9 @@ def drop_body(now: Snapshot, view: DropView, width: int) -> tuple[list[Row], lis
     if view.error:
         tail.append([Span(f"   {view.error}", "warn")])
     if view.choice == EVICT:
-        tail.append(typing([Span("folder or file: ", "dim")], view.typed, width))
+        tail.append(input_row([Span("folder or file: ", "dim")], view.typed, width))
     else:
-        tail.append(typing_word(caches.WORD, view.typed, width))
+        tail.append(confirmation_row(caches.WORD, view.typed, width))
     return head, tail
 
 
@@ -120,21 +120,23 @@ def _note(level: int, levels: Levels) -> str:
 def _permission(view: DropView, width: int) -> list[Row]:
     if view.how and view.wait_s > 0:
         text = f"caches were dropped less than a minute ago: try again in {view.wait_s:.0f} s"
-        return labelled("not yet", text, width, token="warn")
+        return labelled_rows("not yet", text, width, token="warn")
     return permission_rows(view.how, view.reason, view.remedy, width)
 
 
 def _progress_rows(levels: Levels, view: DropView, width: int) -> tuple[list[Row], list[Row]]:
-    head = labelled("now", f"{view.doing} {view.seconds:.0f} s", width, text_token="strong")
+    head = labelled_rows("now", f"{view.doing} {view.seconds:.0f} s", width, text_token="strong")
     if view.doing.startswith("writing"):
-        head += labelled("left", f"{amount(levels.dirty_bytes)} of dirty pages", width)
+        head += labelled_rows("left", f"{amount(levels.dirty_bytes)} of dirty pages", width)
     return head, [[Span("   Esc", "key"), Span(":close; this goes on, a message reports its end", "dim")]]
 
 
 def _result_rows(view: DropView, width: int) -> tuple[list[Row], list[Row]]:
     head: list[Row] = []
     if view.effect is not None:
-        head += labelled("done", f"{CACHES[view.effect.level]}, {caches.took_text(view.effect)}", width, token="ok")
+        head += labelled_rows(
+            "done", f"{CACHES[view.effect.level]}, {caches.took_text(view.effect)}", width, token="ok"
+        )
         head.append([])
         for name, before, after in caches.effect_rows(view.effect):
             head.append(
@@ -147,13 +149,13 @@ def _result_rows(view: DropView, width: int) -> tuple[list[Row], list[Row]]:
             )
         head += [
             [],
-            *labelled("", "MemAvailable hardly changes: cached memory already counted as available.", width),
+            *labelled_rows("", "MemAvailable hardly changes: cached memory already counted as available.", width),
         ]
     elif view.evicted is not None:
         evicted = view.evicted
-        head += labelled("done", caches.evicted_text(evicted), width, token="ok")
+        head += labelled_rows("done", caches.evicted_text(evicted), width, token="ok")
         for text in caches.gaps_text(
             evicted.unreadable, evicted.first_unreadable, evicted.elsewhere, evicted.unknown_files
         ):
-            head += labelled("", text, width)
+            head += labelled_rows("", text, width)
     return head, [[Span("   Enter", "key"), Span(" or ", "dim"), Span("Esc", "key"), Span(":close", "dim")]]

@@ -10,7 +10,7 @@ from iotop_ai.present.block import devices
 from iotop_ai.present.job.verdict_words import current_job, job_mount
 from iotop_ai.present.preflight.dataset import speed
 from iotop_ai.present.preflight.storage import earlier_text, findings_text, phase_title, place_text
-from iotop_ai.present.screen.dialog import LABEL_CELLS, Row, labelled, typing
+from iotop_ai.present.screen.dialog import LABEL_CELLS, Row, input_row, labelled_rows
 from iotop_ai.present.screen.view import View
 from iotop_ai.present.text.line import Span, plain
 from iotop_ai.present.text.units import UNKNOWN, brief, count
@@ -68,18 +68,18 @@ def check_body(view: CheckView, width: int) -> tuple[list[Row], list[Row]]:
     """(rows of the explanation or the figures, rows of the input or the keys)."""
     if view.report is None:
         return _question(view, width)
-    head = labelled("where", place_text(view.report.place), width)
+    head = labelled_rows("where", place_text(view.report.place), width)
     if not view.ended:
-        head += labelled("now", f"{view.done + 1} of {view.phases}: {view.step}" if view.step else "...", width)
+        head += labelled_rows("now", f"{view.done + 1} of {view.phases}: {view.step}" if view.step else "...", width)
         head.append(_bar(view, width))
     head += [[], *result_rows(view.report.results)] if view.report.results else []
     if view.ended:
         findings = [*findings_text(view.report), *filter(None, [earlier_text(view.report)])]
         head += [[]] if findings else []
         for text in findings[:_MOST_FINDINGS]:
-            head += labelled("", plain(text), width)
+            head += labelled_rows("", plain(text), width)
     if view.error:
-        head += labelled("failed", view.error, width, token="warn")
+        head += labelled_rows("failed", view.error, width, token="warn")
     if view.ended:
         return head, [[Span("   Enter", "key"), Span(" or ", "dim"), Span("Esc", "key"), Span(":close", "dim")]]
     word = "stopping; its file is being removed" if view.stopping else ":stop"
@@ -87,12 +87,12 @@ def check_body(view: CheckView, width: int) -> tuple[list[Row], list[Row]]:
 
 
 def _question(view: CheckView, width: int) -> tuple[list[Row], list[Row]]:
-    head = labelled("measures", "what a folder, file or device gives a training job: sequential and random reads past "
-                    "the page cache, small files, write + fsync", width)  # fmt: skip
-    head += labelled("takes", f"{SECONDS:g} s, in which everything else that uses the disk is slower", width)
+    head = labelled_rows("measures", "what a folder, file or device gives a training job: sequential and random reads "
+                    "past the page cache, small files, write + fsync", width)  # fmt: skip
+    head += labelled_rows("takes", f"{SECONDS:g} s, in which everything else that uses the disk is slower", width)
     own = f"a test file of at most {MOST_BYTES // MIB} MB, which is removed; a device is only read"
-    head += labelled("writes", own if view.write else "nothing: this screen is read-only", width)
-    tail: list[Row] = [typing([Span("path ", "dim")], plain(view.typed), width)]
+    head += labelled_rows("writes", own if view.write else "nothing: this screen is read-only", width)
+    tail: list[Row] = [input_row([Span("path ", "dim")], plain(view.typed), width)]
     if view.error:
         tail.insert(0, [Span(f"   {view.error}", "warn")])
     tail.append([Span("   Enter", "key"), Span(":begin", "dim")])

@@ -7,7 +7,7 @@ from collections.abc import Collection
 from iotop_ai.lazy.namedtuple import NamedTuple
 from iotop_ai.model.process.records import ProcessKey
 from iotop_ai.model.snapshot import Snapshot
-from iotop_ai.present.screen.dialog import LABEL_CELLS, Row, labelled, permission_rows, typing, typing_word
+from iotop_ai.present.screen.dialog import LABEL_CELLS, Row, confirmation_row, input_row, labelled_rows, permission_rows
 from iotop_ai.present.text.line import Span, cut, plain
 
 TITLE = "PROCESS"
@@ -69,19 +69,19 @@ def _target_rows(now: Snapshot, target: ProcessTarget, width: int) -> list[Row]:
     table = now.processes.value
     info = None if table is None else table.info.get(target.keys[0])
     if not target.names:
-        head = labelled("of", plain(target.user), width)
+        head = labelled_rows("of", plain(target.user), width)
         if info is not None and info.cmdline:
-            head += labelled("runs", cut(plain(" ".join(info.cmdline)), 2 * (width - 14)), width)
+            head += labelled_rows("runs", cut(plain(" ".join(info.cmdline)), 2 * (width - 14)), width)
         return head
     head = []
     for key, name in list(zip(target.keys, target.names, strict=True))[:LISTED]:
         info = None if table is None else table.info.get(key)
         user = "it has ended" if info is None else f"of {plain(info.user)}"
-        head += labelled(
+        head += labelled_rows(
             "" if head else "tagged", cut(f"{key.pid:>7}  {plain(name)}  {user}", width - LABEL_CELLS - 2), width
         )
     more = len(target.keys) - LISTED
-    return head + (labelled("", f"+{more} more", width) if more > 0 else [])
+    return head + (labelled_rows("", f"+{more} more", width) if more > 0 else [])
 
 
 def _belongs_to_others(now: Snapshot, target: ProcessTarget) -> bool:
@@ -104,23 +104,23 @@ def process_body(
     affected = [job for job in jobs if job.members & frozenset(target.keys)]
     if len(affected) > 1:
         names = ", ".join(f"{plain(job.name)} of {plain(job.user)}" for job in affected)
-        head += labelled("part of", cut(f"{len(affected)} jobs: {names}", 2 * (width - 14)), width, token="warn")
+        head += labelled_rows("part of", cut(f"{len(affected)} jobs: {names}", 2 * (width - 14)), width, token="warn")
     elif affected:
         job = affected[0]
         ranks = f", which has {len(job.ranks)} ranks that wait for each other" if len(job.ranks) > 1 else ""
-        head += labelled("part of", f"the job {plain(job.name)} of {plain(job.user)}{ranks}", width, token="warn")
+        head += labelled_rows("part of", f"the job {plain(job.name)} of {plain(job.user)}{ranks}", width, token="warn")
     if len(target.keys) > 1:
-        head += labelled("all", f"it applies to each of the {len(target.keys)}", width, token="warn")
-    head += labelled("logged", "in the recording and the audit log", width)
+        head += labelled_rows("all", f"it applies to each of the {len(target.keys)}", width, token="warn")
+    head += labelled_rows("logged", "in the recording and the audit log", width)
     if _belongs_to_others(now, target):
-        head += labelled("denied", "it belongs to another user: run iotop-ai as root", width, token="warn")
+        head += labelled_rows("denied", "it belongs to another user: run iotop-ai as root", width, token="warn")
     tail: list[Row] = []
     for words, effect in _CHOICES:
         tail.append([Span(f"   {words}".ljust(17), "strong"), Span(effect, "dim")])
     tail.append([])
     if error:
         tail.append([Span(f"   {error}", "warn")])
-    tail.append(typing([Span("type one and press ", "dim"), Span("Enter"), Span(": ")], typed, width))
+    tail.append(input_row([Span("type one and press ", "dim"), Span("Enter"), Span(": ")], typed, width))
     return head, tail
 
 
@@ -149,18 +149,18 @@ def delay_body(view: DelayView, width: int) -> tuple[list[Row], list[Row]]:
     """(rows about the effect and the cost of switching, the row in which the user types the word that confirms)."""
     state = "not known" if view.on is None else "on" if view.on else "off"
     head = [
-        *labelled("now", f"{state} (kernel.task_delayacct)", width, text_token="strong"),
-        *labelled("shows", "IO-wait%: how long each process waited for a disk", width),
-        *labelled("counts", "only tasks that start while it is on: restart a job to see its waits", width),
-        *labelled(
+        *labelled_rows("now", f"{state} (kernel.task_delayacct)", width, text_token="strong"),
+        *labelled_rows("shows", "IO-wait%: how long each process waited for a disk", width),
+        *labelled_rows("counts", "only tasks that start while it is on: restart a job to see its waits", width),
+        *labelled_rows(
             "costs", "a little CPU at each switch of tasks; it stays so until the next boot", width, token="warn"
         ),
-        *labelled("logged", "in the recording and the audit log", width),
+        *labelled_rows("logged", "in the recording and the audit log", width),
     ]
     head += permission_rows(view.how, view.reason, view.remedy, width)
     tail: list[Row] = [[Span(f"   {view.error}", "warn")]] if view.error else []
     if view.doing:
         tail.append([Span("   switching ...", "strong")])
         return head, tail
-    tail.append(typing_word(view.word, view.typed, width))
+    tail.append(confirmation_row(view.word, view.typed, width))
     return head, tail

@@ -22,7 +22,7 @@ from iotop_ai.present.screen.selection import next_in_order
 from iotop_ai.present.screen.view import View
 from iotop_ai.present.text.fields import Field, field_rows
 from iotop_ai.present.text.line import Cell, Line, Span, cut, place, plain, row, stack_sections
-from iotop_ai.present.text.scroll import most_scroll, scrolled
+from iotop_ai.present.text.scroll import most_scroll, scroll_rows
 from iotop_ai.present.text.units import UNKNOWN, clock, duration, plural, size
 from iotop_ai.present.verdict.banner import verdict_row
 
@@ -90,7 +90,7 @@ def next_process(frame: Frame, view: View, key: ProcessKey, step: int) -> Proces
 def process_screen_rows(frame: Frame, view: View, page: ProcessPage, width: int, height: int) -> list[Line]:
     """The screen as exactly ``height`` lines of ``width`` columns."""
     top, body, room = _parts(frame, view, page, width, height - 1)
-    rows = scrolled(body, room, page.scroll, width)
+    rows = scroll_rows(body, room, page.scroll, width)
     return above_rows([*top, *rows], words_above(KEYS, view), view, width, height)
 
 

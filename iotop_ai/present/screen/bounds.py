@@ -9,6 +9,6 @@ MOST_ROWS = 400
 """A display of 7680 by 4320 pixels has fewer cells, at 8 by 11 pixels per cell."""
 
 
-def bounded(columns: int, rows: int) -> tuple[int, int]:
+def clamp_size(columns: int, rows: int) -> tuple[int, int]:
     """The size (columns, rows), limited to what is painted, and at least 1 by 1."""
     return max(1, min(columns, MOST_COLUMNS)), max(1, min(rows, MOST_ROWS))

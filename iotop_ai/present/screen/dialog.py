@@ -85,7 +85,7 @@ def _fitting_rows(head: Sequence[Row], tail: Sequence[Row], room: int) -> list[R
     return [*body[: max(0, room - len(end))], *end] if len(body) > room else body
 
 
-def labelled(label: str, text: str, width: int, *, token: str = "dim", text_token: str = "text") -> list[Row]:
+def labelled_rows(label: str, text: str, width: int, *, token: str = "dim", text_token: str = "text") -> list[Row]:
     """A labelled sentence; the lines after the first are indented to its first word."""
     lines = wrap(text, max(10, width - LABEL_CELLS - 2)) or [""]
     first = [Span(f"   {label}".ljust(LABEL_CELLS), token), Span(lines[0], text_token)]
@@ -111,24 +111,28 @@ def permission_rows(how: str | None, reason: str, remedy: str, width: int) -> li
     how: "root" (no rows), "sudo", or "" if it is not allowed; None while that is being checked.
     """
     if how is None:
-        return labelled("allowed", "checking permissions ...", width)
+        return labelled_rows("allowed", "checking permissions ...", width)
     if how == "sudo":
-        return labelled("allowed", "sudo allows it without a password", width)
+        return labelled_rows("allowed", "sudo allows it without a password", width)
     if how:
         return []
     return [
-        *labelled("denied", plain(reason), width, token="warn"),
-        *(labelled("remedy", f"{SUDOERS if 'NOPASSWD' in remedy else ''}{plain(remedy)}", width) if remedy else []),
+        *labelled_rows("denied", plain(reason), width, token="warn"),
+        *(
+            labelled_rows("remedy", f"{SUDOERS if 'NOPASSWD' in remedy else ''}{plain(remedy)}", width)
+            if remedy
+            else []
+        ),
     ]
 
 
-def typing_word(word: str, typed: str, width: int) -> Row:
+def confirmation_row(word: str, typed: str, width: int) -> Row:
     """The row in which the user types the word that confirms."""
     before = [Span("type ", "dim"), Span(word, "strong"), Span(" and press ", "dim"), Span("Enter"), Span(": ")]
-    return typing(before, typed, width)
+    return input_row(before, typed, width)
 
 
-def typing(before: Row, typed: str, width: int) -> Row:
+def input_row(before: Row, typed: str, width: int) -> Row:
     """The row in which the user types. If the text does not fit, its end is shown."""
     room = width - spans_cells(before) - 15  # the blanks on the left, the cursor, a blank and the words about Esc
     while cells(typed) > max(4, room):

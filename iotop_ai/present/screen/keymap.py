@@ -31,7 +31,7 @@ class KeyConflict(NamedTuple):
     both_remapped: bool
 
 
-def remapped(settings: Mapping[str, Iterable[str]]) -> tuple[Keymap, tuple[KeyConflict, ...]]:
+def user_keymap(settings: Mapping[str, Iterable[str]]) -> tuple[Keymap, tuple[KeyConflict, ...]]:
     """The keymap for the user's settings, and the keys in it that another action of the same screen uses too.
 
     settings: the keys of each action, by Textual's names. A key in the settings is taken from the action that has it by

@@ -133,7 +133,7 @@ ZOOMABLE = ("graphs", "gpu", "disk", "process", "system")
 """The panels that show more in a taller window."""
 
 
-def zoomed(view: View) -> str:
+def zoomed_panel(view: View) -> str:
     """The panel that fills the whole window; "" if none does."""
     return view.zoom if view.zoom in ZOOMABLE and view.zoom not in view.hidden else ""
 
@@ -160,7 +160,7 @@ def plan(width: int, height: int, frame: Frame, view: View) -> tuple[Slot, ...]:
     Banner, timeline, path and the disk that the verdict names stay. The layout depends on the machine and the window,
     not on the load, so that panels do not jump.
     """
-    if panel := zoomed(view):
+    if panel := zoomed_panel(view):
         return _zoom_slots(panel, height, view)
     disks = len(devices.panel_devices(frame, view))
     gpu_count, folded_gpus = len(gpus(frame, view)), len(gpu_groups(frame, view))

@@ -31,7 +31,7 @@ def entries(actions: Iterable[Action], keymap: Keymap = ()) -> tuple[Entry, ...]
     return tuple(Entry(action, " ".join(map(key_label, keys_of_action(action, keymap)))) for action in actions)
 
 
-def matching(listed: Iterable[Entry], text: str) -> tuple[Entry, ...]:
+def matching_entries(listed: Iterable[Entry], text: str) -> tuple[Entry, ...]:
     """The entries whose text, name or keys contain every word of ``text``; case does not matter.
 
     Entries whose text or name begins with ``text`` come first.

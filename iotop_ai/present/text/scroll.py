@@ -8,7 +8,7 @@ from iotop_ai.present.text.line import Line, Span, row
 from iotop_ai.present.text.units import plural
 
 
-def scrolled(rows: Sequence[Line], room: int, scroll: int, width: int) -> list[Line]:
+def scroll_rows(rows: Sequence[Line], room: int, scroll: int, width: int) -> list[Line]:
     """The rows from ``scroll`` on, at most ``room``. If not all rows fit into a room of two or more, the last one shown
     counts the rows below it.
     """

@@ -90,7 +90,7 @@ def _seen_text(frame: Frame, view: View) -> str:
     return ", ".join([*out, *([confidence] if confidence else [])])
 
 
-def fenced(lines: Sequence[str]) -> list[str]:
+def code_block(lines: Sequence[str]) -> list[str]:
     """The lines as a fenced block of Markdown. The fence is longer than any run of back-ticks in the lines."""
     longest = max((len(run) for line in lines for run in _ticks(line)), default=0)
     fence = "`" * max(3, longest + 1)

@@ -24,7 +24,7 @@ from iotop_ai.present.job.verdict_words import current_job
 from iotop_ai.present.screen.key_row import above_rows, mode_spans, words_above
 from iotop_ai.present.screen.view import View
 from iotop_ai.present.text.line import Cell, Line, Span, cut, place, row, stack_sections
-from iotop_ai.present.text.scroll import most_scroll, scrolled
+from iotop_ai.present.text.scroll import most_scroll, scroll_rows
 from iotop_ai.present.text.state_bar import run_spans, runs_between
 from iotop_ai.present.text.table import Column, ColumnSlot, head, place_columns, rule
 from iotop_ai.present.text.units import UNDEFINED, clock, duration, gpu_time, percent
@@ -59,7 +59,7 @@ def reasoning_rows(frame: Frame, view: View, width: int, height: int, scroll: in
     """The page as exactly ``height`` lines: the banner, the body from line ``scroll`` on, the keys."""
     top = banner_rows(frame, view, width, _banner_height(width, height))
     body = body_rows(frame, view, width, spread=height >= TALL)
-    rows = scrolled(body, max(0, height - len(top) - 1), scroll, width)
+    rows = scroll_rows(body, max(0, height - len(top) - 1), scroll, width)
     keys = words_above(_keys(frame), view)
     return above_rows([*top, *rows], keys, view, width, height, mode_spans(frame, view))
 

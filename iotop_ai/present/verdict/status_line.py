@@ -109,7 +109,7 @@ def default_line(fields: dict[str, str]) -> str:
     return " | ".join(filter(None, (state, disk, gpu, f"CPU {fields['cpu']} MEM {fields['mem']}")))
 
 
-def checked_format(text: str) -> str:
+def check_format(text: str) -> str:
     """The format, unchanged. Raises UsageError for an unknown field and for a single brace."""
     for match in _FIELD.finditer(text):
         if match[0] in ("{", "}"):
@@ -119,6 +119,6 @@ def checked_format(text: str) -> str:
     return text
 
 
-def formatted(text: str, fields: dict[str, str]) -> str:
+def fill_format(text: str, fields: dict[str, str]) -> str:
     """The format with its fields filled in; {{ and }} become single braces."""
     return _FIELD.sub(lambda match: match[0][0] if match[1] is None else fields[match[1]], text)

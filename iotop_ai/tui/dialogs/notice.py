@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from textual.events import Key
 
-from iotop_ai.present.screen.dialog import Row, labelled
+from iotop_ai.present.screen.dialog import Row, labelled_rows
 from iotop_ai.present.text.line import Span
 from iotop_ai.tui.dialogs.base import Backdrop, DialogScreen
 
@@ -25,7 +25,7 @@ class NoticeScreen(DialogScreen):
 
     def body(self, width: int) -> tuple[list[Row], list[Row]]:
         """The reason."""
-        head = labelled("not here", self._why, width, token="warn")
+        head = labelled_rows("not here", self._why, width, token="warn")
         return head, [[Span("   Enter", "key"), Span(" or ", "dim"), Span("Esc", "key"), Span(":close", "dim")]]
 
     def press(self, event: Key) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 from textual.events import Key, Paste
 
 from iotop_ai.present.screen.actions import Action
-from iotop_ai.present.screen.palette import ACTIONS, KEY_PREFIX, Entry, Wording, matching, palette_rows
+from iotop_ai.present.screen.palette import ACTIONS, KEY_PREFIX, Entry, Wording, matching_entries, palette_rows
 from iotop_ai.present.text.line import Line
 from iotop_ai.tui.screens.base import PanelScreen
 from iotop_ai.tui.styles import ThemeStyles
@@ -43,7 +43,7 @@ class PaletteScreen(PanelScreen):
     @property
     def matches(self) -> tuple[Entry, ...]:
         """The entries that match the typed text."""
-        return matching(self._entries, self.typed)
+        return matching_entries(self._entries, self.typed)
 
     def rows(self, width: int, height: int) -> list[Line]:
         """The typed text, and the entries that match it."""

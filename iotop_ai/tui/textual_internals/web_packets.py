@@ -10,7 +10,7 @@ import asyncio
 import json
 from typing import Any, NamedTuple
 
-from iotop_ai.present.screen.bounds import bounded
+from iotop_ai.present.screen.bounds import clamp_size
 
 START_LINE = b"__GANGLION__\n"
 """The line that the driver writes before the first packet."""
@@ -56,7 +56,7 @@ def parse_message(text: str) -> Packet | None:
             # JSON can contain a lone surrogate, which cannot be encoded.
             return Packet(b"D", typed.encode("utf-8", "replace"))
         case ["resize", {"width": int(width), "height": int(height)}] if bool not in (type(width), type(height)):
-            columns, rows = bounded(width, height)
+            columns, rows = clamp_size(width, height)
             return meta_packet(type="resize", width=columns, height=rows)
         case ["ping", str()]:
             return None
@@ -95,7 +95,7 @@ async def read_packet(out: asyncio.StreamReader) -> Packet | None:
 
 def web_driver_environment(columns: int, rows: int) -> dict[str, str]:
     """The environment variables that select Textual's web driver, and set its size and highest frame rate."""
-    columns, rows = bounded(columns, rows)
+    columns, rows = clamp_size(columns, rows)
     return {
         "TEXTUAL_DRIVER": "textual.drivers.web_driver:WebDriver",
         "TEXTUAL_FPS": "60",

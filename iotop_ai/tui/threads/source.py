@@ -9,7 +9,7 @@ from typing import Protocol
 
 from textual.message import Message
 
-from iotop_ai.diagnosis.facts.saturation import saturated
+from iotop_ai.diagnosis.facts.saturation import any_device_saturated
 from iotop_ai.model.errors import UnknownError
 from iotop_ai.model.frame import Frame
 from iotop_ai.store.source import Source
@@ -71,7 +71,7 @@ class SourceThread:
         smart_held, waiting = False, None
         try:
             for frame in self._frames:
-                if (busy := saturated(frame)) != smart_held:
+                if (busy := any_device_saturated(frame)) != smart_held:
                     smart_held = busy
                     self._source.suspend_smart_queries(busy)
                 for tap in self._taps:

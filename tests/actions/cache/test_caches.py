@@ -19,7 +19,7 @@ from iotop_ai.actions.cache.evict import evict
 from iotop_ai.actions.kernel_switch import DROP_CACHES, TASK_DELAYACCT, _run, right_to, set_switch, sudoers
 from iotop_ai.collectors.io.clock import Clock
 from iotop_ai.collectors.io.root import Root
-from iotop_ai.collectors.machine.page_cache import PageCache, read_cached
+from iotop_ai.collectors.machine.page_cache import PageCache, measure_cached
 from iotop_ai.present.machine.caches import effect_text
 from tests.cli.program import TOP
 from tests.clocks import ShiftedClock
@@ -195,7 +195,7 @@ def test_the_sudoers_line_lists_each_command_in_full() -> None:
 def test_the_real_page_cache_is_dropped(disk_folder: Path) -> None:
     file = disk_folder / "data"
     file.write_bytes(os.urandom(64 * MIB))
-    assert read_cached(str(file), PageCache()).resident_bytes == 64 * MIB
+    assert measure_cached(str(file), PageCache()).resident_bytes == 64 * MIB
     if not os.access("/proc/sys/vm/drop_caches", os.W_OK):
         pytest.skip("vm.drop_caches cannot be written here")
     steps: list[str] = []
@@ -209,7 +209,7 @@ def test_the_real_page_cache_is_dropped(disk_folder: Path) -> None:
     assert before.cached_bytes is not None
     assert after.cached_bytes is not None
     assert before.cached_bytes - after.cached_bytes > 32 * MIB
-    assert read_cached(str(file), PageCache()).resident_bytes < 8 * MIB
+    assert measure_cached(str(file), PageCache()).resident_bytes < 8 * MIB
 
 
 @needs_nobody
@@ -238,8 +238,8 @@ def test_evicting_a_dataset_leaves_the_rest_in_memory(disk_folder: Path, how: st
     assert outcome.done
     assert done is not None
     assert (done.files, done.before_bytes, done.after_bytes) == (6, 10 * MIB + 100, 0)
-    assert read_cached(str(data), PageCache()).resident_bytes == 0
-    assert read_cached(str(other), PageCache()).resident_bytes == 2 * MIB
+    assert measure_cached(str(data), PageCache()).resident_bytes == 0
+    assert measure_cached(str(other), PageCache()).resident_bytes == 2 * MIB
     results = [json.loads(line)["result"] for line in audit.path.read_text().splitlines()]
     assert results == ["asked", f"6 files evicted: {10 * MIB + 100} -> 0 B in memory"]
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from iotop_ai.model.errors import UsageError
-from iotop_ai.present.verdict.status_line import FIELD_MEANINGS, checked_format, default_line, formatted, status_fields
+from iotop_ai.present.verdict.status_line import FIELD_MEANINGS, check_format, default_line, fill_format, status_fields
 from tests.cli.forked import Run
 from tests.cli.program import PLAIN, TOP, command, iotop, iotop_started
 from tests.diagnosis.build import JOB_STARVED, play
@@ -28,7 +28,7 @@ def test_a_name_is_not_a_format_of_tmux() -> None:
     host = last.snapshot.host._replace(name="a#[fg=red]#{pid}#(reboot)##b#S c# d#")
     fields = status_fields(last._replace(snapshot=last.snapshot._replace(host=host)))
     assert fields["host"] == "a# [fg=red]# {pid}# (reboot)# # b# S c# d# "
-    assert formatted("#[fg={colour}]{host}", fields).startswith("#[fg=red]a# [")
+    assert fill_format("#[fg={colour}]{host}", fields).startswith("#[fg=red]a# [")
 
 
 def test_a_starved_machine_has_its_line() -> None:
@@ -64,7 +64,7 @@ def test_a_latency_below_the_kernels_millisecond_is_not_printed_as_0() -> None:
 
 def test_a_format_contains_fields_and_braces() -> None:
     fields = status_fields(STARVED[-1])
-    assert formatted(checked_format("#[fg={colour}]{state}{{x}}"), fields) == "#[fg=red]STARVED{x}"
+    assert fill_format(check_format("#[fg={colour}]{state}{{x}}"), fields) == "#[fg=red]STARVED{x}"
 
 
 @pytest.mark.parametrize(
@@ -72,7 +72,7 @@ def test_a_format_contains_fields_and_braces() -> None:
 )
 def test_an_invalid_format_is_refused(text: str, why: str) -> None:
     with pytest.raises(UsageError, match=re.escape(why)):
-        checked_format(text)
+        check_format(text)
     done = iotop("status", "--format", text)
     assert (done.returncode, done.stdout) == (2, "")
 

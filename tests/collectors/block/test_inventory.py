@@ -16,7 +16,7 @@ from iotop_ai.collectors.io.clock import Clock
 from iotop_ai.collectors.io.root import Root
 from iotop_ai.collectors.machine.mounts import MountsCollector
 from iotop_ai.model.block.counters import BlockInfo, BlockKey, Mount
-from iotop_ai.model.block.tree import folded
+from iotop_ai.model.block.tree import device_rows
 from tests.clocks import SetClock
 from tests.machines import machine, names
 from tests.rigs.descriptors import too_many_open_files
@@ -101,7 +101,7 @@ def test_a_loop_device_has_its_file_and_the_disks_below_it(server: dict[str, Blo
 
 
 def test_the_devices_of_a_server_are_folded_into_rows(server: dict[str, BlockInfo]) -> None:
-    tops = [row.title for row in folded(server) if row.depth == 0]
+    tops = [row.title for row in device_rows(server) if row.depth == 0]
     assert tops == ["sda", "nvme4n1", "md0 x4", "mpatha x2", "md1", "loop0", "loop1", "zram0"]
 
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from iotop_ai.collectors.base import Unavailable
 from iotop_ai.collectors.health.parse import parse_json, parse_scan, parse_state, refusal
-from iotop_ai.model.health.rules import judged
+from iotop_ai.model.health.rules import with_verdict
 from iotop_ai.model.health.smart import SmartAttribute, SmartState
 from iotop_ai.model.reading import Status
 from tests.examples import quick_or
@@ -213,7 +213,7 @@ def test_the_limits_of_an_nvme_come_from_json_or_from_the_text() -> None:
     ],
 )
 def test_each_rule_has_its_sentence(change: dict[str, Any], severity: str, reason: str) -> None:
-    state = judged(SmartState("/dev/sda", "ata", "M", "S", "F", "PASS", "unknown", ())._replace(**change))
+    state = with_verdict(SmartState("/dev/sda", "ata", "M", "S", "F", "PASS", "unknown", ())._replace(**change))
     assert (state.severity, state.reasons) == (severity, (reason,))
 
 
@@ -231,7 +231,7 @@ def test_each_rule_has_its_sentence(change: dict[str, Any], severity: str, reaso
     ],
 )
 def test_values_just_below_a_limit_are_ok(change: dict[str, Any]) -> None:
-    state = judged(SmartState("/dev/sda", "ata", "M", "S", "F", "PASS", "unknown", ())._replace(**change))
+    state = with_verdict(SmartState("/dev/sda", "ata", "M", "S", "F", "PASS", "unknown", ())._replace(**change))
     assert (state.severity, state.reasons) == ("ok", ())
 
 

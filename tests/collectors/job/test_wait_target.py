@@ -252,7 +252,7 @@ ctypes.CDLL(None).pthread_exit(None)
 """
     pid, (tid, number) = start(program)
     end = time.monotonic() + 30
-    while b"Z" not in Root().once(f"proc/{pid}/task/{pid}/stat", 64):
+    while b"Z" not in Root().read_once(f"proc/{pid}/task/{pid}/stat", 64):
         assert time.monotonic() < end
         time.sleep(0.01)
     assert target_in(pid, "read", tid=tid).inodes == (number,)
@@ -422,7 +422,7 @@ def test_the_target_of_a_32_bit_process_is_unknown(tmp_path: Path) -> None:
         pytest.skip(f"no 32-bit programs here: {error}")
     try:
         end = time.monotonic() + 30
-        while not (raw := ROOT.once(f"proc/{child.pid}/syscall", 256)).startswith(b"3 "):
+        while not (raw := ROOT.read_once(f"proc/{child.pid}/syscall", 256)).startswith(b"3 "):
             assert time.monotonic() < end, raw
         assert wait_target(ROOT, child.pid, child.pid) == UNKNOWN
     finally:

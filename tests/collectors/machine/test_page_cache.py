@@ -14,7 +14,7 @@ from iotop_ai.collectors.io.root import Root
 from iotop_ai.collectors.machine.page_cache import (
     PAGE_BYTES,
     PageCache,
-    read_cached,
+    measure_cached,
     read_levels,
     read_memory_room,
     room_for_data,
@@ -75,19 +75,19 @@ def test_a_dataset_counts_each_file_once_and_the_unknown_files(disk_folder: Path
     (disk_folder / "link").symlink_to(disk_folder / "a")
     evict(disk_folder / "sub" / "c")
     progress: list[Cached] = []
-    found = read_cached(str(disk_folder), PageCache(), progress.append)
+    found = measure_cached(str(disk_folder), PageCache(), progress.append)
     assert (found.files, found.size_bytes, found.resident_bytes) == (3, 3 * MIB, 2 * MIB)
     assert (found.unknown_files, found.unreadable, found.elsewhere) == (0, 0, 0)
     assert found.resident_ratio == pytest.approx(2 / 3)
     with pytest.raises(FileNotFoundError):
-        read_cached(str(disk_folder / "nowhere"), PageCache())
+        measure_cached(str(disk_folder / "nowhere"), PageCache())
 
 
 def test_progress_is_reported_for_many_files(tmp_path: Path) -> None:
     for i in range(450):
         (tmp_path / f"f{i}").write_bytes(b"x")
     progress: list[int] = []
-    read_cached(str(tmp_path), PageCache(), lambda now: progress.append(now.files))
+    measure_cached(str(tmp_path), PageCache(), lambda now: progress.append(now.files))
     assert progress == [200, 400]
 
 

@@ -412,12 +412,12 @@ class NoDescriptorFree(Root):
 
     fails = False
 
-    def once(self, relative: str, size: int, offset: int = 0) -> bytes:
+    def read_once(self, relative: str, size: int, offset: int = 0) -> bytes:
         if relative == "proc/6/io":
             raise PermissionError(errno.EACCES, "Permission denied", relative)
         if self.fails and relative.endswith("/stat"):
             raise OSError(errno.EMFILE, "Too many open files", relative)
-        return super().once(relative, size, offset)
+        return super().read_once(relative, size, offset)
 
 
 def test_a_denied_process_does_not_end_for_lack_of_a_descriptor(tmp_path: Path) -> None:

@@ -45,7 +45,7 @@ OWN = frozenset((os.geteuid(),))
 
 
 def key_of(pid: int) -> ProcessKey:
-    return ProcessKey(pid, parse_stat(Root().once(f"proc/{pid}/stat", 1024)).start_ticks)
+    return ProcessKey(pid, parse_stat(Root().read_once(f"proc/{pid}/stat", 1024)).start_ticks)
 
 
 @pytest.fixture

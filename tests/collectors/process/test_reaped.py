@@ -247,9 +247,9 @@ class Interrupted(Root):
         self._note(relative)
         return super().keep(relative, size)
 
-    def once(self, relative: str, size: int) -> bytes:
+    def read_once(self, relative: str, size: int) -> bytes:
         self._note(relative)
-        return super().once(relative, size)
+        return super().read_once(relative, size)
 
     def _note(self, relative: str) -> None:
         if relative == self.relative:

@@ -8,7 +8,7 @@ import pytest
 
 from iotop_ai.diagnosis.thresholds import LIMITS
 from iotop_ai.model.finding import Finding, Severity
-from iotop_ai.model.health.rules import judged
+from iotop_ai.model.health.rules import with_verdict
 from iotop_ai.model.health.smart import HealthPoint, SmartState
 from iotop_ai.model.machine.kernel_log import DeviceErrors
 from iotop_ai.model.verdict_class import State
@@ -18,15 +18,15 @@ from tests.diagnosis.build import MB, Disk, Machine, S, classes, play, verdict_o
 NOW_S = 1_790_000_000
 DAY_AGO = HealthPoint(NOW_S - 86_400)
 FINE = SmartState("sda", "ata", "X", "1", "1", "PASS", "unknown", (), read_wall_s=NOW_S)
-CABLE = judged(FINE._replace(crc_errors=640, earlier=DAY_AGO._replace(crc_errors=40)))
-HOT = judged(
+CABLE = with_verdict(FINE._replace(crc_errors=640, earlier=DAY_AGO._replace(crc_errors=40)))
+HOT = with_verdict(
     FINE._replace(
         protocol="nvme",
         warning_temperature_minutes=90,
         earlier=DAY_AGO._replace(warning_temperature_minutes=46),
     )
 )
-MEDIA = judged(FINE._replace(protocol="nvme", media_errors=9, earlier=DAY_AGO._replace(media_errors=2)))
+MEDIA = with_verdict(FINE._replace(protocol="nvme", media_errors=9, earlier=DAY_AGO._replace(media_errors=2)))
 SLOW = Disk(read_bytes_per_s=10 * MB, await_ms=60, busy=1.0)
 
 
@@ -65,7 +65,7 @@ def test_the_banner_shows_the_failing_disk() -> None:
     "machine",
     [
         Machine(disks=(replace(SLOW, await_ms=0.4, busy=0.2),), smart=(CABLE,), cpu=0.5),
-        Machine(disks=(SLOW,), smart=(judged(FINE._replace(crc_errors=640)),), cpu=0.5),
+        Machine(disks=(SLOW,), smart=(with_verdict(FINE._replace(crc_errors=640)),), cpu=0.5),
         Machine(disks=(SLOW,), smart=(CABLE._replace(device="sdb"),), cpu=0.5),
         Machine(disks=(SLOW,), smart=(CABLE,), smart_silent=True, cpu=0.5),
         Machine(disks=(replace(SLOW, unknown=True),), smart=(CABLE,), cpu=0.5),
@@ -140,7 +140,7 @@ def test_timeouts_of_a_controller_count_for_its_disk() -> None:
     ],
 )
 def test_a_disk_that_is_only_hot_gets_the_advice_to_cool_it(state: SmartState, how: str, cure: str) -> None:
-    frame = play((Machine(disks=(Disk(),), cpu=0.5, smart=(judged(state),)), 12))[-1]
+    frame = play((Machine(disks=(Disk(),), cpu=0.5, smart=(with_verdict(state),)), 12))[-1]
     (one,) = [f for f in frame.verdict.findings if f.class_id == "failing_disk"]
     assert (one.severity, [advice.template for advice in one.advice]) == (Severity.CRITICAL, [cure])
     assert headline.text_of(headline.headline(frame.verdict)).startswith(f"sda is {how}")

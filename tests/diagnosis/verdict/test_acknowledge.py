@@ -11,14 +11,14 @@ from iotop_ai.diagnosis.verdict.acknowledge import (
     UNDONE,
     apply_ack_events,
     identity,
+    is_worse,
     open_findings,
     value_of,
-    worse,
 )
 from iotop_ai.model.finding import Evidence, Finding, Severity
 from iotop_ai.model.fold_state import FoldState
 from iotop_ai.model.frame import Frame
-from iotop_ai.model.health.rules import judged
+from iotop_ai.model.health.rules import with_verdict
 from iotop_ai.model.health.smart import HealthPoint, SmartState
 from iotop_ai.model.machine.kernel_log import DeviceErrors
 from iotop_ai.model.reading import Reading, Status
@@ -95,18 +95,18 @@ def test_the_acknowledged_value_has_only_figures_that_can_grow() -> None:
 
 def test_worse_means_more_severe_more_errors_or_a_new_reason() -> None:
     value = value_of(FAILING)
-    assert not worse(FAILING, value)
-    assert not worse(FAILING._replace(severity=Severity.WARNING), value)
-    assert worse(FAILING, value.replace("312", "311"))
-    assert not worse(FAILING, value.replace("312", "313"))
-    assert worse(FAILING, value.replace("critical ", "warning ", 1))
+    assert not is_worse(FAILING, value)
+    assert not is_worse(FAILING._replace(severity=Severity.WARNING), value)
+    assert is_worse(FAILING, value.replace("312", "311"))
+    assert not is_worse(FAILING, value.replace("312", "313"))
+    assert is_worse(FAILING, value.replace("critical ", "warning ", 1))
     pending = FAILING._replace(evidence=(*FAILING.evidence, Evidence("smart.sda.pending", 1.0, "count", 0.0)))
-    assert worse(pending, value)
-    assert worse(LOST, "critical xid=48")
-    assert worse(LOST, "critical xid=95")
-    assert not worse(LOST, "critical xid=79")
+    assert is_worse(pending, value)
+    assert is_worse(LOST, "critical xid=48")
+    assert is_worse(LOST, "critical xid=95")
+    assert not is_worse(LOST, "critical xid=79")
     for broken in ("", "nonsense", "critical xid", "critical xid=x"):
-        assert worse(LOST, broken)
+        assert is_worse(LOST, broken)
 
 
 NOW_S = 1_790_000_000
@@ -114,17 +114,17 @@ SOUND = SmartState("sda", "ata", "X", "S1", "1", "PASS", "unknown", (), read_wal
 
 
 def in_log(lines: int, what: str) -> Machine:
-    return Machine(disks=(Disk(),), cpu=0.5, smart=(judged(SOUND),), errors={"sda": DeviceErrors(lines, 0, what)})
+    return Machine(disks=(Disk(),), cpu=0.5, smart=(with_verdict(SOUND),), errors={"sda": DeviceErrors(lines, 0, what)})
 
 
 def cable(count: int, a_day_ago: int) -> Machine:
-    state = judged(SOUND._replace(crc_errors=count, earlier=HealthPoint(NOW_S - 86_400, crc_errors=a_day_ago)))
+    state = with_verdict(SOUND._replace(crc_errors=count, earlier=HealthPoint(NOW_S - 86_400, crc_errors=a_day_ago)))
     return Machine(disks=(Disk(read_bytes_per_s=10 * MB, await_ms=60, busy=1.0),), cpu=0.5, smart=(state,))
 
 
 def worn(**more: Any) -> Machine:
     state = SOUND._replace(protocol="nvme", used_percent=100)._replace(**more)
-    return Machine(disks=(Disk(),), cpu=0.5, smart=(judged(state),))
+    return Machine(disks=(Disk(),), cpu=0.5, smart=(with_verdict(state),))
 
 
 def lasting(machine: Machine) -> Finding:
@@ -140,42 +140,42 @@ def test_an_acknowledged_finding_comes_back_with_more_or_with_other_errors() -> 
         (used, "critical critical=1 is:worn-out=1"),
     ):
         assert value_of(one) == value
-        assert not worse(one, value)
-    assert worse(lasting(in_log(5000, "I/O")), value_of(logged))
-    assert worse(lasting(in_log(1, "timeout")), value_of(logged))
-    assert worse(lasting(cable(9000, 8500)), value_of(crc))
-    assert not worse(lasting(cable(640, 600)), value_of(crc))
-    assert worse(logged, value_of(crc))
-    assert worse(lasting(worn(assessment="FAIL", critical_warning=0x0C)), value_of(used))
+        assert not is_worse(one, value)
+    assert is_worse(lasting(in_log(5000, "I/O")), value_of(logged))
+    assert is_worse(lasting(in_log(1, "timeout")), value_of(logged))
+    assert is_worse(lasting(cable(9000, 8500)), value_of(crc))
+    assert not is_worse(lasting(cable(640, 600)), value_of(crc))
+    assert is_worse(logged, value_of(crc))
+    assert is_worse(lasting(worn(assessment="FAIL", critical_warning=0x0C)), value_of(used))
 
 
 def test_cable_errors_come_back_when_they_get_clearly_worse() -> None:
     value = value_of(lasting(cable(10_640, 10_040)))
     for count, a_day_ago in ((10_641, 10_041), (10_900, 10_200), (11_800, 10_700)):
-        assert not worse(lasting(cable(count, a_day_ago)), value)
-    assert worse(lasting(cable(12_000, 10_800)), value), "twice as many errors in a day are not worse"
-    assert worse(lasting(cable(21_280, 20_800)), value), "twice as many errors in all are not worse"
+        assert not is_worse(lasting(cable(count, a_day_ago)), value)
+    assert is_worse(lasting(cable(12_000, 10_800)), value), "twice as many errors in a day are not worse"
+    assert is_worse(lasting(cable(21_280, 20_800)), value), "twice as many errors in all are not worse"
     # An earlier version of the program stored no growth.
-    assert not worse(lasting(cable(12_000, 10_800)), "warning crc_errors=10640 is:crc-grows=1")
+    assert not is_worse(lasting(cable(12_000, 10_800)), "warning crc_errors=10640 is:crc-grows=1")
     few = value_of(lasting(cable(41, 11)))
-    assert not worse(lasting(cable(50, 20)), few)
+    assert not is_worse(lasting(cable(50, 20)), few)
 
 
 def test_cable_errors_in_the_kernels_log_come_back_in_the_same_way() -> None:
     value = value_of(lasting(in_log(4, "interface CRC")))
-    assert not worse(lasting(in_log(13, "interface CRC")), value)
-    assert worse(lasting(in_log(14, "interface CRC")), value)
-    assert worse(lasting(in_log(5, "critical medium")), value)
+    assert not is_worse(lasting(in_log(13, "interface CRC")), value)
+    assert is_worse(lasting(in_log(14, "interface CRC")), value)
+    assert is_worse(lasting(in_log(5, "critical medium")), value)
 
 
 def test_a_value_of_an_earlier_version_is_read() -> None:
-    assert worse(lasting(cable(640, 40)), "warning crc_errors_growth=600")
-    assert not worse(FAILING, "critical critical=1 reallocated=312 crc_errors_growth=600")
+    assert is_worse(lasting(cable(640, 40)), "warning crc_errors_growth=600")
+    assert not is_worse(FAILING, "critical critical=1 reallocated=312 crc_errors_growth=600")
 
 
 def test_rounding_does_not_make_a_large_count_worse() -> None:
     many = FAILING._replace(evidence=(Evidence("smart.sda.media_errors", 12_345_678.0, "count", 0.0),))
-    assert not worse(many, value_of(many))
+    assert not is_worse(many, value_of(many))
 
 
 def test_events_acknowledge_and_withdraw() -> None:

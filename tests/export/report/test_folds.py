@@ -22,7 +22,7 @@ from iotop_ai.model.machine.network import LinkCounters
 from iotop_ai.model.process.records import ProcessIo, ProcessTable
 from iotop_ai.model.reading import Reading, Status
 from iotop_ai.model.snapshot import Event, Snapshot
-from iotop_ai.pipeline import closing, frames, samples
+from iotop_ai.pipeline import closing_frame, frames, samples
 from tests.export.make import IDLE, PYTHON, WALL_NS, S, io, ok, process_table, snapshot
 from tests.export.report.stories import slow_story
 
@@ -284,7 +284,7 @@ def test_a_disk_that_left_the_bus_keeps_its_last_answer(last: Reading[object], f
 def test_the_last_frame_of_a_recording_adds_no_bytes() -> None:
     """That Frame has the events that came after the last reading, and repeats the reading itself."""
     recorded = [*frames(moving(3))]
-    end = closing(recorded[-1], (Event(42 * S, 0, "mark", "end"),), 7 * S, WALL_NS + 7 * S)
+    end = closing_frame(recorded[-1], (Event(42 * S, 0, "mark", "end"),), 7 * S, WALL_NS + 7 * S)
     stories = []
     for played in (recorded, [*recorded, end]):
         builder, summary = StoryBuilder(None, None), RunSummary()

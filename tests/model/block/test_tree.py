@@ -9,8 +9,8 @@ from iotop_ai.model.block.counters import BlockInfo, Mount
 from iotop_ai.model.block.tree import (
     DeviceRow,
     chain_below,
+    device_rows,
     devices_of_mount,
-    folded,
     hidden_when_idle,
     leaves_below,
     mount_of,
@@ -46,7 +46,7 @@ ROOT, DATA, HOME = (Mount(p, "ext4", "x") for p in ("/", "/data", "/home"))
 
 def rows(*infos: BlockInfo) -> list[str]:
     """The titles of the rows, indented if they are folded under another row."""
-    return ["  " * row.depth + row.title for row in folded(table(*infos))]
+    return ["  " * row.depth + row.title for row in device_rows(table(*infos))]
 
 
 def test_partitions_and_volumes_are_folded_under_their_disk() -> None:
@@ -78,7 +78,7 @@ def test_a_disk_that_serves_more_than_the_array_keeps_its_row() -> None:
 def test_multipath_paths_are_folded_under_their_head() -> None:
     head = disk("nvme0n1")
     path = disk("nvme0c1n1", kind="nvme-path", parent="nvme0n1")
-    assert folded(table(path, head)) == (
+    assert device_rows(table(path, head)) == (
         DeviceRow("nvme0n1", "nvme0n1"),
         DeviceRow("nvme0c1n1", "nvme0c1n1", 1, "nvme0n1", member=True),
     )
@@ -93,7 +93,7 @@ def test_devices_that_are_hidden_when_idle_come_last() -> None:
 
 def test_devices_that_the_user_selected_are_rows_without_their_parents() -> None:
     infos = table(disk("sda"), part("sda1", "sda"))
-    assert folded(infos, ["sda1", "gone"]) == (DeviceRow("sda1", "sda1"),)
+    assert device_rows(infos, ["sda1", "gone"]) == (DeviceRow("sda1", "sda1"),)
 
 
 def test_leaves_and_the_chain_to_them_are_found() -> None:
@@ -152,7 +152,7 @@ def tangles(draw: st.DrawFn) -> dict[str, BlockInfo]:
 @settings(max_examples=quick_or(40, 200))
 @given(tangles())
 def test_every_device_is_shown_exactly_once(infos: dict[str, BlockInfo]) -> None:
-    shown = folded(infos)
+    shown = device_rows(infos)
     assert sorted(row.name for row in shown) == sorted(infos)
     tops = [row.name for row in shown if row.depth == 0]
     assert all(row.under in tops for row in shown if row.depth)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from iotop_ai.model.health.rules import RULES, Rule, judged
+from iotop_ai.model.health.rules import RULES, Rule, with_verdict
 from iotop_ai.model.health.smart import HealthPoint, SelfTest, SmartState
 from tests import health_doc
 from tests.health_doc import EXAMPLES, NOW_S, example
@@ -138,7 +138,7 @@ def test_the_forecast_is_shown_with_the_wear() -> None:
 
 
 def test_without_figures_the_severity_is_unknown() -> None:
-    state = judged(SmartState("/dev/sdb", "scsi", "M", "S", "F", None, "ok", ("old",), temperature_celsius=30))
+    state = with_verdict(SmartState("/dev/sdb", "scsi", "M", "S", "F", None, "ok", ("old",), temperature_celsius=30))
     assert (state.severity, state.reasons, state.judgements) == ("unknown", (), ())
 
 
@@ -152,6 +152,6 @@ def test_any_figures_are_judged_without_an_error(
 ) -> None:
     figures = {name: value for name, value in now._asdict().items() if name != "wall_s"}
     state = SmartState("d", protocol, "M", "S", "F", None, "unknown", (), earlier=earlier, **figures)
-    result = judged(state._replace(read_wall_s=now.wall_s, critical_warning=bits, rotation_rpm=rpm))
+    result = with_verdict(state._replace(read_wall_s=now.wall_s, critical_warning=bits, rotation_rpm=rpm))
     assert result.severity in ("ok", "warning", "critical", "unknown")
     assert all(text.isprintable() for text in result.reasons)

@@ -15,7 +15,7 @@ from iotop_ai.model.job.time_shares import (
     TimeCounts,
     TimeShares,
     add_time,
-    combined,
+    mean_shares,
     shares_of,
     time_shares,
 )
@@ -86,15 +86,15 @@ def test_several_intervals_are_weighted_by_their_lengths() -> None:
     short, long = shares_of(TimeCounts(compute=1000)), shares_of(TimeCounts(compute=1000, data_disk=2000))
     assert short is not None
     assert long is not None
-    both = combined([short, long])
+    both = mean_shares([short, long])
     assert both is not None
     assert (both.compute, both.data_disk, both.whole_ms) == (0.5, 0.5, 4000)
-    assert combined([]) is None
+    assert mean_shares([]) is None
 
 
 @given(st.lists(counts.filter(lambda one: one.whole_ms > 0), min_size=1, max_size=6))
 def test_several_intervals_have_the_shares_of_their_sum(parts: list[TimeCounts]) -> None:
-    together = combined([one for part in parts if (one := shares_of(part)) is not None])
+    together = mean_shares([one for part in parts if (one := shares_of(part)) is not None])
     assert together == pytest.approx(shares_of([sum(column) for column in zip(*parts, strict=True)]))
 
 

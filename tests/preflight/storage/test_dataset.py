@@ -14,7 +14,7 @@ import pytest
 
 from iotop_ai.collectors.io.clock import Clock
 from iotop_ai.collectors.machine.dataset_files import Pinned
-from iotop_ai.collectors.machine.page_cache import PageCache, read_cached
+from iotop_ai.collectors.machine.page_cache import PageCache, measure_cached
 from iotop_ai.model.preflight.dataset import DATASET, Dataset, Decoding, Forecast
 from iotop_ai.model.preflight.place import Place
 from iotop_ai.model.preflight.report import Report
@@ -24,7 +24,7 @@ from iotop_ai.preflight.storage import decode as decoder
 from iotop_ai.preflight.storage.check import DatasetFacts, End, Message, Started, StorageCheck
 from iotop_ai.preflight.storage.dataset import CHUNK, Files, Scanned, scan
 from iotop_ai.preflight.storage.decode import decode
-from iotop_ai.preflight.storage.forecast import forecasted
+from iotop_ai.preflight.storage.forecast import with_forecast
 from iotop_ai.preflight.storage.session import Request
 from iotop_ai.present.preflight.dataset import dataset_text, forecast_text
 from tests.preflight.storage.here import measured_here, session_here
@@ -84,7 +84,7 @@ def test_files_on_the_disk_are_read_and_evicted_again(tmp_path: Path) -> None:
     for one in (alone, together):
         assert one.ops > 10
         assert one.size_bytes / one.ops == pytest.approx(60 * KIB, rel=0.01)
-    assert read_cached(str(tmp_path), PageCache()).resident_bytes == 0
+    assert measure_cached(str(tmp_path), PageCache()).resident_bytes == 0
     assert messages[-1] == End()
 
 
@@ -98,7 +98,7 @@ def test_files_in_memory_stay_there_and_are_read_from_the_disk(tmp_path: Path) -
     assert dataset.past
     assert dataset.resident_ratio == pytest.approx(1.0, abs=0.05)
     assert len(results(messages)) == 2
-    assert read_cached(str(tmp_path), PageCache()).resident_ratio == pytest.approx(1.0, abs=0.05)
+    assert measure_cached(str(tmp_path), PageCache()).resident_ratio == pytest.approx(1.0, abs=0.05)
 
 
 def test_of_a_partly_cached_dataset_only_the_rest_is_read_and_evicted(tmp_path: Path) -> None:
@@ -107,12 +107,12 @@ def test_of_a_partly_cached_dataset_only_the_rest_is_read_and_evicted(tmp_path: 
     warm = [path for path in tmp_path.rglob("*.bin") if path.parent.name == "class1"]
     for path in warm:
         path.read_bytes()
-    before = read_cached(str(tmp_path), PageCache()).resident_bytes
+    before = measure_cached(str(tmp_path), PageCache()).resident_bytes
     dataset = found(here(tmp_path)).dataset
     assert dataset.cold == 60
     assert dataset.resident_ratio == pytest.approx(1 / 3, abs=0.02)
     # The tolerance is less than a file, because the kernel may reuse single pages meanwhile.
-    assert read_cached(str(tmp_path), PageCache()).resident_bytes == pytest.approx(before, rel=0.03)
+    assert measure_cached(str(tmp_path), PageCache()).resident_bytes == pytest.approx(before, rel=0.03)
 
 
 def scanned_of(path: Path, count: int, *, evict: bool) -> Scanned:
@@ -174,7 +174,7 @@ def report_of(*rows: tuple[int, float], **dataset: object) -> Report:
 
 
 def test_files_that_are_read_only_in_part_are_forecast_by_their_bytes() -> None:
-    made = forecasted(report_of((1, 5), (4, 5)), 4.0, 4, None, 8.0)
+    made = with_forecast(report_of((1, 5), (4, 5)), 4.0, 4, None, 8.0)
     assert made.forecast is not None
     assert made.forecast.first == pytest.approx(320 / 1024 / 4)
     assert any("this storage gives 320 MB/s: expect 8 % of the GPU" in text for text in forecast_text(made))
@@ -182,12 +182,12 @@ def test_files_that_are_read_only_in_part_are_forecast_by_their_bytes() -> None:
 
 
 def test_a_forecast_with_workers_needs_the_rates_of_one_and_of_several_readers() -> None:
-    made = forecasted(report_of((1, 2), (3, 6), most_bytes=64 << 20, size_bytes=6400 << 20), 100.0, 8, None, 8.0)
+    made = with_forecast(report_of((1, 2), (3, 6), most_bytes=64 << 20, size_bytes=6400 << 20), 100.0, 8, None, 8.0)
     assert made.forecast is not None
     assert made.forecast.samples_per_s == 6
-    assert forecasted(report_of((1, 2)), 100.0, 8, None, 8.0).forecast is None
-    assert forecasted(report_of((1, 2)), 100.0, 0, None, 8.0).forecast is not None
-    assert forecasted(report_of((3, 6)), 100.0, 0, None, 8.0).forecast is None
+    assert with_forecast(report_of((1, 2)), 100.0, 8, None, 8.0).forecast is None
+    assert with_forecast(report_of((1, 2)), 100.0, 0, None, 8.0).forecast is not None
+    assert with_forecast(report_of((3, 6)), 100.0, 0, None, 8.0).forecast is None
 
 
 def test_reads_of_another_mix_of_sizes_give_no_forecast() -> None:
@@ -195,14 +195,14 @@ def test_reads_of_another_mix_of_sizes_give_no_forecast() -> None:
     files = Dataset(21, (64 << 20) + 4000, True, sampled=21, most_bytes=64 << 20)
     files = files._replace(resident_bytes=64 << 20, known_bytes=files.size_bytes)
     rows = (Measured(DATASET, CHUNK, 1, 50, 220 << 20, 0.5), Measured(DATASET, CHUNK, 4, 3682, 115 << 20, 0.5))
-    made = forecasted(Report(Place("/d"), 0, results=rows, dataset=files), 200.0, 4, None, 8.0)
+    made = with_forecast(Report(Place("/d"), 0, results=rows, dataset=files), 200.0, 4, None, 8.0)
     assert made.forecast is None
     (line,) = forecast_text(made)
     assert line.endswith("; ? the sizes of its files are too mixed to tell what the storage gives")
     # If all of it is in memory, only the rate of memory counts.
     memory = Measured(CACHED, 1 << 20, 1, 64, 64 << 20, 0.01)
     in_memory = files._replace(resident_bytes=files.known_bytes)
-    made = forecasted(Report(Place("/d"), 0, results=(*rows, memory), dataset=in_memory), 4200.0, 4, None, 8.0)
+    made = with_forecast(Report(Place("/d"), 0, results=(*rows, memory), dataset=in_memory), 4200.0, 4, None, 8.0)
     (line,) = forecast_text(made)
     assert line.endswith("; memory gives 6.2 GB/s: expect 50 % of the GPU")
 
@@ -210,12 +210,12 @@ def test_reads_of_another_mix_of_sizes_give_no_forecast() -> None:
 def test_the_cached_part_is_forecast_at_the_measured_rate_of_memory() -> None:
     half_cached = {"most_bytes": 64 << 20, "size_bytes": 6400 << 20, "resident_bytes": 1, "known_bytes": 2}
     report = report_of((1, 5), (4, 5), **half_cached)
-    assert forecasted(report, 100.0, 4, None, 8.0).forecast == Forecast(5, 0.05, None, "storage", at_least=True)
+    assert with_forecast(report, 100.0, 4, None, 8.0).forecast == Forecast(5, 0.05, None, "storage", at_least=True)
     cached, stat = Measured(CACHED, 1 << 20, 1, 64, 64 << 20, 0.01), Measured(STAT, 0, 1, 1000, 0, 0.01)
-    made = forecasted(report._replace(results=(*report.results, stat, cached)), 100.0, 4, None, 8.0).forecast
+    made = with_forecast(report._replace(results=(*report.results, stat, cached)), 100.0, 4, None, 8.0).forecast
     assert made is not None
     assert made.samples_per_s == pytest.approx(1 / (0.5 / 5 + 0.5 * (0.01 + 0.00001)))
-    packed = forecasted(report._replace(results=(*report.results, stat, cached)), 100.0, 4, 64 << 20, 8.0).forecast
+    packed = with_forecast(report._replace(results=(*report.results, stat, cached)), 100.0, 4, 64 << 20, 8.0).forecast
     assert packed is not None
     assert packed.samples_per_s == pytest.approx(1 / (0.5 / 5 + 0.5 * 0.01))
 

@@ -6,7 +6,7 @@ from iotop_ai.present.screen.actions import SCREENS, all_actions
 from iotop_ai.present.screen.help import help_rows
 from iotop_ai.present.screen.key_names import key_label, parse_key
 from iotop_ai.present.screen.key_row import keys_of, keys_rows
-from iotop_ai.present.screen.keymap import KeyConflict, remapped
+from iotop_ai.present.screen.keymap import KeyConflict, user_keymap
 from iotop_ai.present.screen.view import View
 from tests.present.make import Machine, frame, snapshots
 
@@ -75,28 +75,28 @@ def test_keys_have_names(typed: str, key: str | None) -> None:
 
 
 def test_a_key_of_the_settings_takes_precedence_over_a_default() -> None:
-    keymap, conflicts = remapped({"filter.open": ["space"]})
+    keymap, conflicts = user_keymap({"filter.open": ["space"]})
     assert keymap == (("filter.open", ("space",)), ("time.pause", ()))
     assert conflicts == (KeyConflict("space", "filter.open", "time.pause", both_remapped=False),)
 
 
 def test_two_actions_can_swap_their_keys() -> None:
-    keymap, conflicts = remapped({"device.next": ["b"], "device.previous": ["n"]})
+    keymap, conflicts = user_keymap({"device.next": ["b"], "device.previous": ["n"]})
     assert dict(keymap) == {"device.next": ("b",), "device.previous": ("n",)}
     assert conflicts == ()
 
 
 def test_two_settings_with_one_key_are_one_conflict() -> None:
-    _, conflicts = remapped({"rows.active": ["f11"], "filter.open": ["f11"]})
+    _, conflicts = user_keymap({"rows.active": ["f11"], "filter.open": ["f11"]})
     assert conflicts == (KeyConflict("f11", "filter.open", "rows.active", both_remapped=True),)
 
 
 def test_the_same_key_on_two_screens_is_not_a_conflict() -> None:
-    assert remapped({"gpu.next": ["Z"], "health.next": ["Z"], "device.next": ["Z"]})[1] == ()
+    assert user_keymap({"gpu.next": ["Z"], "health.next": ["Z"], "device.next": ["Z"]})[1] == ()
 
 
 def test_the_help_shows_the_users_keys() -> None:
-    view = View(keymap=remapped({"filter.open": ["f7", "space"], "sort.next": ["ctrl+n"]})[0])
+    view = View(keymap=user_keymap({"filter.open": ["f7", "space"], "sort.next": ["ctrl+n"]})[0])
     keys = {key.word: key for key in keys_of(view)}
     assert keys["find"].keys == "F7"
     assert keys["find"].text.endswith("also Space")

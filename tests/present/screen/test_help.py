@@ -21,7 +21,7 @@ from iotop_ai.present.screen.column_help import COLUMN_HELP
 from iotop_ai.present.screen.help import TITLES, WITHOUT_MAIN, help_rows, page_count, screen_keys
 from iotop_ai.present.screen.key_names import key_label
 from iotop_ai.present.screen.key_row import keys_rows
-from iotop_ai.present.screen.keymap import remapped
+from iotop_ai.present.screen.keymap import user_keymap
 from iotop_ai.present.screen.view import View
 from iotop_ai.present.text.line import cells
 from iotop_ai.present.text.table import Column
@@ -134,7 +134,7 @@ def test_keys_that_do_not_work_now_are_left_out_or_dimmed() -> None:
 
 
 def test_keys_that_the_user_changed_are_printed() -> None:
-    view = VIEW._replace(keymap=remapped({"gpu.next": ["z"], "gpu.back": ["x"], "gpu.pause": []})[0])
+    view = VIEW._replace(keymap=user_keymap({"gpu.next": ["z"], "gpu.back": ["x"], "gpu.pause": []})[0])
     text = "\n".join(page("gpu", 80, 24, view))
     assert " b/z " in text
     assert " x " in text

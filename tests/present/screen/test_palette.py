@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from iotop_ai.present.screen.actions import Action
-from iotop_ai.present.screen.palette import Entry, matching
+from iotop_ai.present.screen.palette import Entry, matching_entries
 
 SORTS = tuple(
     Entry(Action((), "", text, name), name)
@@ -12,6 +12,6 @@ SORTS = tuple(
 
 
 def test_a_name_or_text_that_begins_with_the_typed_text_comes_first() -> None:
-    assert [entry.action.name for entry in matching(SORTS, "w")] == ["write", "io", "delay"]
-    assert [entry.action.name for entry in matching(SORTS, "blocked")] == ["delay"]
-    assert [entry.action.name for entry in matching(SORTS, "")] == ["io", "write", "delay"]
+    assert [entry.action.name for entry in matching_entries(SORTS, "w")] == ["write", "io", "delay"]
+    assert [entry.action.name for entry in matching_entries(SORTS, "blocked")] == ["delay"]
+    assert [entry.action.name for entry in matching_entries(SORTS, "")] == ["io", "write", "delay"]

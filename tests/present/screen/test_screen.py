@@ -12,7 +12,7 @@ from iotop_ai.model.reading import Reading
 from iotop_ai.present.screen.column_help import MAIN
 from iotop_ai.present.screen.help import help_rows, page_count
 from iotop_ai.present.screen.key_row import keys_of
-from iotop_ai.present.screen.keymap import remapped
+from iotop_ai.present.screen.keymap import user_keymap
 from iotop_ai.present.screen.layout import PANELS, plan, screen_rows
 from iotop_ai.present.screen.view import View
 from iotop_ai.present.text.line import Line, cells
@@ -92,7 +92,7 @@ def test_the_plan_depends_on_the_machine_and_not_on_its_load() -> None:
 
 
 def test_a_hidden_panel_keeps_its_title() -> None:
-    view = UTC._replace(hidden=frozenset({"gpu", "graphs", "banner"}), keymap=remapped({"panel.gpu": ["z"]})[0])
+    view = UTC._replace(hidden=frozenset({"gpu", "graphs", "banner"}), keymap=user_keymap({"panel.gpu": ["z"]})[0])
     slots = {slot.panel: slot for slot in plan(80, 24, scene("starved"), view)}
     assert [slots[name].height for name in ("gpu", "graphs", "banner")] == [1, 1, 1]
     rows = [line.text for line in screen_rows(80, 24, scene("starved"), view)]

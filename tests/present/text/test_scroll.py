@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from iotop_ai.present.text.line import Line, Span, row
-from iotop_ai.present.text.scroll import below_note, most_scroll, scrolled
+from iotop_ai.present.text.scroll import below_note, most_scroll, scroll_rows
 
 WIDTH = 40
 
@@ -15,7 +15,7 @@ def rows(count: int) -> list[Line]:
 
 
 def shown(count: int, room: int, scroll: int) -> list[str]:
-    return [" ".join(line.text.split()) for line in scrolled(rows(count), room, scroll, WIDTH)]
+    return [" ".join(line.text.split()) for line in scroll_rows(rows(count), room, scroll, WIDTH)]
 
 
 def test_rows_that_fit_are_shown_whole() -> None:

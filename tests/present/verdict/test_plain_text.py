@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from iotop_ai.present.screen.view import View
-from iotop_ai.present.verdict.plain_text import fenced, verdict_block
+from iotop_ai.present.verdict.plain_text import code_block, verdict_block
 from tests.diagnosis.build import IDLE, JOB_ALONE, JOB_STARVED, play
 
 UTC = View(utc_offset_s=0)
@@ -36,5 +36,5 @@ def test_the_text_has_no_command_line_and_only_ascii() -> None:
 
 
 def test_a_fence_is_longer_than_any_in_its_content() -> None:
-    assert fenced(["a", "b"]) == ["```", "a", "b", "```"]
-    assert fenced(["x ```` y"])[0] == "`````"
+    assert code_block(["a", "b"]) == ["```", "a", "b", "```"]
+    assert code_block(["x ```` y"])[0] == "`````"

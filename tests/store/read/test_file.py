@@ -13,7 +13,7 @@ from iotop_ai.model.errors import InputError, UsageError
 from iotop_ai.model.frame import Frame
 from iotop_ai.model.keyframe import Keyframe
 from iotop_ai.model.snapshot import NOT_RECORDED, Event
-from iotop_ai.pipeline import closing, frames
+from iotop_ai.pipeline import closing_frame, frames
 from iotop_ai.store.format.redact import Redactor
 from iotop_ai.store.read.file import FileRecording
 from iotop_ai.store.read.gzip_members import HEADER_BYTES
@@ -66,7 +66,7 @@ def test_events_after_the_last_snapshot_are_in_the_closing_line(tmp_path: Path, 
     """This is so even if the closing line is a keyframe."""
     live = lived(1, length)
     now, wall = live[-1].snapshot.at_ns + 300_000_000, live[-1].snapshot.wall_ns + 300_000_000
-    live.append(closing(live[-1], (Event(now - 9, wall - 9, "mark", "late"),), now, wall))
+    live.append(closing_frame(live[-1], (Event(now - 9, wall - 9, "mark", "late"),), now, wall))
     path = tmp_path / "a.iotop.jsonl"
     record(path, live)
     if packed:

@@ -10,7 +10,7 @@ import pytest
 
 from iotop_ai.model.frame import Frame
 from iotop_ai.model.job.records import Job, JobTable, Rank
-from iotop_ai.model.job.time_shares import SHARES, TimeCounts, add_time, combined, time_shares
+from iotop_ai.model.job.time_shares import SHARES, TimeCounts, add_time, mean_shares, time_shares
 from iotop_ai.model.process.records import ProcessKey
 from iotop_ai.model.reading import Reading, Status
 from iotop_ai.model.snapshot import Snapshot
@@ -90,7 +90,7 @@ def test_the_shares_of_the_intervals_add_up_to_those_of_the_whole(live: list[Fra
         parts = [sample.times[key] for sample in samples if sample is not None]
         assert len(parts) == last - first
         before, after = (table.times[key] for table in tables if table is not None)
-        assert combined(parts) == pytest.approx(time_shares(before, after))
+        assert mean_shares(parts) == pytest.approx(time_shares(before, after))
 
 
 def test_the_first_reading_of_a_job_has_no_shares_yet(live: list[Frame]) -> None:

@@ -5,8 +5,8 @@ from textual.events import Key
 
 from iotop_ai.present.screen.actions import SCREENS
 from iotop_ai.present.screen.help import TITLES
-from iotop_ai.present.screen.keymap import remapped
-from iotop_ai.present.screen.palette import Entry, entries, matching, palette_rows
+from iotop_ai.present.screen.keymap import user_keymap
+from iotop_ai.present.screen.palette import Entry, entries, matching_entries, palette_rows
 from iotop_ai.present.screen.view import View
 from iotop_ai.tui.screens.palette import PaletteScreen
 from tests.tui.shown import text
@@ -137,15 +137,15 @@ async def test_an_entry_does_the_same_as_its_key(action: object) -> None:
 
 def test_the_typed_words_match_in_any_order() -> None:
     all_entries = entries(SCREENS["main"])
-    names = [entry.action.name for entry in matching(all_entries, "panel gpu")]
+    names = [entry.action.name for entry in matching_entries(all_entries, "panel gpu")]
     assert names == ["panel.gpu"]
-    assert [entry.action.name for entry in matching(all_entries, "F10")] == ["app.quit"]
-    assert matching(all_entries, "no such thing") == ()
-    assert matching(all_entries, "Quit")[0].action.text == "Quit"
+    assert [entry.action.name for entry in matching_entries(all_entries, "F10")] == ["app.quit"]
+    assert matching_entries(all_entries, "no such thing") == ()
+    assert matching_entries(all_entries, "Quit")[0].action.text == "Quit"
 
 
 def test_the_list_shows_keys_that_the_user_changed() -> None:
-    keymap = remapped({"filter.open": ["f7"], "rows.active": []})[0]
+    keymap = user_keymap({"filter.open": ["f7"], "rows.active": []})[0]
     lines = palette_rows(entries(SCREENS["main"], keymap), 0, "", 80, 60)
     row = {line.key: line.text for line in lines}
     assert row["act:filter.open"].startswith(" F7 ")
@@ -164,7 +164,7 @@ def test_rows_fill_the_width_of_the_screen(width: int, height: int) -> None:
 
 
 async def test_keys_that_the_user_changed_work_on_the_screen() -> None:
-    keymap = remapped({"rows.active": ["f7", "x"], "sort.reverse": []})[0]
+    keymap = user_keymap({"rows.active": ["f7", "x"], "sort.reverse": []})[0]
     async with showing(view=View(keymap=keymap)) as shown:
         await shown.press("o", "r")
         assert not shown.view.only_active
@@ -186,4 +186,4 @@ async def test_keys_that_the_user_changed_work_on_the_screen() -> None:
 )
 def test_words_used_by_other_monitors_find_the_right_action(word: str, action: str) -> None:
     listed = [Entry(one, " ".join(one.keys)) for one in SCREENS["main"]]
-    assert matching(listed, word)[0].action.name == action
+    assert matching_entries(listed, word)[0].action.name == action

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from iotop_ai.collectors.machine.page_cache import PageCache, read_cached
+from iotop_ai.collectors.machine.page_cache import PageCache, measure_cached
 from tests.cli.program import TOP
 from tests.rigs.nobody import as_nobody, why_not_nobody
 from tests.rigs.tmux import Terminal, why_no_tmux
@@ -35,7 +35,7 @@ def started(terminal: Terminal, argv: list[str]) -> None:
 def test_root_drops_a_full_cache_and_the_recording_contains_the_drop(disk_folder: Path) -> None:
     data = disk_folder / "data"
     data.write_bytes(os.urandom(128 * MIB))
-    assert read_cached(str(data), PageCache()).resident_bytes == 128 * MIB
+    assert measure_cached(str(data), PageCache()).resident_bytes == 128 * MIB
     state = disk_folder / "state"
     with Terminal(80, 24, {"XDG_STATE_HOME": str(state), "PYTHONPATH": str(TOP)}) as terminal:
         terminal.type(f"cd {shlex.quote(str(disk_folder))}\n")
@@ -48,7 +48,7 @@ def test_root_drops_a_full_cache_and_the_recording_contains_the_drop(disk_folder
         terminal.type("drop\n")
         terminal.wait_for("Enter or Esc:close", LONG_S)
         terminal.wait_for_match(r"Cached +\S+ \wB +-> +\S+ \wB")
-        assert read_cached(str(data), PageCache()).resident_bytes < 16 * MIB
+        assert measure_cached(str(data), PageCache()).resident_bytes < 16 * MIB
         terminal.keys("Escape")
         terminal.wait_gone("DROP CACHES")
         terminal.keys("D")

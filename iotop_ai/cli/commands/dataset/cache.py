@@ -18,7 +18,13 @@ from iotop_ai.cli.prompt import Progress, confirm, mark_everywhere
 from iotop_ai.cli.stderr import print_notice
 from iotop_ai.collectors.io.clock import Clock
 from iotop_ai.collectors.io.root import Root
-from iotop_ai.collectors.machine.page_cache import PageCache, read_cached, read_levels, read_memory_room, room_for_data
+from iotop_ai.collectors.machine.page_cache import (
+    PageCache,
+    measure_cached,
+    read_levels,
+    read_memory_room,
+    room_for_data,
+)
 from iotop_ai.model.clean import clean
 from iotop_ai.model.errors import InputError, NotDoneError, UsageError
 from iotop_ai.model.machine.page_cache import CACHES
@@ -73,7 +79,7 @@ def _status(args: argparse.Namespace) -> int:
     root = Root("/")
     with Progress() as show:
         try:
-            cached = read_cached(
+            cached = measure_cached(
                 args.path, PageCache(), lambda c: show(f"{plural(c.files, 'file')}, {amount(c.size_bytes)} ...")
             )
         except OSError as error:

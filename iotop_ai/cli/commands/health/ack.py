@@ -12,7 +12,7 @@ from iotop_ai.collectors.io.clock import Clock
 from iotop_ai.collectors.io.with_timeout import HOME_TIMEOUT_S, call_with_timeout
 from iotop_ai.collectors.state.acknowledged import Acknowledged
 from iotop_ai.collectors.state.folder import state_folder
-from iotop_ai.diagnosis.verdict.acknowledge import DEATH, identity, value_of, worse
+from iotop_ai.diagnosis.verdict.acknowledge import DEATH, identity, is_worse, value_of
 from iotop_ai.model.clean import clean
 from iotop_ai.model.errors import InputError, UnknownError, UsageError
 from iotop_ai.model.finding import Finding
@@ -92,7 +92,7 @@ def _list_lines(findings: dict[str, Finding], acknowledged: dict[str, str]) -> l
     out = []
     for name, finding in findings.items():
         value = acknowledged.get(name)
-        status = "open" if value is None else "worse" if worse(finding, value) else "acknowledged"
+        status = "open" if value is None else "worse" if is_worse(finding, value) else "acknowledged"
         out.append(f"{status:<13} {name}  {text_of(headline_of(finding))}")
     # An acknowledged death is listed only while its finding is active, because it cannot become active again.
     past = [name for name in acknowledged if name not in findings and not name.startswith(f"{DEATH}:")]

@@ -29,7 +29,7 @@ from iotop_ai.model.health.identity import answered_identity, replaced_text
 from iotop_ai.model.health.smart import HealthPoint, SmartState
 from iotop_ai.model.reading import Reading, Status
 from iotop_ai.model.settings import Settings
-from iotop_ai.present.screen.bounds import bounded
+from iotop_ai.present.screen.bounds import clamp_size
 
 HEALTHY, PROBLEM, UNKNOWN = 0, 1, 2
 POLL_S = 5.0
@@ -254,7 +254,7 @@ class Health:
             sys.stdout.write(render_history_json(histories) + "\n")
         else:
             plain = self._settings.ascii_only or not (sys.stdout.encoding or "").lower().startswith("utf")
-            width, _ = bounded(*shutil.get_terminal_size((80, 24)))
+            width, _ = clamp_size(*shutil.get_terminal_size((80, 24)))
             texts = [history_text(name, model, points, width, plain) for name, _, model, points in histories if points]
             sys.stdout.write("\n\n".join(texts) + ("\n" if texts else ""))
         if missing:

@@ -31,7 +31,7 @@ from iotop_ai.lazy.namedtuple import NamedTuple
 from iotop_ai.model.frame import Frame
 from iotop_ai.model.settings import Settings
 from iotop_ai.model.snapshot import Snapshot
-from iotop_ai.pipeline import frames, unjudged
+from iotop_ai.pipeline import frames, unjudged_frame
 from iotop_ai.present.screen.view import View
 from iotop_ai.present.text.frame_cache import FrameCache
 from iotop_ai.present.text.units import use_units
@@ -119,7 +119,7 @@ def run_monitor(
     def make_screen_start() -> ScreenStart:
         snapshots = iter(source)
         snapshot = next(snapshots)
-        first = unjudged(snapshot)
+        first = unjudged_frame(snapshot)
         check_job(snapshot, settings.job)
         base = snapshot if settings.accumulated else None
         changes = {

@@ -29,14 +29,14 @@ from iotop_ai.model.preflight.storage import (
     read_await_ms,
 )
 from iotop_ai.preflight.storage.check import StorageCheck
-from iotop_ai.preflight.storage.forecast import forecasted, read_cores
+from iotop_ai.preflight.storage.forecast import read_cores, with_forecast
 from iotop_ai.preflight.storage.gather import compare_and_keep, gather
 from iotop_ai.preflight.storage.other_reads import OtherReads
 from iotop_ai.preflight.storage.place import read_place
 from iotop_ai.preflight.storage.session import Request
 from iotop_ai.preflight.user_python import user_python
 from iotop_ai.present.preflight.storage import missing_text, progress_text
-from iotop_ai.present.screen.bounds import bounded
+from iotop_ai.present.screen.bounds import clamp_size
 
 N = TypeVar("N", int, float)
 SHORTEST_S, LONGEST_S = 2.0, 600.0
@@ -122,7 +122,7 @@ def run(args: argparse.Namespace) -> int:
         print(render_storage_check_json(report))
     elif report.results or report.hung_s:
         plain = settings.ascii_only or not (sys.stdout.encoding or "").lower().startswith("utf")
-        width, _ = bounded(*shutil.get_terminal_size((_WIDTH, 24)))
+        width, _ = clamp_size(*shutil.get_terminal_size((_WIDTH, 24)))
         text = storage_check_text(report, min(width, _WIDTH), plain)
         print(text.replace("\N{NO-BREAK SPACE}", " "))
     if report.exit_code == 2:
@@ -158,7 +158,7 @@ def check(args: argparse.Namespace, clock: Clock) -> Report:
     if rate or report.dataset is not None:
         report = report._replace(room_bytes=room_for_data(read_levels(root), read_memory_room(root)))
     if rate:
-        report = forecasted(report, rate, args.workers, args.sample_size, read_cores(root))
+        report = with_forecast(report, rate, args.workers, args.sample_size, read_cores(root))
     report = report._replace(thresholds=_thresholds(args, report))
     return report if end.error or end.hung_s else compare_and_keep(report, args.seconds)
 

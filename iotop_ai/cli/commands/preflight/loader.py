@@ -25,7 +25,7 @@ from iotop_ai.preflight.loader.session import Request
 from iotop_ai.preflight.loader.sweep import Grid, sweep
 from iotop_ai.preflight.user_python import NO_PYTHON, user_python
 from iotop_ai.present.preflight.loader import patch_text, progress_text
-from iotop_ai.present.screen.bounds import bounded
+from iotop_ai.present.screen.bounds import clamp_size
 
 STARTS = ("fork", "spawn", "forkserver")
 MOST_CONFIGURATIONS = 100
@@ -120,7 +120,7 @@ def run(args: argparse.Namespace) -> int:
         print(patch_text(report.choice.run))
     elif not args.patch:
         plain = settings.ascii_only or not (sys.stdout.encoding or "").lower().startswith("utf")
-        width, _ = bounded(*shutil.get_terminal_size((_WIDTH, 24)))
+        width, _ = clamp_size(*shutil.get_terminal_size((_WIDTH, 24)))
         print(loader_text(report, min(width, _WIDTH), plain))
     if args.patch or report.exit_code == NO_ANSWER:
         _explain(report)

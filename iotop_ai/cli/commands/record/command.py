@@ -22,7 +22,7 @@ from iotop_ai.cli.stderr import print_notice
 from iotop_ai.collectors.io.clock import Clock
 from iotop_ai.collectors.io.marks_socket import check_socket_variable
 from iotop_ai.diagnosis.burst import Burst
-from iotop_ai.diagnosis.facts.saturation import saturated
+from iotop_ai.diagnosis.facts.saturation import any_device_saturated
 from iotop_ai.diagnosis.facts.steps import StepComparison
 from iotop_ai.export.json.status import status_object
 from iotop_ai.export.text.run_summary import RunSummary
@@ -31,7 +31,7 @@ from iotop_ai.model.frame import Frame
 from iotop_ai.model.job.exits import how_it_ended
 from iotop_ai.model.settings import SHORTEST_S
 from iotop_ai.model.snapshot import Snapshot
-from iotop_ai.pipeline import closing, frames
+from iotop_ai.pipeline import closing_frame, frames
 from iotop_ai.sources.live.source import LiveSource
 
 OFF_VARIABLE = "IOTOP_AI"
@@ -243,7 +243,7 @@ class Session:
         if newest is None or output is None:
             return
         if events := source.pending(newest.snapshot.seq):
-            output.put(closing(newest, events, self._clock.monotonic_ns(), self._clock.wall_ns()))
+            output.put(closing_frame(newest, events, self._clock.monotonic_ns(), self._clock.wall_ns()))
 
     def _until_stopped(self, source: LiveSource) -> Iterator[Snapshot]:
         """Yield the source's Snapshots up to the last one, which ``_finish`` requests.
@@ -257,7 +257,7 @@ class Session:
             yield snapshot
 
     def _write(self, frame: Frame, source: LiveSource) -> None:
-        source.suspend_smart_queries(saturated(frame))
+        source.suspend_smart_queries(any_device_saturated(frame))
         self._newest = frame
         self._summary.add(frame)
         if self._control is not None:

@@ -24,7 +24,7 @@ from iotop_ai.model.condition.over_run import ConditionOverRun
 from iotop_ai.model.frame import Frame
 from iotop_ai.playback.run_reader import JudgedSpan, RatedSnapshot, RunItem, RunReader
 from iotop_ai.playback.selection import RecordedFrames, corrupt_input_as_error
-from iotop_ai.present.screen.bounds import bounded
+from iotop_ai.present.screen.bounds import clamp_size
 
 STREAM = "-"
 """The name that stands for standard input as a recording, and for standard output as OUT."""
@@ -52,7 +52,7 @@ def add_html_flag(form: argparse._MutuallyExclusiveGroup) -> None:
 def text_layout(args: argparse.Namespace) -> tuple[int, bool]:
     """Return the width of standard output in columns, and whether it accepts only ASCII."""
     plain = settings_of(args).ascii_only or not (sys.stdout.encoding or "").lower().startswith("utf")
-    width, _ = bounded(*shutil.get_terminal_size(_SIZE))
+    width, _ = clamp_size(*shutil.get_terminal_size(_SIZE))
     return width, plain
 
 

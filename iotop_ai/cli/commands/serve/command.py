@@ -16,7 +16,7 @@ from iotop_ai.cli.start.logging import quiet_log
 from iotop_ai.cli.stderr import print_notice
 from iotop_ai.collectors.io.clock import Clock
 from iotop_ai.collectors.io.root import Root
-from iotop_ai.diagnosis.facts.saturation import saturated
+from iotop_ai.diagnosis.facts.saturation import any_device_saturated
 from iotop_ai.export.prometheus.server import MetricsServer, ScrapeText, own_names
 from iotop_ai.export.prometheus.textfile import Textfile
 from iotop_ai.export.verdict_socket import VerdictServer
@@ -146,7 +146,7 @@ class ServeSession:
                 if last is None and self._output is not None:
                     self._output.warn_of_own_disk(frame.snapshot)
                 last = frame
-                source.suspend_smart_queries(saturated(frame))
+                source.suspend_smart_queries(any_device_saturated(frame))
                 if alerts is not None:
                     for alert in alerts.take(frame):
                         say(f"alert: {alert.text}")

@@ -45,7 +45,7 @@ class RdmaCollector:
 
     def _count(self, relative: str) -> int | None:
         try:
-            return int(self._root.once(relative, 32))
+            return int(self._root.read_once(relative, 32))
         except (OSError, ValueError):
             return None
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from iotop_ai.diagnosis.facts.gather import Args, Claim, Facts, claim, confidence, gpu_args, gpu_evidence, may_count
-from iotop_ai.diagnosis.facts.gpu_groups import OneGpu, gpu_groups, strangers_only
+from iotop_ai.diagnosis.facts.gpu_groups import OneGpu, gpu_groups, only_others_use_gpus
 from iotop_ai.diagnosis.facts.process import blocked_tasks
 from iotop_ai.diagnosis.facts.window import at_least, mean
 from iotop_ai.lazy.namedtuple import NamedTuple
@@ -83,7 +83,7 @@ def gpus_compute(facts: Facts) -> tuple[Claim, ...]:
     Blind spot: without power and GPM a GPU that spins in a collective looks the same: at most 60 % sure. The rule
         claims nothing about a GPU on which two jobs work, or about other programs' GPUs beside a job without a GPU.
     """
-    if not facts.gpu.used or strangers_only(facts):
+    if not facts.gpu.used or only_others_use_gpus(facts):
         return ()
     return tuple(c for gpus in _gpus_to_judge(facts) if (c := _bound_claim(facts, gpus)) is not None)
 
@@ -130,7 +130,7 @@ def gpus_fed(facts: Facts) -> tuple[Claim, ...]:
     power = facts.gpu.power_ratio
     if facts.job_time_is_explained or not facts.gpu.used or (power is not None and power < limits.power_share):
         return ()
-    if facts.snapshot.processes.value is None or strangers_only(facts) or blocked_tasks(facts.gpu_tasks, limits):
+    if facts.snapshot.processes.value is None or only_others_use_gpus(facts) or blocked_tasks(facts.gpu_tasks, limits):
         return ()
     flags = at_least(facts.gpu.busy, limits.gpu_fair)
     finding = Finding(

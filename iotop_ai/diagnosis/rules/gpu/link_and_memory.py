@@ -20,7 +20,7 @@ from iotop_ai.diagnosis.facts.window import claim_level
 from iotop_ai.diagnosis.thresholds import Thresholds
 from iotop_ai.model.finding import Advice, Evidence, Finding, Severity
 from iotop_ai.model.gpu.activity import link_bytes_per_s
-from iotop_ai.model.gpu.sharing import COMPUTE, strangers
+from iotop_ai.model.gpu.sharing import COMPUTE, processes_of_others
 from iotop_ai.model.gpu.state import GpuRates
 
 LINK_BASE = 0.85
@@ -217,7 +217,7 @@ def _memory_finding(
     others = []
     if group.job is not None:
         listed = [process.pid for process in gpu.state.processes or () if process.found]
-        others = strangers(gpu.state, pids_of(facts.snapshot, group.job.job, listed))
+        others = processes_of_others(gpu.state, pids_of(facts.snapshot, group.job.job, listed))
     soon = full_in_s is not None and full_in_s <= limits.gpu_memory_end_s
     args: Args = (
         *group_args(facts, group, affected),

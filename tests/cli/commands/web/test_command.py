@@ -27,7 +27,7 @@ from iotop_ai.cli.main import build_parser, main
 from iotop_ai.cli.options.common import settings_of
 from iotop_ai.collectors.io.spawn import own_environment, own_python
 from iotop_ai.model.settings import Settings
-from iotop_ai.present.screen.bounds import MOST_COLUMNS, MOST_ROWS, bounded
+from iotop_ai.present.screen.bounds import MOST_COLUMNS, MOST_ROWS, clamp_size
 
 INSTALLED = importlib.util.find_spec("textual_serve") is not None
 needs_extra = pytest.mark.skipif(not INSTALLED, reason="needs the extra: textual-serve")
@@ -86,9 +86,9 @@ def test_a_session_has_the_settings_file_of_the_environment(tmp_path: Path, monk
 
 
 def test_the_size_of_the_screen_is_bounded() -> None:
-    assert bounded(211, 58) == (211, 58)
-    assert bounded(10**9, 10**9) == (MOST_COLUMNS, MOST_ROWS)
-    assert bounded(0, -5) == (1, 1)
+    assert clamp_size(211, 58) == (211, 58)
+    assert clamp_size(10**9, 10**9) == (MOST_COLUMNS, MOST_ROWS)
+    assert clamp_size(0, -5) == (1, 1)
 
 
 def free_port() -> int:
