@@ -42,10 +42,10 @@ FRAME_IMPORTS = (
     "import iotop_ai.cli.commands.monitor.command, iotop_ai.sources.live.source"
 )
 SWEEP_CODE = (
-    "from iotop_ai.model.settings import Settings; from iotop_ai.pipeline import unjudged; "
+    "from iotop_ai.model.settings import Settings; from iotop_ai.pipeline import unjudged_frame; "
     "from iotop_ai.present.screen.layout import screen_rows; from iotop_ai.present.screen.view import View; "
     "source = iotop_ai.sources.live.source.LiveSource(Settings(smart=False), soon=True); stream = iter(source); "
-    "rows = screen_rows(120, 40, unjudged(next(stream)), View())"
+    "rows = screen_rows(120, 40, unjudged_frame(next(stream)), View())"
 )
 SCREEN_IMPORTS = (
     "from iotop_ai.cli.start.without_ssl import ssl_hidden\n"

@@ -367,15 +367,15 @@ async def test_a_second_without_changes_repaints_little() -> None:
 
 
 async def test_smart_queries_wait_while_a_device_is_saturated() -> None:
-    from iotop_ai.tui.threads.source import saturated
+    from iotop_ai.diagnosis.facts.saturation import any_device_saturated
 
     frame = made_frames()[-1]
     rates = frame.sample.block.value
     assert rates is not None
-    assert not saturated(frame)
+    assert not any_device_saturated(frame)
     slow = {key: r._replace(await_ms=80.0) for key, r in rates.items()}
     stuck = frame._replace(sample=frame.sample._replace(block=frame.sample.block._replace(value=slow)))
-    assert saturated(stuck)
+    assert any_device_saturated(stuck)
     source = Upstream()
     app = MonitorApp(frame, [frame, stuck, stuck, frame], source, View(), "dark")
     async with app.run_test(size=(80, 24)) as pilot:

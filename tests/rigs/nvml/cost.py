@@ -24,8 +24,8 @@ LAST_WARM_UP_FRAME = 7
 
 def main(seconds: int, width: int, height: int) -> None:
     source = LiveSource(Settings(smart=False))
-    door = source._slow.gpu._nvml._door
-    original, spent = door.timed, [0, 0]  # spent: nanoseconds, calls
+    calls = source._slow.gpu._nvml._calls
+    original, spent = calls.timed, [0, 0]  # spent: nanoseconds, calls
 
     def timed(label: str, call: Callable[..., Any], *args: Any, **keywords: Any) -> Any:
         start = time.thread_time_ns()
@@ -35,7 +35,7 @@ def main(seconds: int, width: int, height: int) -> None:
             spent[0] += time.thread_time_ns() - start
             spent[1] += 1
 
-    door.timed = timed  # type: ignore[method-assign]
+    calls.timed = timed  # type: ignore[method-assign]
     begin: tuple[int, int, int, float] | None = None
     view = View()
     for i, frame in enumerate(frames(source)):

@@ -204,7 +204,7 @@ def test_the_command_waits_for_a_self_test_of_a_sas_disk(
     answers = [before._replace(self_test_log=(one,)) for one in (running, running, over)]
     monkeypatch.setattr(health.Health, "_next_reading", lambda *_: Reading(answers.pop(0), Status.OK))
     command = health.Health.__new__(health.Health)
-    assert command._result(SimpleNamespace(pause=lambda _: None), "sda", before) == 0  # type: ignore[arg-type]
+    assert command._wait_for_result(SimpleNamespace(pause=lambda _: None), "sda", before) == 0  # type: ignore[arg-type]
     assert answers == []
     assert capsys.readouterr().out == "sda: Background short: Ok\n"
 
@@ -218,7 +218,7 @@ def test_a_self_test_result_of_another_disk_with_the_same_name_is_not_reported(
     answers = [before, new]
     monkeypatch.setattr(health.Health, "_next_reading", lambda *_: Reading(answers.pop(0), Status.OK))
     command = health.Health.__new__(health.Health)
-    assert command._result(SimpleNamespace(pause=lambda _: None), "sda", before) == 2  # type: ignore[arg-type]
+    assert command._wait_for_result(SimpleNamespace(pause=lambda _: None), "sda", before) == 2  # type: ignore[arg-type]
     shown = capsys.readouterr()
     assert (shown.out, shown.err.count("another disk now")) == ("", 1)
 
