@@ -251,6 +251,7 @@ def test_another_user_asks_for_the_verdict_on_that_users_job(tmp_path: Path) -> 
     path = tmp_path / "verdict.sock"
     tmp_path.chmod(0o755)
     with serving(tmp_path, "--socket", str(path)) as (_, log):
+        wait_for(lambda: "curl --unix-socket" in log.read_text(), "the socket's line, which follows the address")
         assert path.stat().st_mode & 0o777 == 0o666
 
         def ask() -> tuple[str, str]:
@@ -267,5 +268,4 @@ def test_another_user_asks_for_the_verdict_on_that_users_job(tmp_path: Path) -> 
         with socket.socket(socket.AF_UNIX) as silent:  # a client that sends nothing delays no other client
             silent.connect(str(path))
             assert ask()[0] == "200"
-        assert "curl --unix-socket" in log.read_text()
     assert not path.exists()
