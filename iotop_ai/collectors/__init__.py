@@ -1,1 +1,1 @@
-"""The only code that reads the machine: /proc, /sys, NVML, smartctl."""
+"""Reads the machine: /proc, /sys, NVML, smartctl and the kernel's log."""

@@ -35,9 +35,9 @@ class Collector(Protocol[T_co]):
     """Reads one subsystem of the machine.
 
     field: the name of the Snapshot's field that this collector fills. every_s: the seconds between two reads; 0 to read
-    in every tick. A collector may also have a method ``at_ns() -> int | None``, which returns the time of the value
-    that ``read`` returned last. The time of a Reading is the value's own ``io_at_ns``, or else the result of ``at_ns``,
-    or else the end of the read.
+    in every tick (each tick makes one Snapshot). A collector may also have a method ``at_ns() -> int | None``, which
+    returns the time of the value that ``read`` returned last. The time of a Reading is the value's own ``io_at_ns``, or
+    else the result of ``at_ns``, or else the end of the read.
     """
 
     field: str

@@ -18,5 +18,5 @@ def parse_generation(speed: str) -> int | None:
 
 
 def known_width(lanes: int | None) -> int | None:
-    """Return the lanes of a link; None for 0 (no link) and for the number that marks an unknown width."""
+    """Return the lanes of a link; None if the width is unknown (None or 255) or there is no link (0)."""
     return lanes if lanes and 0 < lanes < _UNKNOWN_WIDTH else None

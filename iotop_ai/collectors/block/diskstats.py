@@ -10,7 +10,7 @@ from iotop_ai.model.block.counters import BlockCounters, BlockKey
 from iotop_ai.model.clean import clean_bytes
 
 MOST_KEPT = 256
-"""The maximum number of diskseq files that are kept open, for active devices. Others are opened at each read."""
+"""The maximum number of diskseq files that are kept open, for active disks. Others are opened when they are read."""
 _DIGITS = "0123456789"
 _IN_FLIGHT = BlockCounters._fields.index("in_flight")
 _UNDERFLOW_START = 1 << 31
@@ -34,7 +34,7 @@ def parse_line(line: bytes) -> tuple[int, int, str, BlockCounters] | None:
     """Return (major, minor, name, counters) of a line; None for a line that is incomplete or malformed.
 
     Sample: `` 254       0 vda 32443 9626 2122210 4852 8818 14773 1892664 3423 0 3600 8578 3971 51 90360 243 1530 58``.
-    Lines have 14 columns before Linux 4.18, 18 from 4.18 to 5.4, and 20 since then; further columns are ignored. Before
+    Lines have 14 columns before Linux 4.18, 18 from 4.18 to 5.4, and 20 since 5.5; further columns are ignored. Before
     2.6.25, the line of a partition has 7 columns without times, and such lines are left out. Some drivers decrement the
     count of requests in flight once too often; a count below 0 (printed as 4294967295) becomes None.
     Source: block/genhd.c diskstats_show.
@@ -164,9 +164,10 @@ class BlockCollector:
         self._table, self._keys = table, keys
 
     def _diskseq(self, disk: str, keep: bool) -> int:
-        """Return the number in /sys/block/DISK/diskseq; 0 when it cannot be read, as before Linux 5.15.
+        """Return the number in /sys/block/DISK/diskseq, which the kernel never gives to two disks of one boot.
 
-        keep: whether to keep the file open, because the disk does I/O.
+        0 when it cannot be read, as before Linux 5.15; the previous number when too many files are open. keep: whether
+        to keep the file open, because the disk does I/O.
         """
         kept = self._kept.get(disk)
         if kept is not None:

@@ -245,7 +245,8 @@ def nvme_controllers(root: Root, base: str) -> tuple[str, ...]:
 
     The number in a disk's name may differ from its controller's. Since Linux 4.15, a disk is named after its subsystem,
     and only since 5.4 (733e4b69d508) does a subsystem have the number of its first controller. On older kernels, the
-    "c" in the name of a path is an ID that the device itself reports. Source: drivers/nvme/host/{core,multipath}.c.
+    number after "c" in the name of a path (nvme0c1n1) is an ID that the device itself reports. Source:
+    drivers/nvme/host/{core,multipath}.c.
     """
     device = base + "/device"
     if root.exists(device + "/transport") or root.exists(device + "/device"):
@@ -278,7 +279,7 @@ def _pcie_link(root: Root, base: str) -> tuple[str, str]:
 
 
 def _link(root: Root, folder: str, prefix: str) -> tuple[int, int] | None:
-    """Return (generation, lanes) from ``16.0 GT/s PCIe`` (or ``16 GT/s``) and ``4``; None without such a link."""
+    """Return (generation, lanes) from ``16.0 GT/s PCIe`` (or ``16 GT/s``) and ``4``; None if either is unknown."""
     generation = parse_generation(root.text_or(f"{folder}{prefix}_link_speed"))
     width = root.number_or_none(f"{folder}{prefix}_link_width")
     # No link has 64 lanes or more; the kernel writes 255 for an unknown width.

@@ -120,7 +120,7 @@ class BlockInfoCollector:
     def _refresh(self, now: int) -> bool:
         """Read again a few devices whose facts are at least 30 s old; return whether their facts changed."""
         old = sorted((at, name) for name, at in self._read_ns.items() if now - at >= REFRESH_NS)
-        # With a tick per second, a 25th of the devices per tick reads all of them again within the 30 s.
+        # At one tick per second, a 25th of the devices per tick covers all devices in 25 s, before they are due again.
         most = max(8, len(self._unjoined) // 25)
         changed = False
         for _, name in old[:most] if old and self._can_open() else ():

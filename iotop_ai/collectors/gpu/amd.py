@@ -28,7 +28,8 @@ _METRICS_BYTES = 4096
 class AmdCards:
     """The cards of the amdgpu driver, by an ID that stays the same after a restart.
 
-    The ID is "AMD-" and the board's own ID, or else its PCI address, or else its DRM name ("card0").
+    The ID is "AMD-" and the board's own ID, or else its PCI address, or else its DRM name ("card0"). smi: the module
+    amdsmi; None to read only sysfs.
     """
 
     def __init__(self, root: Root, clock: Clock, smi: Any = None) -> None:
@@ -60,7 +61,7 @@ class AmdCards:
         folder, link = self._folders[card], self._links[card]
         number = self._root.number_or_none
         hwmon = self._hwmon(folder)
-        slot = self._slot(folder)
+        address = self._pci_address(folder)
         used, total = number(f"{folder}/mem_info_vram_used"), number(f"{folder}/mem_info_vram_total")
         power = number(f"{hwmon}/power1_average") if hwmon else None
         if power is None and hwmon:
@@ -91,13 +92,13 @@ class AmdCards:
             pcie_max_generation=parse_generation(self._root.text_or(f"{link}/max_link_speed")),
             pcie_max_width=known_width(number(f"{link}/max_link_width")),
             pcie_replays=number(f"{folder}/pcie_replay_count"),
-            bus_id=slot,
+            bus_id=address,
             energy_at_ns=energy_at_ns,
             temperature_sensor=label,
             throttle_bits=bits,
             clock_reasons=None if bits is None or bits == OTHER else clock_reasons(bits),
         )
-        handle = self._handles.get(slot.lower())
+        handle = self._handles.get(address.lower())
         return state if handle is None else with_smi(self._smi, handle, state)
 
     def detail(self, card: str) -> GpuDetail:
@@ -119,13 +120,13 @@ class AmdCards:
 
     def bus_id(self, card: str) -> str:
         """Return the PCI address of a card; "" when it is unknown."""
-        return self._slot(self._folders[card])
+        return self._pci_address(self._folders[card])
 
     def _id(self, folder: str, name: str) -> str:
         board_id = self._root.text_or(f"{folder}/unique_id")
-        return f"AMD-{board_id}" if board_id else f"AMD-{self._slot(folder) or name}"
+        return f"AMD-{board_id}" if board_id else f"AMD-{self._pci_address(folder) or name}"
 
-    def _slot(self, folder: str) -> str:
+    def _pci_address(self, folder: str) -> str:
         for line in self._root.lines(f"{folder}/uevent"):
             key, _, value = line.partition("=")
             if key == "PCI_SLOT_NAME":
@@ -149,7 +150,7 @@ class AmdCards:
 
     def _link(self, folder: str) -> str:
         """Return the folder of the device that reports the link of the slot, or else the card's own folder."""
-        edge, _ = edge_of(self._root, self._slot(folder))
+        edge, _ = edge_of(self._root, self._pci_address(folder))
         return f"{DEVICES}/{edge}" if edge and self._root.exists(f"{DEVICES}/{edge}/current_link_speed") else folder
 
     def _sensor(self, hwmon: str, name: str, kind: str = "input") -> int | None:
@@ -158,7 +159,7 @@ class AmdCards:
     def _core_sensor(self, hwmon: str) -> tuple[str, str | None]:
         """Return (the sensor of the core, its label); the label is None for the usual sensor, which is the edge sensor.
 
-        MI300 and similar boards have no edge sensor.
+        MI300 and similar boards have no edge sensor. If no sensor has a known label, temp1 is returned.
         """
         if edge := self._labelled(hwmon, "temp", "edge"):
             return edge, None
@@ -178,8 +179,8 @@ class AmdCards:
         return None if pwm is None else round(100 * pwm / _FULL_PWM)
 
 
-def _divided(value: int | None, unit: int) -> int | None:
-    return None if value is None else value // unit
+def _divided(value: int | None, divisor: int) -> int | None:
+    return None if value is None else value // divisor
 
 
 def _percent(value: int | None) -> int | None:

@@ -36,7 +36,7 @@ Without a persistence daemon, nvmlInit wakes every GPU, which takes many seconds
 SLOW_EVERY = 5
 """The details are read once in this number of sweeps."""
 WATCH_END_TIMEOUT_S = 2.0
-"""How long the GPU thread waits for the end of the thread that receives Xids, in seconds."""
+"""How long the GPU thread waits for the end of the thread that receives Xids (NVIDIA's GPU errors), in seconds."""
 _LEAD_S = 0.02
 """How long before the next tick a sweep should end, in seconds."""
 _NVIDIA = "NVIDIA"
@@ -46,11 +46,11 @@ _NVIDIA = "NVIDIA"
 class GpuCollector:
     """Collects the field ``gpu``, which has a Reading for each GPU by UUID. ``read`` returns the newest sweep at once.
 
-    A sweep reads all GPUs once. The thread makes a sweep every ``every_s``, early enough to end a few milliseconds
-    before the reader's next tick. A lost GPU keeps its entry, with a failed Reading. Until all GPUs answer, the library
+    A sweep reads all GPUs once. The thread makes a sweep every ``every_s``, early enough to end shortly before the
+    reader's next tick. A lost GPU keeps its entry, with a failed Reading. Until all GPUs answer, the library
     is opened again after 5 s, then 10 s, and so on up to 60 s; a missing driver is looked for at the same intervals.
-    The cards of AMD and Intel are listed together with NVML's GPUs. root: where these cards are found; None to leave
-    /proc and /sys unread.
+    The cards of AMD and Intel are listed together with NVML's GPUs. root: the /proc and /sys in which these cards are
+    found; None to leave them unread.
     """
 
     field = "gpu"
@@ -141,9 +141,10 @@ class GpuCollector:
         return out
 
     def note_xid(self, xid: XidEvent) -> None:
-        """Store an Xid. Any thread can call this method.
+        """Store an Xid as the newest fault of its GPU, or clear the fault if no recovery is needed any more.
 
-        The Xid may also come from the kernel log, since NVML does not report the Xids of a lost GPU.
+        The Xid may also come from the kernel log, since NVML does not report the Xids of a lost GPU. Any thread can
+        call this method.
         """
         earlier = self._last_xid.get(xid.uuid)
         if xid.recovery is not None:

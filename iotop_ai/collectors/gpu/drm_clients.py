@@ -13,7 +13,7 @@ from iotop_ai.lazy.namedtuple import NamedTuple
 from iotop_ai.model.gpu.state import GpuProcess
 
 SEARCH_EVERY_SWEEPS = 5
-"""The number of sweeps in which all processes are searched for open devices: each sweep searches a part of them."""
+"""The number of sweeps (calls of ``read``) that it takes to search all processes for open devices."""
 _DEVICE = "/dev/dri/"
 _UNITS = {"": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
 _OWN_MEMORY = ("vram", "local")

@@ -1,7 +1,8 @@
 """Maps NVML's PIDs to PIDs of our /proc, and finds the CPUs on which each process can run.
 
-Source: proc_pid_fd(5), proc_pid_status(5) (NSpid, Cpus_allowed_list). The kernel module reports PIDs of the host or of
-the container, depending on its version. A local process with such a PID is NVML's process only if it has the GPU open.
+Source: proc_pid_fd(5), proc_pid_status(5) (NSpid, Cpus_allowed_list). In a container, the kernel module reports PIDs of
+the host or of the container, depending on its version. A local process with such a PID is therefore NVML's process only
+if it has the GPU open.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ class PidMapping:
         self._sweep = 0
 
     def begin(self) -> None:
-        """Begin a sweep: forget old results."""
+        """Begin a sweep (one reading of all GPUs): forget old results."""
         self._sweep += 1
         oldest = self._sweep - SEARCH_EVERY_SWEEPS
         self._local = {key: value for key, value in self._local.items() if value[0] > oldest}
@@ -85,8 +86,8 @@ class PidMapping:
     def _by_device(self, unmatched: list[int], minor: int | None, mapped: set[int | None]) -> dict[int, LocalProcess]:
         """Return the local processes that are found, by NVML's PID.
 
-        The local process is the one whose NSpid contains the PID. If one PID is left, it is the only other process that
-        has the GPU open.
+        The local process is the one whose NSpid contains the PID. If then one PID and one process with the GPU open are
+        left, they belong together.
         """
         holders = {}
         for name in self._root.names("proc"):

@@ -42,9 +42,9 @@ SmartTable = Mapping[str, Reading[SmartState]]
 TIMEOUT_S = 20.0
 """How long one call of smartctl may take, in seconds."""
 KEEP_HELPER_BELOW_S = 60.0
-"""If rounds are closer together than this, in seconds, or a self-test runs, the helper keeps running.
+"""The helper keeps running if the interval between two rounds of queries is shorter than this, in seconds.
 
-Otherwise it ends to free memory.
+It also keeps running during a self-test. Otherwise it ends after each round, to free memory.
 """
 _POLL_S = 10.0
 """The maximum number of seconds between two checks for disks that are due."""
@@ -123,7 +123,7 @@ class SmartCollector:
         self._thread = LazyThread("smart", self._run)
 
     def read(self) -> SmartTable:
-        """Return the newest answers.
+        """Return the newest states.
 
         Raises Unavailable with the status pending until the disks are known, absent when there are disks but no
         smartctl, off when SMART is switched off in the settings, and failed when the disks cannot be listed or the

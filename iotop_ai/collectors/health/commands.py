@@ -85,8 +85,8 @@ def sudoers_line(
 ) -> str:
     """Return a line for /etc/sudoers.d that allows exactly these commands on these disks.
 
-    disks: pairs of (type, device). If sudoers cannot name the path, or if a user can replace the program, the result is
-    the reason and the remedy.
+    disks: pairs of (type, device). If sudoers cannot name the path, or if a user other than root can replace the
+    program, the result is the reason and the remedy.
     """
     if _SUDOERS_PATH.fullmatch(smartctl) is None:
         return f"no sudoers line can name {clean(smartctl)}: use a path with only letters and digits, or run as root"

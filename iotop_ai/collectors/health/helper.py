@@ -6,11 +6,11 @@
     {"id": 3, "do": "short", …}: start a self-test; also "long", and "abort"
 
 A response has the id of its request. If the request could not be served, the response has ``error``; otherwise ``out``,
-``stderr``, ``status`` (of smartctl; null when smartctl was killed), ``timed_out`` and ``refused`` (by sudo), and for
-``read`` also ``pysmart_values``, the values that pySMART found (null when there are none; if pySMART failed,
-``pysmart_error`` has the reason). The helper is a separate process because importing pySMART sets LANG and the logger
-class of the whole process, and because a smartctl that hangs in the kernel must block only its caller. The helper ends
-when stdin ends or at SIGTERM, and then kills a running smartctl.
+``stderr``, ``status`` (of smartctl; null when smartctl was killed), ``timed_out`` and ``refused`` (whether sudo has
+refused; null when sudo was not used), and for ``read`` also ``pysmart_values``, the values that pySMART found (null if
+there are none; if pySMART failed, ``pysmart_error`` has the reason). The helper is a separate process because importing
+pySMART sets LANG and the logger class of the whole process, and because a smartctl that hangs in the kernel must block
+only its caller. The helper ends when stdin ends or at SIGTERM, and then kills a running smartctl.
 """
 
 from __future__ import annotations
@@ -136,7 +136,7 @@ class SafeSmartctl(Smartctl):  # type: ignore[misc]
 
 
 def pysmart_values(smartctl: str, kind: str, device: str, prefix: list[str], timeout_s: float) -> dict[str, Any] | None:
-    """Return the values that pySMART finds; None for a type unknown to pySMART or without output."""
+    """Return the values that pySMART finds; None if it does not know the type or smartctl gives no output in time."""
     if not smartctl_isvalid_type(kind):
         return None
     caller = SafeSmartctl(smartctl, kind, device, prefix, timeout_s)

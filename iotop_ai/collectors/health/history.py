@@ -82,7 +82,10 @@ class HealthHistory:
         return Path(self._path)
 
     def with_history(self, state: SmartState) -> SmartState:
-        """Store the state; return it with ``read_wall_s``, ``earlier``, ``recent``, ``past`` and ``history_note``."""
+        """Return the state with ``read_wall_s``, ``earlier``, ``recent``, ``past`` and ``history_note``.
+
+        The state is also stored if it is ``worth_keeping``.
+        """
         wall_s = self._clock.wall_ns() // 1_000_000_000
         if not state.serial:
             return state._replace(read_wall_s=wall_s, history_note="no history: the disk reports no serial number")
@@ -141,7 +144,7 @@ class HealthHistory:
             os.close(handle)
 
     def _remember(self, state: SmartState, now: HealthPoint) -> DiskHistory:
-        """Add ``now`` to the disk's file; return the history without ``now``. Raises OSError."""
+        """Add ``now`` to the disk's file if it is ``worth_keeping``; return the history without it. Raises OSError."""
         os.close(open_folder(self._state_folder))
         handle = open_folder(self._path)
         name = _names(state)[0]

@@ -1,1 +1,1 @@
-"""The only modules that open /proc and /sys, read clocks, start programs and listen for marks."""
+"""Gives access to the machine: /proc and /sys, clocks, child processes, files of our own, and the socket for marks."""

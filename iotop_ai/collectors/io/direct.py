@@ -13,7 +13,11 @@ Direct I/O needs multiples of the device's block size, which is at most 4096 byt
 
 
 def open_direct(name: str, flags: int, folder: int | None = None) -> tuple[int, bool]:
-    """Open a file; return (descriptor, whether it bypasses the page cache). Raises OSError."""
+    """Open a file; return (descriptor, whether it bypasses the page cache). Raises OSError.
+
+    folder: the descriptor of the folder that a relative name starts at; None for the current folder. A file that is
+    created has mode 0600.
+    """
     flags |= os.O_CLOEXEC
     try:
         return os.open(name, flags | os.O_DIRECT, 0o600, dir_fd=folder), True

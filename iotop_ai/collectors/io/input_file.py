@@ -1,4 +1,4 @@
-"""Opens the files that are read, and never waits for a named pipe that has no writer."""
+"""Opens files for reading, without waiting if the file is a named pipe that has no writer."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import BinaryIO
 def open_input(path: str, *, folder: int | None = None, flags: int = 0) -> BinaryIO:
     """Open a file for reading. Raises OSError, also for a folder.
 
-    folder: the open folder that a relative path starts at. flags: more flags of open(2). A read of an empty named pipe
-    with a writer returns None.
+    folder: the descriptor of the folder that a relative path starts at; None for the current folder. flags: more flags
+    of open(2). A read of an empty named pipe with a writer returns None.
     """
 
     # os.fdopen raises an error for a folder and leaves its descriptor open; open() closes it.

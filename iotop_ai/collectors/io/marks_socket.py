@@ -1,6 +1,6 @@
 """Receives marks and step counts from other programs on a Unix datagram socket. Each monitor has its own socket.
 
-The socket is the file PID.sock in ``marks.d``, in a folder that only its owner can enter; IOTOP_AI_SOCKET may name
+The socket is the file PID.sock in the folder ``marks.d``, which only its owner can enter; IOTOP_AI_SOCKET may name
 another path. The socket has mode 0600, the kernel reports which user sent a message (SO_PASSCRED, unix(7)), and the
 monitor accepts messages only from root and from its own user. A message is one JSON object of at most 4 KiB: a mark
 (a text for the monitor's timeline), or the totals of a training process (``model.job.steps.StepCounts``).
@@ -52,7 +52,10 @@ _UNLINK_S = 0.3
 
 
 def parse_message(raw: bytes, now_ns: int) -> str | StepCounts | None:
-    """Return the text of a mark, or the totals of a training process; None for an invalid message."""
+    """Return the text of a mark, or the totals of a training process; None for an invalid message.
+
+    now_ns: the monotonic time at which the message arrived.
+    """
     import json
 
     try:
@@ -131,8 +134,8 @@ class MarksSocket:
             return
         self._closing = True
         with contextlib.suppress(OSError):
-            # The place is the path, not "marks" as in ``listen``: ``listen`` may call this method after its timeout.
-            # A second call for the place "marks" would then fail at once.
+            # ``opened`` may call this method after ``listen`` has timed out. A second call with the place "marks", as
+            # in ``listen``, would then fail at once, so the place is the path here.
             call_with_timeout(_UNLINK_S, self.path, self._file.unlink)
         with contextlib.suppress(OSError):
             self._socket.shutdown(socket.SHUT_RDWR)
@@ -180,7 +183,7 @@ def listen(
     take_steps: Callable[[int, StepCounts], None] | None = None,
     opened: Callable[[MarksSocket], None] | None = None,
 ) -> MarksSocket | None:
-    """Open the socket of this monitor and return it; None if no folder can hold it.
+    """Open the socket of this monitor and return it; None for a user without a runtime folder.
 
     opened: called with the socket, on the thread that opened it, even when this happens after the timeout. Raises
     IotopError, and OSError, which is TimeoutError when the user's home does not answer.

@@ -1,6 +1,7 @@
 """Sends marks and steps to the sockets of this user's monitors, and never waits for a monitor.
 
-Training processes import this module too, so it uses only the standard library and runs on Python 3.8.
+Training processes import this module too, so it and the modules that it imports need only Python 3.8 and its standard
+library.
 """
 
 from __future__ import annotations
@@ -76,7 +77,7 @@ def _send_to(sender: socket.socket, message: bytes, path: str) -> bool:
 
 
 def send_to_all(sender: socket.socket, message: bytes, path: str, skip: Collection[str] = ()) -> int:
-    """Send to every socket in our user's folder except those in ``skip``; return how many received the message.
+    """Send to every socket in the folder ``path`` except those in ``skip``; return how many received the message.
 
     Also removes sockets that killed monitors left in the folder. Raises OSError, but not if the folder is missing.
     """

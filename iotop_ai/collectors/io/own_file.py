@@ -2,9 +2,9 @@
 
 On a shared machine, another user may put a symbolic link, a fifo, a hard link or a file in the place of our file.
 Therefore a new file is created with O_EXCL and O_NOFOLLOW, an existing file is checked on its open descriptor, and the
-path to the file is opened folder by folder. In a folder that every user may write to, another user's symbolic link is
-not followed (the kernel's fs.protected_symlinks does the same, but may be off). Root follows only its own links and
-those of the user who became root.
+path to the file is opened folder by folder. In a folder that every user may write to, a symbolic link is followed only
+if it belongs to us or to the folder's owner (the kernel's fs.protected_symlinks does the same, but may be off). Root
+follows only its own links and those of the user who became root.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ _NO_LINKS = (errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK)
 def parent_of(path: str, *, writing: bool = True) -> tuple[int, str]:
     """Open the folder that holds a file; return (its descriptor, the file's name in it).
 
-    The folder is opened with O_PATH. The caller closes the descriptor. Raises InputError for another user's link in the
-    path and, if ``writing``, for a folder in which every user can replace every file. Raises OSError when a folder of
-    the path does not exist.
+    The folder is opened with O_PATH. The caller closes the descriptor. Raises InputError for a link in the path that is
+    not followed and, if ``writing``, for a folder in which every user can replace every file. Raises OSError when a
+    folder of the path does not exist.
     """
     folder, name = os.path.split(path)
     if not name or name in (".", ".."):
@@ -203,7 +203,10 @@ def try_lock(fd: int, *, wait: bool = False) -> bool:
 
 
 def remove_left_over(name: str, folder: int) -> bool:
-    """Remove a file that ``create_part`` may replace; return whether the name is free now."""
+    """Remove a file that ``create_part`` may replace; return False if the file must stay.
+
+    True does not guarantee that the name is free: another process may have created a new file.
+    """
     try:
         # Open for writing: NFS refuses an exclusive lock on a descriptor that is open only for reading (flock(2)).
         fd = os.open(name, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
@@ -230,7 +233,8 @@ def remove_left_over(name: str, folder: int) -> bool:
 def give_name(fd: int, part: str, name: str, folder: int, *, replace: bool) -> None:
     """Rename a complete temporary file from ``part`` to ``name``. fd: the descriptor of that file, which is still open.
 
-    Raises FileExistsError if the name is taken and ``replace`` is False, and other OSErrors.
+    Raises FileExistsError if the name is taken and ``replace`` is False, and other OSErrors. On a filesystem without
+    hard links, an existing file is replaced even if ``replace`` is False.
     """
     if not is_named(fd, part, folder):
         raise FileNotFoundError(errno.ENOENT, "another process has replaced it while it was being written", part)

@@ -1,4 +1,4 @@
-"""The only reader of /proc and /sys: those of this machine, of a container's host, or of a captured tree."""
+"""Reads files of /proc and /sys: those of this machine, of a container's host, or of a captured tree."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ class Root:
     def view(self) -> str:
         """The name, in /proc, of a process that has the machine's mounts and namespaces.
 
-        The name is "self", or "1" with --procfs or --sysfs if the mounts of PID 1 can be read.
+        The name is "self", or "1" with --procfs or --sysfs if the tree contains proc/1/mountinfo.
         """
         return "1" if self.has_given_trees and self.exists("proc/1/mountinfo") else "self"
 
@@ -133,7 +133,7 @@ class Root:
         return self.join(f"proc/1/root{path}" if self.has_given_trees else path.lstrip("/"))
 
     def read(self, relative: str, limit: int = READ_LIMIT) -> bytes:
-        """Return the bytes of a file. Raises OSError."""
+        """Return the bytes of a file, at most the first ``limit``. Raises OSError."""
         with KeptFile(self.join(relative)) as file:
             return file.read()[:limit]
 
@@ -194,7 +194,7 @@ class Root:
             return []
 
     def link(self, relative: str) -> str:
-        """Return the target of a symbolic link as it is stored; "" when the path is not a link."""
+        """Return the target of a symbolic link as it is stored; "" when the path is not a link or cannot be read."""
         try:
             return os.readlink(self.join(relative))
         except OSError:
@@ -277,7 +277,7 @@ def root_from_options(procfs: str, sysfs: str) -> Root:
 def _tree(path: str, name: str, flag: str, expected: tuple[str, ...]) -> str:
     """Return the absolute path of a given tree; "" when none is given, or when it is our own.
 
-    expected: names of which the tree must contain one.
+    expected: the tree must contain at least one of these names.
     """
     if not path:
         return ""

@@ -19,8 +19,9 @@ _LONGEST = 4096
 def read_secret(path: str, flag: str, description: str = "a token") -> str:
     """Return the single word that a file holds.
 
-    Raises InputError unless the file belongs to us or to root, only its owner can write it, and only its owner and
-    group can read it.
+    flag, description: the option that names the file, and what it holds, for error messages. Raises InputError unless
+    the file belongs to us or to root, only its owner can write it, only its owner and group can read it, and it holds
+    one ASCII word.
     """
     named = f"{flag} {clean(path)}"
     try:

@@ -16,7 +16,7 @@ from iotop_ai.model.clean import clean
 from iotop_ai.model.errors import UsageError
 
 _LONGEST_NAME = 80
-"""The longest file name, in bytes. A socket's address has room for 107 bytes, which include the folder's path."""
+"""The longest file name, in bytes. A socket's address has room for 107 bytes, which include "/proc/self/fd/N/"."""
 _TRIES = 3
 """How often the final name is tried while other processes create sockets under it."""
 

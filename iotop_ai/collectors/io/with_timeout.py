@@ -89,7 +89,8 @@ def _mount_of(place: str) -> Mount | None:
 def blocked_threads() -> int:
     """Return how many of our own threads cannot be stopped by a signal.
 
-    These threads are in state D, or sleep until a FUSE server answers. Source: /proc/self/task/TID/stat and wchan.
+    These threads are in state D, or wait for the server of a FUSE or cluster filesystem. Source:
+    /proc/self/task/TID/stat and wchan.
     """
     root, blocked = Root(), 0
     for tid in root.names("proc/self/task"):

@@ -118,8 +118,9 @@ class CounterBuilder:
         """Increase a counter. Return by how many whole units it grew; None if the log does not have the value."""
         if amount is None:
             return None
-        # Amounts are counted in millionths, so that floats printed with two decimals add up exactly. They are rounded,
-        # because iostat sometimes prints 1 as 0.99, so the rest may be negative. A counter never falls.
+        # Amounts are counted in millionths, so that floats printed with two decimals add up exactly. The growth is
+        # rounded to whole units, because iostat sometimes prints 1 as 0.99. The rest may therefore be negative, but a
+        # counter never falls.
         due = self._rest.get(name, 0) + round(amount * _MICRO)
         growth = (due + _MICRO // 2) // _MICRO
         self._rest[name] = due - growth * _MICRO

@@ -41,7 +41,7 @@ _LARGEST_VALUE, _LARGEST_MJ = 1e12, 1e15
 Energy adds up, so its limit is higher: 700 W are 1e12 mJ in 17 days.
 """
 _SAMPLED = 50
-"""The number of rounds that show the interval of the log."""
+"""The number of rounds at the beginning of a log from which its interval is found."""
 _NUMBER = re.compile(r"(-?\d+(?:\.\d+)?)(?:\s*(?:%|MiB|W|MHz|C|mJ))?")
 _LOST = re.compile(r"\[?(GPU is lost|GPU requires reset|Unknown Error)\]?", re.IGNORECASE)
 
@@ -209,7 +209,7 @@ def _lost(cells: dict[str, str]) -> str:
 
 
 def nvidia_smi_snapshots(path: str, options: ImportOptions) -> Iterator[Snapshot]:
-    """Return the Snapshots of a log, one for each round of GPUs. The Reading of a GPU has the time of its row.
+    """Return the Snapshots of a log, one for each round (the rows of one query). A GPU's Reading has its row's time.
 
     Raises InputError for another kind of file, and UsageError if its times or its interval are unknown.
     """

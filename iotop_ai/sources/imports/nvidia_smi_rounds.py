@@ -19,7 +19,7 @@ _QUERY_NS = 500 * _MS
 _SHORTEST_LOOP_NS = 100 * _MS
 """Rows that are closer together than this, in ns, may belong to different GPUs of one query."""
 _MOST_PAUSES = 0.05
-"""The greatest share of long pauses between rows with which a log still counts as that of one GPU."""
+"""A log can be that of one GPU only if at most this share of the gaps between its rows is unusually long."""
 
 
 class Row(NamedTuple):

@@ -42,7 +42,7 @@ _PHASE_KEYS = ("phase", "split", "mode", "stage")
 _BAR = re.compile(r"\b(\d{1,12})/(\d{1,12}|\?) \[(?:(\d{1,5}):)?(\d{1,2}):(\d{2})<")
 """The progress bar of tqdm: "450/1000 [02:30<03:03,  3.02it/s]"."""
 _MOST_PER_S = 1e9
-"""A recorded rate from this number of steps per second on is not plausible."""
+"""The limit below which a recorded rate is plausible, in steps per second."""
 _FIRST_UNIX_S, _LAST_UNIX_S = 1_000_000_000, 8_000_000_000
 """A number outside this range is not a Unix time in seconds."""
 

@@ -18,7 +18,7 @@ def derive_events(
     after: Snapshot,
     watched: frozenset[ProcessKey] = frozenset(),
     child_codes: Mapping[int, int] = {},
-    unlogged: Callable[[int], int] = int,
+    count_unlogged: Callable[[int], int] = int,
     killed_before: Callable[[int], bool] | None = None,
 ) -> list[Event]:
     """Return the events between two Snapshots of the same boot, with the time of the later Snapshot.
@@ -26,11 +26,12 @@ def derive_events(
     The kinds of events are:
     oom_kill: the counter oom_kill of /proc/vmstat has grown; the text names up to five processes that SIGKILL ended
     drop_caches: the counter drop_pagecache or drop_slab of /proc/vmstat has grown
-    process_ended: a trainer or worker of a job has ended in any way, or a process in ``watched`` has ended with a known
-        exit code other than 0
+    process_ended: ``job_ends`` reports the end of a trainer or worker of a job, or a process in ``watched`` has ended
+        with a known exit code other than 0
 
     child_codes: the exit code, or minus the signal, of the monitor's own children, by PID
-    unlogged: a function that takes a number of OOM kills and returns how many of them are missing in the kernel's log
+    count_unlogged: a function that takes a number of OOM kills and returns how many of them are missing in the
+        kernel's log
     killed_before: as for ``job_ends``
     """
     if before is None or before.host.boot_id != after.host.boot_id:
@@ -40,12 +41,14 @@ def derive_events(
     texts: list[tuple[str, str]] = []
     if before.memory.value is not None and after.memory.value is not None:
         killed = [ended.name for ended in ends.values() if ended.code == _KILLED]
-        texts += _memory_events(before.memory.value, after.memory.value, killed, unlogged)
-    of_jobs = job_ends(before, after, killed_before)
-    if not (texts or ends or of_jobs):
+        texts += _memory_events(before.memory.value, after.memory.value, killed, count_unlogged)
+    job_process_ends = job_ends(before, after, killed_before)
+    if not (texts or ends or job_process_ends):
         return []
-    reported = [e if e.code is not None else e._replace(code=child_codes.get(e.key.pid)) for e in of_jobs.values()]
-    reported += [e for key, e in ends.items() if e.code and key in watched and key not in of_jobs]
+    reported = [
+        e if e.code is not None else e._replace(code=child_codes.get(e.key.pid)) for e in job_process_ends.values()
+    ]
+    reported += [e for key, e in ends.items() if e.code and key in watched and key not in job_process_ends]
     return [
         *(Event(after.at_ns, after.wall_ns, kind, text) for kind, text in texts),
         *(Event(after.at_ns, after.wall_ns, ENDED, e.text, e.role, e.key.pid, e.code, e.job_pid) for e in reported),
@@ -62,10 +65,10 @@ def _ends(old: ProcessTable, new: ProcessTable) -> dict[ProcessKey, Ended]:
 
 
 def _memory_events(
-    old: MemoryState, new: MemoryState, killed: list[str], unlogged: Callable[[int], int]
+    old: MemoryState, new: MemoryState, killed: list[str], count_unlogged: Callable[[int], int]
 ) -> list[tuple[str, str]]:
     out = []
-    kills = unlogged(_growth(old.oom_kills, new.oom_kills))
+    kills = count_unlogged(_growth(old.oom_kills, new.oom_kills))
     if kills:
         names = f": {', '.join(killed[:5])}" if killed else ""
         out.append(("oom_kill", f"the kernel killed {kills} process{'' if kills == 1 else 'es'} for memory{names}"))
@@ -93,7 +96,7 @@ class DescendantTracker:
         self.members: frozenset[ProcessKey] = frozenset()
 
     def update(self, table: ProcessTable) -> None:
-        """Add new descendants. A descendant whose parent has exited is kept."""
+        """Add new descendants and remove ended ones. A descendant whose parent has exited is kept."""
         new = {key for key in table.stat.keys() - self._seen if key.pid != self._pid}
         members = {key for key in self.members if key in table.stat}
         # Neither start times nor PIDs give the order: a child may start in its parent's clock tick, with a lower PID.

@@ -1,4 +1,4 @@
-"""Merges the events of the kernel's log and of the GPU driver. An event that is in both is reported only once."""
+"""Merges the events of the kernel's log with the Xids (GPU errors) that NVML reports; reports an Xid in both once."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def bus_address(address: str) -> str:
 
 
 class KernelEvents:
-    """Merges the events of log and driver. on_xid: called with each Xid in the log whose GPU is known."""
+    """Merges the events of the kernel's log and of NVML. on_xid: called with each Xid in the log whose GPU is known."""
 
     def __init__(self, on_xid: Callable[[XidEvent], None]) -> None:
         self._on_xid = on_xid
@@ -33,7 +33,7 @@ class KernelEvents:
         self._xids: dict[tuple[str, int], int] = {}
         """The time at which an Xid was last reported, by GPU and number."""
         self._logged_kills = 0
-        """The number of OOM kills in the log that ``unlogged`` has not taken into account yet."""
+        """The number of OOM kills in the log that ``count_unlogged`` has not taken into account yet."""
         self._at_ns = 0
         self._killed_at_ns: dict[int | None, int] = {}
         """The time of the last OOM kill by PID; the PID is None if the kill is not in the log."""
@@ -89,7 +89,7 @@ class KernelEvents:
         self._xids[gpu, number] = at_ns
         return True
 
-    def unlogged(self, kills: int) -> int:
+    def count_unlogged(self, kills: int) -> int:
         """Return how many of the OOM kills that the kernel counted since the last call are not in its log."""
         logged = min(kills, self._logged_kills)
         self._logged_kills -= logged

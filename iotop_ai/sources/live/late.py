@@ -1,4 +1,4 @@
-"""The parts of a Snapshot that may be late, and how long a command for a single Snapshot waits for them."""
+"""The parts of a Snapshot that may be late, and how long a command that needs only one Snapshot waits for them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from iotop_ai.model.snapshot import Snapshot
 
 SMART_WAIT_S = 5.0
 GPU_WAIT_S = 2.0
-"""How long such a command waits for the first answers of SMART and of the GPUs, in seconds."""
+"""How long such a command waits for the first round of SMART queries and the first sweep of the GPUs, in seconds."""
 LATE_FIELDS = ("smart", "gpu", "filesystems")
 
 

@@ -286,7 +286,7 @@ class LiveSource:
 
             kernel = self._kernel_events
             more = derive_events(
-                self._previous, snapshot, members, self._child_codes, kernel.unlogged, kernel.killed_before
+                self._previous, snapshot, members, self._child_codes, kernel.count_unlogged, kernel.killed_before
             )
         if descendants is not None and table is not None:
             descendants.update(table)
@@ -339,7 +339,7 @@ class LiveSource:
             self._events.append(event)
 
     def wait_smart(self, seconds: float) -> bool:
-        """Wait at most ``seconds`` for SMART's first answer, which may be an error. False if it has not arrived."""
+        """Wait at most ``seconds`` for the end of the first round of SMART queries. False if it has not ended."""
         slow = self._slow_collectors()
         return slow is None or slow.smart is None or slow.smart.wait(seconds)
 
@@ -349,7 +349,7 @@ class LiveSource:
         return slow is not None and slow.gpu.wait(seconds)
 
     def set_interval(self, seconds: float) -> None:
-        """Use another interval, limited to the range from 0.1 s to 1 h, from the next tick on."""
+        """Use another interval, limited to the range from 0.1 s to 1 h. It applies to the current wait already."""
         with self._lock:
             self._interval_s = min(LONGEST_S, max(SHORTEST_S, seconds))
         if self._slow is not None:
@@ -384,7 +384,8 @@ class LiveSource:
     def pending(self, seq: int) -> tuple[Event, ...]:
         """Return the events after the Snapshot with number ``seq``. The events stay in the source.
 
-        If several Snapshots have followed it, the events of all but the newest of them are missing.
+        If several Snapshots have followed it, the events of all but the newest of them are missing. Events that a
+        comparison of two Snapshots shows are not included.
         """
         with self._lock:
             number, events = self._newest_events

@@ -21,7 +21,10 @@ LATE_NS = 3_000_000_000
 
 
 class StateFiles:
-    """Reads the acknowledged findings and, if wanted, the baselines of a state folder. Not thread-safe."""
+    """Reads the acknowledged findings of a state folder and, if wanted, the disks' read latency baselines.
+
+    Only one thread may use it.
+    """
 
     def __init__(self, folder: str, clock: Clock, *, baselines: bool) -> None:
         self._folder = folder

@@ -20,11 +20,11 @@ OWN_BYTES = 1 << 18
 """The precision of the monitor's own times, in ns, and of its own memory, in bytes."""
 _LIMIT_PAGES = 1024
 """The step, in pages, to which the dirty limits are rounded."""
-LEVELS = frozenset({"disks", "mounts", "smart", "filesystems", "kernel"})
-"""The fields without rates. The time of such a Reading is only used to show its age, so it may be coarse."""
-EXACT = ("processes",)
+FIELDS_WITHOUT_RATES = frozenset({"disks", "mounts", "smart", "filesystems", "kernel"})
+"""The time of such a field's Reading is only used to show its age, so it may be coarse."""
+EXACT_FIELDS = ("processes",)
 """The fields whose value also contains the time of the Reading, so that the time must stay exact."""
-_FIXED_STEPS_NS = {**dict.fromkeys(LEVELS, INNER_AT_NS), **dict.fromkeys(EXACT, 1)}
+_FIXED_STEPS_NS = {**dict.fromkeys(FIELDS_WITHOUT_RATES, INNER_AT_NS), **dict.fromkeys(EXACT_FIELDS, 1)}
 """The precision, in ns, of the fields whose precision does not depend on the interval."""
 _LIMIT_AT = MemoryState._fields.index("dirty_threshold_pages")
 """The index of the first of two dirty limits in MemoryState; the background limit is the next field."""

@@ -1,5 +1,8 @@
 """Corrects the wall times of a recording during which the clock was set back, so that they never fall.
 
+A keyframe is a Snapshot from which a reader can start; with the Snapshots up to the next keyframe, it makes a block.
+The pre-roll consists of Snapshots that only give the rules their history; it is not shown.
+
 After a step back, the times follow the monotonic clock until the recorded time has caught up. The times of a later boot
 begin at the end of the earlier boot or later. Without a step back, all times are as recorded. Older versions of the
 recorder do not write a keyframe when the clock is set. In their recordings, if the clock was set ahead and back between
@@ -26,7 +29,10 @@ SnapshotId = tuple[str, int]
 
 
 class Anchor(NamedTuple):
-    """The times of a keyframe. wall_ns: the wall time as recorded. corrected_ns: the corrected wall time."""
+    """A time from which later times are corrected: that of a keyframe, or of a Snapshot after which the clock differs.
+
+    wall_ns: the wall time as recorded. corrected_ns: the corrected wall time.
+    """
 
     boot_id: str
     at_ns: int
@@ -82,7 +88,7 @@ class ClockCorrector:
         """The corrected wall time minus the recorded wall time, at the newest time."""
 
     def is_set_back(self, boot_id: str, at_ns: int, wall_ns: int) -> bool:
-        """Whether the clock was set back before this time, or another boot began."""
+        """Whether the clock was set back, or another boot began, between the newest time and this one."""
         if self.anchor is None:
             return False
         if self._is_other_boot(boot_id, at_ns):

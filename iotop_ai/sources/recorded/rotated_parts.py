@@ -1,4 +1,7 @@
-"""Finds the parts of a rotated recording, and reads the newest file while it grows."""
+"""Finds the parts of a rotated recording, and reads the newest file while it grows.
+
+A file can be read only from a keyframe on, which is a Snapshot with all that a reader needs to start.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,9 @@
 """A recording as a Source: a file with its rotated parts, or a stream.
 
-The pre-roll consists of Snapshots that only give the rules their history; it yields no Frame.
+A keyframe is a Snapshot from which a reader can start; with the Snapshots up to the next keyframe, it makes a block.
+The fold is the function that runs the rules on one Snapshot after the other. A keyframe contains the fold's
+state, and a header the stamp (version and checksum) of the rules that made this state. The pre-roll consists of
+Snapshots that only give the rules their history; it yields no Frame.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Reads a recording fast: the recorded totals of each block or, if these cannot be used, the Snapshots to fold.
 
-A block is a keyframe with the Snapshots up to the next keyframe. To fold Snapshots is to run the rules on them, one
-after the other. The pre-roll consists of Snapshots that only give the rules their history; it is not shown.
+A block is a keyframe with the Snapshots up to the next keyframe. Its totals are sums over its verdicts. To fold
+Snapshots is to run the rules on them, one after the other; a keyframe contains the state of the rules (the fold state).
+The pre-roll consists of Snapshots that only give the rules their history; it is not shown.
 """
 
 from __future__ import annotations

@@ -65,9 +65,9 @@ def test_kills_in_the_log_are_reported_only_once() -> None:
     events = KernelEvents([].append)
     kill = LogEvent("oom_kill", "python3", "the kernel killed python3 (pid 7) for memory", pid=7)
     assert texts(events, [kill], [], 1) == [("the kernel killed python3 (pid 7) for memory", 7)]
-    assert events.unlogged(0) == 0
-    assert events.unlogged(3) == 2
-    assert events.unlogged(1) == 1
+    assert events.count_unlogged(0) == 0
+    assert events.count_unlogged(3) == 2
+    assert events.count_unlogged(1) == 1
 
 
 def test_a_kill_is_remembered_until_its_process_has_had_time_to_end() -> None:
@@ -76,7 +76,7 @@ def test_a_kill_is_remembered_until_its_process_has_had_time_to_end() -> None:
 
     def killed(at_s: int, kills: int, *log: LogEvent) -> tuple[bool, bool]:
         texts(events, list(log), [], at_s)
-        events.unlogged(kills)
+        events.count_unlogged(kills)
         return events.killed_before(7), events.killed_before(8)
 
     assert killed(1, 0) == (False, False)

@@ -25,7 +25,10 @@ PERMANENT_ERRORS = frozenset((INVALID, NOT_SUPPORTED, FUNCTION_NOT_FOUND, WRONG_
 RESET_REMEDY = "nvidia-smi --gpu-reset, or reboot; dmesg | grep Xid says why"
 """The remedy for a GPU that does not work until it is reset."""
 SLOW_US = 10_000.0
-"""A call whose 95th percentile exceeds this duration, in microseconds, is made only in every fifth sweep."""
+"""A call whose 95th percentile exceeds this duration, in microseconds, is slow.
+
+It is made only in every fifth sweep (reading of all GPUs).
+"""
 _KEPT_COSTS = 128
 _RECENT_USES, _FIRST_CHECK = 20, 5
 """The number of uses that decide whether a call is slow, and the number of uses before the first decision."""
@@ -69,7 +72,7 @@ class NvmlCalls:
         return {name: CallCost(len(ns), ns[len(ns) // 2] / 1e3, _p95(ns) / 1e3) for name, ns in kept.items()}
 
     def slow(self, label: str) -> bool:
-        """Whether the 95th percentile of the last 20 uses exceeds 10 ms.
+        """Whether the 95th percentile of a call's last 20 durations exceeds 10 ms.
 
         This is checked at the fifth use and then after every 20 uses.
         """
@@ -110,8 +113,8 @@ class NvmlCalls:
         """Make one call for one GPU; return None if it is not supported, not permitted, or failed this time.
 
         handle: the handle of a MIG instance, if the call is not for the whole GPU. without_handle: whether the function
-        takes no handle. removable: whether the call is for a MIG instance, or for samples of one, although it is made
-        without the handle of the instance. Raises GpuUnavailable when this GPU cannot be read, and Unavailable
+        takes no handle. removable: whether the call concerns a MIG instance, which may be removed at any time, although
+        it does not take the handle of the instance. Raises GpuUnavailable when this GPU cannot be read, and Unavailable
         when the driver does not work at all.
         """
         label = label or function

@@ -1,4 +1,4 @@
-"""Reads the slow figures of one GPU: limits, health and links. Source: nvml.h."""
+"""Reads the figures of one GPU that are needed only now and then: limits, health and links. Source: nvml.h."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def _field(calls: NvmlCalls, uuid: str, number: int) -> int | None:
 def _sram(calls: NvmlCalls, uuid: str) -> tuple[int | None, int | None, bool | None]:
     """Return (corrected errors, uncorrected errors, whether the board's lifetime limit is exceeded).
 
-    The errors are counted since the driver was loaded.
+    The errors are counted since the driver was loaded. A value is None when it is unknown.
     """
     function = "nvmlDeviceGetSramEccErrorStatus"
     struct_type = getattr(calls.api, "c_nvmlEccSramErrorStatus_v1_t", None)

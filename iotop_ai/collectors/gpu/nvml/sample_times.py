@@ -28,8 +28,11 @@ class SampleTimes:
         self._asked_ns = clock.monotonic_ns()
         self._offset_ns = clock.wall_ns() - self._asked_ns
         self._newest_us = self._after_us = 0
+        """The newest time stamp so far, and its value when the present reading began."""
         self._latest_us: int | None = None
+        """The latest time stamp that is accepted; None for no limit."""
         self._set_back = False
+        """Whether the wall clock was ever set back."""
 
     def ask(self) -> int:
         """Begin a reading: return the time stamp after which samples are new, in microseconds."""

@@ -1,4 +1,6 @@
-"""Reads the fast figures of one GPU with a list of queries. Slow queries run less often.
+"""Reads the figures of one GPU that are needed in every sweep (reading of all GPUs), with a list of queries.
+
+A query that takes long runs less often.
 
 Source: nvml.h (https://docs.nvidia.com/deploy/nvml-api/).
 """

@@ -1,4 +1,4 @@
-"""Receives Xid events on a thread when the driver reports them.
+"""Receives Xids, the numbered GPU errors of the NVIDIA driver, on a thread of its own.
 
 Source: nvml.h, nvmlEventSetWait_v2 (Linux only); https://docs.nvidia.com/deploy/xid-errors/.
 """
@@ -61,8 +61,8 @@ class XidWatch:
     def stop(self, seconds: float) -> None:
         """End the thread, and wait at most ``seconds`` for its end.
 
-        NVML counts how often it was opened. A GPU that has come back can be used only after NVML has been closed as
-        often as it was opened, and then opened again.
+        The end matters, because the thread has opened NVML too: a GPU that has come back can be used only after NVML
+        has been closed as often as it was opened, and then opened again.
         """
         self._stopping.set()
         self._thread.join(seconds)
