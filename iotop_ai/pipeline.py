@@ -1,4 +1,8 @@
-"""Turns Snapshots into Frames. Only this module decides which two Snapshots form a pair."""
+"""Turns Snapshots into Frames. Only this module decides which two Snapshots form a pair.
+
+The fold is the function that runs the rules; it carries their state from one Sample to the next. The pre-roll consists
+of Snapshots that only give the rules their history, and yield no Frame.
+"""
 
 from __future__ import annotations
 
@@ -23,6 +27,8 @@ def frames(
 ) -> Iterator[Frame]:
     """Yield a Frame for each Snapshot except the pre-roll. The Snapshots may be live, replayed, or from a list.
 
+    A Keyframe at which the fold does not run (``Keyframe.folds``) yields no Frame either.
+
     before, last, history, carry: the point to continue from after a seek: the previous Snapshot, its Sample, the
     Samples so far and the rules' state.
 
@@ -45,6 +51,7 @@ def frames(
             sample = keyframe.last
         else:
             sample = between(before, snapshot, last)
+        # Keep the Samples of the last HISTORY_S seconds, and at least the newest HISTORY_LEAST.
         oldest = snapshot.at_ns - int(HISTORY_S * 1e9)
         first, removable = 0, len(history) - (HISTORY_LEAST - 1)
         while first < removable and history[first].at_ns <= oldest:

@@ -43,7 +43,10 @@ def _counts(series: Iterable[Series]) -> dict[_Key, int]:
 
 
 def _infos(series: Iterable[Series]) -> dict[_Key, tuple[str, str]]:
-    """For each job, the numbers of its ranks and its group of ranks, both from the newest of its series."""
+    """For each job, the numbers of its ranks and its group of ranks, both from the newest of its series.
+
+    The newest series has the largest value (queries.py).
+    """
     newest: dict[_Key, Series] = {}
     for entry in series:
         newest_so_far = newest.get(key := _key(entry))

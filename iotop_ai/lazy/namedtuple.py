@@ -87,6 +87,8 @@ else:
             return tuple(self)
 
     class _Maker(type):
+        """The metaclass of NamedTuple; it turns each subclass into a tuple with a descriptor for each field."""
+
         def __new__(cls, name, bases, space):
             if not bases:
                 return super().__new__(cls, name, bases, space)

@@ -1,4 +1,8 @@
-"""A recording as Frames that can be stepped through in both directions. For use by one thread."""
+"""A recording as Frames that can be stepped through in both directions. For use by one thread.
+
+A block is a keyframe (a whole Snapshot with the state of the rules) and the Snapshots up to the next keyframe. The
+pre-roll consists of Snapshots from before the recording was started; it only gives the first Frames their history.
+"""
 
 from __future__ import annotations
 
@@ -45,7 +49,7 @@ class RecordingPart(Protocol):
         ...
 
     def items(self, first: int = 0, adopt: bool = True, folds_ns: int | None = None) -> Iterator[Snapshot | Keyframe]:
-        """The input of ``pipeline.frames`` from a block on.
+        """The input of ``pipeline.frames``, beginning with a block. first: the index of this block.
 
         adopt: whether to use the recorded state of the rules if the same rules recorded it. folds_ns: Snapshots before
         this time only build the history and yield no Frame.
@@ -102,8 +106,10 @@ class FrameCursor:
         self._shown_blocks: list[_ShownBlock] = []
         self._wall_times: list[int] = []
         self._stream: Iterator[Frame] | None = None
+        """The Frames after the newest kept one, from the part with the index ``_stream_part``."""
         self._stream_part = 0
         self._frames: list[Frame] = []
+        """The kept Frames, oldest first; ``_position`` is the index of the current one, or -1 before the first seek."""
         self._block_indexes: list[int] = []
         """For each kept Frame, its block as an index into ``_shown_blocks``. The index is kept because two blocks can
         have the same wall time, after the clock was set back."""
@@ -111,9 +117,8 @@ class FrameCursor:
         self.grown = False
         """Whether ``refresh`` has found more to read since the caller last reset this attribute."""
         self.judged_anew = False
-        """Whether the verdicts are decided anew, starting WARM_UP_S earlier, because the recording was made with other
-        rules.
-        """
+        """Whether the verdicts are decided anew, because the recording was made with other rules. The rules then begin
+        WARM_UP_S (store.read.file) earlier."""
         self._index()
         if not self._shown_blocks:
             raise InputError("this recording contains only a pre-roll")
@@ -240,6 +245,7 @@ class FrameCursor:
         return after
 
     def _next(self) -> Frame | None:
+        """Read the Frame after the newest kept one, also from appended blocks or the next part; None at the end."""
         if self._stream is None:
             return None
         after = next(self._stream, None)
@@ -290,8 +296,9 @@ class FrameCursor:
             if not frame.verdict.measuring and class_id not in ("unknown", named_class_id):
                 named = frame
             after = self.forward()
-            late = named is not None and after is not None and after.snapshot.at_ns - named.snapshot.at_ns > _LASTING_NS
-            if after is None or after.sample.gap or late:
+            if after is None or after.sample.gap:
+                break
+            if named is not None and after.snapshot.at_ns - named.snapshot.at_ns > _LASTING_NS:
                 break
             frame, steps = after, steps + 1
         if named is not None:
@@ -359,7 +366,7 @@ def _is_same(one: Snapshot, other: Snapshot) -> bool:
 
 
 def _items_after(part: RecordingPart, newest: Snapshot, first: int) -> Iterator[Snapshot | Keyframe]:
-    """The items of a part that follow a Snapshot. first: the index of the block that contains the Snapshot.
+    """The Snapshots and keyframes that follow a Snapshot in a part. first: the index of the Snapshot's block.
 
     A damaged file may contain the Snapshot twice. Only what follows the last copy in the block is returned, because the
     reader would otherwise return to the same Snapshot forever.

@@ -54,9 +54,9 @@ RunItem = Frame | RatedSnapshot | JudgedSpan
 class RunReader:
     """Iterates over the RunItems of a recording, in order. Use it within ``corrupt_input_as_error``.
 
-    every: whether to decode every Snapshot; None decodes every Snapshot if there are at most MOST_SNAPSHOTS. most: the
-    maximum number of keyframes to decode if not every Snapshot is decoded. folded: whether to judge every Frame again,
-    which some conditions need.
+    every: whether to decode every Snapshot; None decodes every Snapshot if there are at most MOST_SNAPSHOTS. most:
+    about how many keyframes to decode if not every Snapshot is decoded. folded: whether to judge every Frame again,
+    which some conditions need; then every Snapshot is decoded in any case.
     """
 
     def __init__(

@@ -127,6 +127,7 @@ class SessionRecorder:
         recorder = None
         try:
             ring = self.ring
+            # The pre-roll, the minute before the file begins, gives the rules their history.
             preroll = ring.preroll(self._cmdline, before_ns) if ring is not None else ()
             recorder = self._record(preroll)
         finally:
@@ -156,8 +157,8 @@ class SessionRecorder:
     def stop(self, seconds: float = CLOSE_S) -> RecordingState | None:
         """Close the file within ``seconds`` and return its state; None if there is no file.
 
-        A file without a Snapshot gets the newest Snapshot and the minute before it. If the file is already being
-        closed, this waits for its end too.
+        Before that, the file gets a ``closing_frame`` if events are pending, or if it has no Snapshot yet. If the file
+        is already being closed, this waits until it is closed.
         """
         with self._lock:
             recorder, newest = self._recorder, self._newest

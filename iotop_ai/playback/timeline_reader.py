@@ -18,6 +18,7 @@ from iotop_ai.store.format.line_head import has_key, parse_head
 
 _SECOND = 1_000_000_000
 _LEAST_GAP_NS = 5 * _SECOND
+"""A shorter interval between two Snapshots is never a gap, in nanoseconds."""
 _ALIKE = 4
 """Two intervals count as equally long if they differ by at most 1/_ALIKE of their length, a quarter."""
 MARK, ALERT = "mark", "alert"
@@ -56,6 +57,7 @@ class TimelineReader:
         self._ends: list[tuple[int, str, bool]] = []
         """The faults and the ends of processes, as (wall time, text, whether it is a failure)."""
         self._alerts: list[tuple[int, str, bool]] = []
+        """The alerts that fired, as (wall time, text, whether the alert is critical)."""
         self._lines_read = 0
         """The number of lines of the current block that have been read."""
         self._newest_ns = begin_wall_ns
@@ -67,6 +69,7 @@ class TimelineReader:
         self._key: tuple[str, str, str] | None = None
         """The ``verdict_key`` of the newest verdict; None before the first one."""
         self._judged_frames: tuple[RecordingPart, Iterator[Frame]] | None = None
+        """(a part, its Frames that still have to be judged again)."""
 
     def timeline(self, end_wall_ns: int) -> Timeline:
         """The part of the timeline that has been read so far."""
@@ -94,7 +97,10 @@ class TimelineReader:
         return None if at is None else next(mark for mark in marks if mark[0] == at)
 
     def step(self) -> bool:
-        """Read to the end of a block, or the new lines of the last block; return whether there was anything to read."""
+        """Read to the end of a block, or the new lines of the last block, or go to the next part.
+
+        Returns whether there was anything to do.
+        """
         part = self._parts[self._part]
         if self._block >= len(part.blocks):
             if self._part + 1 >= len(self._parts):

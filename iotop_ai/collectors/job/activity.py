@@ -1,4 +1,7 @@
-"""Measures the activity of processes that may belong to a job: whether they work, how much, and whether they grew."""
+"""Measures the activity of processes that may belong to a job: whether they work, how much, and whether they grew.
+
+A tick is one reading of the whole machine. ``utime_ticks``, BUSY_TICKS and similar names mean clock ticks of CPU time.
+"""
 
 from __future__ import annotations
 
@@ -14,13 +17,14 @@ EVERY_S = 5.0
 LEAST_ACTIVITY = 0.1
 """The least activity, in cores, of a process that works. 100 MB/s of I/O count as one core.
 
-A process must work in two measurements in a row, because an import alone ends sooner.
+A process must work in two measurements in a row: a program that only imports its libraries is idle again by then.
 """
 _WORKING_STATES = ("R", "D")
 """A process in one of these states works, whatever its activity: it runs, or waits only for a CPU or a disk."""
 BUSY_TICKS = 100
 """One second of CPU time: Linux shows 100 clock ticks a second to programs."""
 BUSY_BYTES = 8 << 20
+"""A process counts as busy once it has read this many bytes from storage, or has used BUSY_TICKS of CPU time."""
 GROWTH_FACTOR, GROWTH_PAGES = 1.5, 16384
 """A process is inspected again when its memory has grown by half plus 16384 pages (64 MiB with pages of 4 KiB).
 
@@ -44,14 +48,16 @@ class _Measurement(NamedTuple):
 class ActivityTracker:
     """Measures the processes that may belong to a job. Call ``update`` in each tick.
 
-    work: the newest result; its field ``busy`` is updated in each tick. grown: the processes whose memory has grown,
-    which must be inspected again.
+    work: the newest result; its field ``busy`` is updated in each tick, its other fields every ``EVERY_S`` seconds.
+    grown: the processes whose memory has grown, which must be inspected again.
     """
 
     def __init__(self) -> None:
         self._measurements: dict[ProcessKey, _Measurement] = {}
         self._working: set[ProcessKey] = set()
+        """The processes that have once worked in two measurements in a row."""
         self._pages: dict[ProcessKey, int] = {}
+        """The resident pages of each process when it was first measured, or when it was last found to have grown."""
         self._due_ns = 0
         self.work = Work()
         self.grown: set[ProcessKey] = set()

@@ -27,8 +27,9 @@ Files with one or more lines for each disk may be longer, so ``_read_all`` reads
 """
 _IO_NAMES = {b"rbytes": 0, b"wbytes": 1, b"rios": 2, b"wios": 3}
 _V1_WORDS = {b"Read": 0, b"Write": 1}
-"""The index of each figure in CgroupIo (``_IO_NAMES``), and its offset from the figure for reads (``_V1_WORDS``)."""
+"""``_IO_NAMES``: the index of each figure in CgroupIo. ``_V1_WORDS``: how far a figure is behind that of the reads."""
 _NOT_DISKS = ("loop", "ram", "zram", "dm-", "md")
+"""The prefixes of the names of block devices that are in memory or stacked on other devices or files."""
 _UNKNOWN_IO = CgroupIo(None, None, None, None)
 _UNNAMED = b"(unknown)"
 """The name of every hidden device, such as a path of an NVMe multipath disk. The disk itself counts the bytes."""
@@ -166,13 +167,14 @@ class CgroupReader:
         )
         if not counted_disks:
             return None
-        # In a container, the root is the container's own cgroup, which lists only the disks that the container used.
+        # In a container, the top folder is the container's own cgroup, which lists only the disks that the container
+        # used. Only the machine's root cgroup has the file release_agent.
         if self._root.exists(f"{TOP}/blkio/release_agent"):
             by_device |= dict.fromkeys(self._disks() - counted_disks, _UNKNOWN_IO)
         return by_device
 
     def _disks(self) -> set[str]:
-        """Return the device numbers ("8:0") of the block devices that are not in memory and not stacked on others."""
+        """Return the device numbers ("8:0") of the block devices other than ``_NOT_DISKS``."""
         names = [name for name in self._root.names("sys/block") if not name.startswith(_NOT_DISKS)]
         return {self._root.text_or(f"sys/block/{name}/dev").strip() for name in names} - {""}
 
@@ -207,7 +209,7 @@ class CgroupReader:
 def own_path(paths: Mapping[str, str]) -> str:
     """Return the path that identifies a job's cgroup: that of v2, or else of memory, blkio or cpu in v1.
 
-    "" when all of them are the root cgroup.
+    "" when each of them is the root cgroup or unknown.
     """
     return next((_subpath(paths.get(name)) for name in ("", "memory", "blkio", "cpu") if _subpath(paths.get(name))), "")
 

@@ -27,7 +27,7 @@ _SIZE = 1 << 18
 def parse_v1_limits(raw: bytes, kind: str, file: str) -> tuple[IoLimit, ...]:
     """Parse a file of limits with lines such as ``254:0 8388608``.
 
-    kind: the kind of all these limits, such as "read_bytes". file: the file's path.
+    kind: the kind of all these limits, such as "read_bytes". file: the file's path below the cgroup mount.
     """
     out = []
     for line in raw.splitlines():
@@ -40,7 +40,7 @@ def parse_v1_limits(raw: bytes, kind: str, file: str) -> tuple[IoLimit, ...]:
 def parse_io_max(raw: bytes, file: str) -> tuple[IoLimit, ...]:
     """Parse io.max: one line ``254:0 rbps=8388608 wbps=max riops=max wiops=max`` for each device.
 
-    "max" means that there is no limit.
+    "max" means that there is no limit. file: the file's path below the cgroup mount.
     """
     out = []
     for line in raw.splitlines():

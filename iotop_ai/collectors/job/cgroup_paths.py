@@ -63,7 +63,7 @@ class MemoryLimit(NamedTuple):
 
     @property
     def room_bytes(self) -> int:
-        """The bytes that still fit without taking away memory in use; the limit itself when the use is unknown."""
+        """The bytes that still fit if the kernel reclaims what it can; the whole limit when the use is unknown."""
         used = max(0, (self.used_bytes or 0) - self.reclaimable_bytes)
         return max(0, self.limit_bytes - used)
 

@@ -1,5 +1,7 @@
 """Finds the training jobs in each tick: their processes, and the counts of their tasks.
 
+A tick is one reading of the whole machine. The training processes of a job are its ranks.
+
 Only candidates are inspected: Python programs, launchers and Ray's processes. A process that computes on a GPU belongs
 to a job without inspection. The libraries that a process maps are read when it is first seen and a few more times
 later, because a program imports its framework some time after its start.
@@ -143,7 +145,7 @@ class JobCollector:
         looks: the counted samples of each rank. loading: how each rank gets its data.
         """
         sampler = self._sampler
-        # Take the looks first, because the choice drops those of the ranks whose turn ends.
+        # Take the counts first, because the choice drops those of the ranks whose turn ends.
         looks, loading = sampler.looks(), sampler.loading()
         sampler.select(self._jobs)
         chosen = sampler.loading()
@@ -168,7 +170,7 @@ class JobCollector:
         return Tick(now, table, self._gpus, looks, loading, self._places, children, ages, tasks)
 
     def close(self) -> None:
-        """End the sampling thread and close all descriptors."""
+        """End the threads and close all descriptors."""
         self._sampler.close()
         self._environment.close()
 

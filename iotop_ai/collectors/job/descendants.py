@@ -15,8 +15,9 @@ _NONE: frozenset[ProcessKey] = frozenset()
 class Descendants:
     """Follows the descendants of the training processes.
 
-    ``update`` examines only processes that started or ended: a tick with 10,000 processes has few of them. A process
-    whose parent exits still counts as a descendant of its training process.
+    Call ``update`` in each tick, that is, after each reading of the processes. While the training processes stay the
+    same, it examines only processes that started or ended: of 10,000 processes, these are few. A process whose parent
+    exits still counts as a descendant of its training process.
     """
 
     def __init__(self) -> None:
@@ -34,9 +35,9 @@ class Descendants:
         Each descendant is listed only for its nearest ancestor in ``trainers``.
         """
         trainer_by_pid = {key.pid: key for key in trainers}
-        orphans: list[tuple[ProcessKey, ProcessKey]] = []
+        earlier_pairs: list[tuple[ProcessKey, ProcessKey]] = []
         if trainer_by_pid != self._trainers:
-            orphans = [(key, trainer) for trainer, keys in self._descendants.items() for key in keys]
+            earlier_pairs = [(key, trainer) for trainer, keys in self._descendants.items() for key in keys]
             self._info, self._trainers, self._trainer_of, self._descendants = {}, trainer_by_pid, {}, {}
         for key in removed(table.info, self._info):
             trainer = self._trainer_of.pop(key.pid, None)
@@ -47,7 +48,8 @@ class Descendants:
             trainer = None if pid in trainer_by_pid else self._find_trainer(table, pid, new)
             if trainer is not None and pid not in self._trainer_of:
                 self._add(key, trainer)
-        for key, trainer in orphans:
+        # A descendant whose parent has exited is not found through its ancestors again.
+        for key, trainer in earlier_pairs:
             listed = key.pid in self._trainer_of or key.pid in trainer_by_pid
             if not listed and key in table.info and trainer_by_pid.get(trainer.pid) == trainer:
                 self._add(key, trainer)
@@ -59,6 +61,10 @@ class Descendants:
         self._descendants[trainer] = self._descendants.get(trainer, _NONE) | {key}
 
     def _find_trainer(self, table: ProcessTable, pid: int, new: Mapping[int, ProcessKey]) -> ProcessKey | None:
+        """Return the nearest training process above a process; None if there is none.
+
+        new: the processes that have started, by PID. The training process of every other process is known already.
+        """
         for _ in range(DEEPEST):
             key = new.get(pid)
             stat = None if key is None else table.stat.get(key)

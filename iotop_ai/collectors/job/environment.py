@@ -22,7 +22,7 @@ from iotop_ai.model.job.records import Job, JobMount, JobPlace
 from iotop_ai.model.process.records import ProcessKey
 
 MOST_BYTES = 1 << 18
-"""The most bytes of a file that are read. A table of TCP sockets of this size has about 1,700 of them."""
+"""The most bytes of a file that are read. A table of TCP sockets of this size lists about 1,700 sockets."""
 MOST_FILES = 256
 MOST_READERS = 4
 """The most processes of a job whose open files or sockets are listed in one read of its environment."""
@@ -145,7 +145,7 @@ class EnvironmentReader:
     def _mounts(self, job: Job, members: list[ProcessKey], now_ns: int) -> tuple[JobMount, ...]:
         """Return the mounts of the data files that members of the job have, or had, open; the most used come first.
 
-        Each read looks at the open files of a few members in rotation.
+        At most ``MOST_MOUNTS`` are returned. Each read looks at the open files of a few members in rotation.
         """
         weights = self._weights.get(job.key, {})
         start = self._turns[job.key] * MOST_READERS % len(members)
@@ -182,9 +182,10 @@ class EnvironmentReader:
                 yield int(mount)
 
     def _listening_sockets(self, job: Job) -> tuple[int | None, int | None]:
-        """Return (the number of listening ports of the training processes, the number of connections to them).
+        """Return (the number of listening ports of the training processes, the number of connections to these ports).
 
-        Both are None when they are unknown, and for a job with workers, where they are not read.
+        Only the first ``MOST_READERS`` training processes are read. A number is None when it is unknown. Both are None
+        for a job with workers, where they are not read.
         """
         if job.workers:
             return None, None
@@ -200,6 +201,7 @@ class EnvironmentReader:
         return counts
 
     def _sockets_of(self, key: ProcessKey) -> tuple[int | None, int | None]:
+        """Return (the number of listening ports of a process, the number of connections to them); None if unknown."""
         folder = f"proc/{key.pid}"
         names = self._root.names(f"{folder}/fd")[:MOST_FILES]
         if not names:

@@ -5,7 +5,9 @@ before the first sample.
 
 A main thread that sleeps in poll while loaders are busy may wait for the loaders' result queue, or for a driver,
 another rank or a server. If no GPU shows how the time is used, only the descriptors of the call distinguish these
-cases. If they cannot be read, the thread counts as waiting for data.
+cases. If the descriptors cannot be read, the thread counts as waiting for data.
+
+A sweep is one sample of all watched tasks (task_sampler.py).
 """
 
 from __future__ import annotations
@@ -21,7 +23,7 @@ from iotop_ai.model.job.task_states import DISK, NET, OTHER, QUEUE, RUNNING, WRI
 MOST_TARGETS = 2
 """The most blocked main threads, and the most sleeping ones, whose system call is read in one sweep.
 
-Reading one thread takes 80 µs; if there are more threads, they are read in rotation.
+Reading the call of one thread takes 80 µs; if there are more threads, they are read in rotation.
 """
 MOST_LOADERS = 8
 """The most loaders whose descriptors are searched for the inode for which their trainer waits."""
@@ -81,6 +83,7 @@ class MainThreadWaits:
                 wait_states[watch.start] = WRITING
 
     def _waits_for_other(self, watch: RankWatch, target: WaitTarget, now_ns: int) -> bool:
+        """Whether a target of a trainer's main thread is certainly not one of its loaders."""
         named = watch.loading is Loading.NAMED
         # The two ends of a Unix socket have different inodes, so we cannot see whether a loader has the other end open.
         # Only PyTorch's loaders are known to use a pipe; the batches of others may come through a TCP socket.
@@ -89,6 +92,7 @@ class MainThreadWaits:
         return not any(self._is_held(watch, inode, now_ns) for inode in target.inodes)
 
     def _is_held(self, watch: RankWatch, inode: int, now_ns: int) -> bool:
+        """Whether a loader has the inode open; True also if the descriptors of a loader cannot be read."""
         own_pid = watch.rank.key.pid
         remembered = self._held_by_loader.get((own_pid, inode))
         if remembered is not None and now_ns - remembered[0] < REMEMBER_NS:

@@ -17,7 +17,7 @@ from iotop_ai.model.job.records import RAY
 from iotop_ai.model.job.task_states import FUTEX, NET, QUEUE
 
 LEAST_BYTES_PER_S = 10_000.0
-"""The least rate of a connection that carries data. A slower connection only exchanges keep-alive messages."""
+"""The least rate at which a process receives data. At a lower rate, it only exchanges keep-alive messages."""
 MOST_TARGETS = 8
 """The most processes whose system call is read in one update. If more processes sleep, they are read in rotation."""
 REMEMBER_NS = 5_000_000_000
@@ -38,7 +38,7 @@ class NetworkWatch:
         self._root = root
         self._sockets = sockets
         self._turn = 0
-        self._targets: dict[int, bool] = {}
+        self._at_socket_by_pid: dict[int, bool] = {}
         """Whether the main thread of a process was waiting at a network socket when it was last read, by PID."""
         self._last_connected_ns: dict[int, int] = {}
         """The time when a process last had a connection that counts in ``Traffic.sockets``, by PID."""
@@ -59,10 +59,12 @@ class NetworkWatch:
         self._turn += MOST_TARGETS
         start = self._turn % len(with_sockets) if len(with_sockets) > MOST_TARGETS else 0
         for pid in [*with_sockets[start:], *with_sockets[:start]][:MOST_TARGETS]:
-            self._targets[pid] = wait_target(self._root, pid, pid).kind == "socket"
-        self._targets = {pid: at_socket for pid, at_socket in self._targets.items() if pid in with_sockets}
+            self._at_socket_by_pid[pid] = wait_target(self._root, pid, pid).kind == "socket"
+        self._at_socket_by_pid = {
+            pid: at_socket for pid, at_socket in self._at_socket_by_pid.items() if pid in with_sockets
+        }
         now_receiving = {pid for pid, traffic in self.traffic.items() if _receives(traffic)}
-        waiting = now_receiving | {pid for pid, at_socket in self._targets.items() if at_socket}
+        waiting = now_receiving | {pid for pid, at_socket in self._at_socket_by_pid.items() if at_socket}
         self._last_connected_ns |= {pid: now_ns for pid, traffic in self.traffic.items() if traffic.sockets}
         self._last_connected_ns = {pid: at for pid, at in self._last_connected_ns.items() if now_ns - at < REMEMBER_NS}
         within_job = {

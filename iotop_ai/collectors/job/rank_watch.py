@@ -1,4 +1,8 @@
-"""A training process, the tasks that are sampled together with it, and the counts of these samples."""
+"""A training process (rank, trainer), the tasks that are sampled together with it, and the counts of these samples.
+
+A sweep samples every watched task once (task_sampler.py). A census chooses the threads and child processes that are
+sampled besides the main threads (task_census.py).
+"""
 
 from __future__ import annotations
 
@@ -38,9 +42,8 @@ MOST_SLEEPS: the most samples of a worker that are counted for this decision.
 class RankWatch:
     """One training process's part of the row of tasks that a sweep samples.
 
-    A sweep samples every watched task once (task_sampler.py). The part begins with the main thread of the training
-    process; the main threads of its workers and then the extra tasks follow. start, end: the limits of the part in the
-    row; the part is empty after the trainer's exit. mains: the
+    The part begins with the main thread of the training process; the main threads of its workers and then the extra
+    tasks follow. start, end: the limits of the part in the row; the part is empty after the trainer's exit. mains: the
     number of main threads at the beginning of the part. A wait state is the state of a task, as in
     ``model.job.task_states``.
     """
@@ -76,8 +79,8 @@ class RankWatch:
         self.receiving: frozenset[int] = frozenset()
         """PIDs of the processes that wait for the network or whose sockets have just received bytes."""
         self.connected_within_job: frozenset[int] = frozenset()
-        """PIDs of the processes whose recent TCP connections all count in ``Traffic.near``: no data from outside the
-        job."""
+        """PIDs of the processes whose recent TCP connections all count in ``Traffic.near``: they carry no data from
+        outside the job."""
 
     def set(self, job: Job, rank: Rank, main: WatchedTask, workers: list[WatchedTask], partial: bool) -> None:
         """Set the newest facts about the training process."""
@@ -177,7 +180,8 @@ class RankWatch:
         if main is None:
             return False
         if main == NET and own_pid in self.connected_within_job:
-            # The main thread waits for another rank, or for loaders that send batches by TCP; PyTorch's loaders do not.
+            # The main thread waits for another rank, or for loaders that send batches by TCP. PyTorch's loaders do not
+            # use TCP.
             main = OTHER if self._named or self.ranks > 1 else QUEUE
         pin: int | None = None
         threads: list[int] = []
@@ -217,6 +221,7 @@ class RankWatch:
         return census
 
     def _choose(self, wanted: list[tuple[int, int]], census: Census) -> bool:
+        """Sample these extra tasks, given as (PID, thread ID), and no others; return as ``take_census`` does."""
         changed = census != self._census
         self._census = census
         for key in [key for key, task in self._extra.items() if key not in wanted or task.ended]:

@@ -1,8 +1,8 @@
-"""Reads the bytes of TCP sockets by inode, and finds which of these sockets training processes have open.
+"""Reads the byte counts of TCP sockets by inode, and finds which of these sockets training processes have open.
 
-The kernel lists every TCP socket of this network namespace to any user (NETLINK_SOCK_DIAG); struct tcp_info has the
-byte counts. Only the links in a process's fd folder show which sockets it has open. Sources: man 7 sock_diag,
-include/uapi/linux/inet_diag.h and tcp.h, net/ipv4/inet_diag.c.
+The kernel lists every TCP socket of this network namespace to any user (NETLINK_SOCK_DIAG); such a list is a dump.
+struct tcp_info has the byte counts. Only the links in a process's fd folder show which sockets it has open. Sources:
+man 7 sock_diag, include/uapi/linux/inet_diag.h and tcp.h, net/ipv4/inet_diag.c.
 
 The list has no sockets of another network namespace (such as a container's own), no MPTCP sockets, and no connections
 that open and close between two calls.
@@ -59,7 +59,7 @@ MAPPED_PREFIX = bytes(10) + b"\xff\xff"
 MOST_SOCKETS = 20_000
 """A dump ends after this many sockets."""
 BUFFER_BYTES = 32_768
-"""The size of the buffer, in bytes. The kernel fills at most this much of a buffer."""
+"""The size of the receive buffer, in bytes. The kernel would not use more of a larger buffer."""
 TIMEOUT_US = 250_000
 RETRY_NS = 60_000_000_000
 """How long after a failed dump the next dump is tried, in nanoseconds."""
@@ -144,9 +144,9 @@ class SocketDiag:
         self.listening: set[bytes] = set()
 
     def dump(self) -> dict[int, TcpSocket]:
-        """Return the connected sockets by inode. Raises Unavailable at the first failure.
+        """Return the connected sockets by inode. Raises Unavailable when a dump fails for the first time.
 
-        Later calls return {} until a dump succeeds. It is tried again once a minute, or never with --procfs.
+        Later calls return {} until a dump succeeds. They try a dump once a minute, or never with --procfs.
         """
         if self.unavailable is not None and not (self._retry_ns and self._clock.monotonic_ns() >= self._retry_ns):
             return {}

@@ -13,11 +13,11 @@ MOST_PROCESSES = 512
 """The most reporting processes that are kept. A machine has a few of them per GPU."""
 
 _FINE_NS = 1000
-"""Times are rounded down to this step, because a recording has the times of Readings in µs."""
+"""Times are rounded down to a multiple of this, because a recording has the times of Readings in µs."""
 
 
 class StepReports:
-    """Takes the step messages of training processes and makes a table of them in each tick.
+    """Takes the step messages of training processes and makes a table of them in each tick (a reading of the machine).
 
     ``take`` runs on the listening thread, and ``reading`` runs on the sampling thread. since_ns: when listening began.
     """

@@ -1,8 +1,8 @@
 """Chooses which threads of a job are sampled besides the main threads: the recently active ones, whatever their names.
 Also lists the job's child processes.
 
-A census runs twice a second on the sampling thread, for one training process at a time. A thread counts as active if
-it is on a CPU or blocked at the time of the census, or if it has used CPU time since the previous census.
+Each training process has a census twice a second, on the sampling thread. A thread counts as active if it is on a CPU
+or blocked at the time of the census, or if it has used CPU time since the previous census.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ MOST_CHILDREN = 64
 ROTATED_PER_CENSUS = 4
 """The number of threads whose children are listed in rotation in one census. The next census takes other threads."""
 DEEPEST = 3
-"""How many generations of children below a process of the job are sampled: ``sh -c "curl … | tar …"``."""
+"""How many generations of children below a process of the job are sampled, such as ``sh -c "curl … | tar …"``."""
 PIN = b"pt_data_pin"
 AUTOGRAD = b"pt_autograd"
 """The name of PyTorch's pin-memory thread (PIN), and the beginning of the names of its autograd threads."""
@@ -43,10 +43,11 @@ class _Thread:
 
 
 class Census(NamedTuple):
-    """The recently active threads of a process.
+    """The threads of a process that matter for sampling, without its main thread.
 
-    threads: the IDs of these threads; the most recently active thread comes first. pin: the ID of the pin-memory
-    thread; 0 without such a thread. autograd: the IDs of all autograd threads, which run backward passes.
+    threads: the IDs of the recently active threads without the pin-memory thread; the most recently active thread comes
+    first. pin: the ID of the pin-memory thread; 0 without such a thread. autograd: the IDs of all autograd threads,
+    which run backward passes.
     """
 
     threads: tuple[int, ...] = ()
@@ -68,7 +69,7 @@ class ThreadCensus:
         """The position, among the threads, at which the rotation of ``children`` continues."""
 
     def update(self, now_ns: int) -> Census:
-        """Read the state of each thread once; return the recently active threads."""
+        """Read the state of each thread once; return the census."""
         if now_ns - self._listed_ns >= LISTED_EVERY_NS:
             self._listed_ns = now_ns
             self._list_threads()

@@ -1,10 +1,11 @@
 """Samples the states of training jobs' tasks 20 times a second on average, on a thread of its own.
 
-A sweep reads the wchan of all tasks with one ``map``. Most names of kernel functions show the state, so stat is rarely
-needed. A sweep mainly counts how often its tuple of results has occurred. Most figures are computed when the counts are
-read, because code that runs between two sweeps is slow: the CPU's caches are cold. The thread runs only while there is
-a job. It samples the main threads of at most ``MOST_TASKS`` processes, in rotation if there are more, and
-``MOST_EXTRA`` further threads and children that were active recently.
+A sweep samples all tasks once: it reads the wchan of each with one ``map``. Most names of kernel functions show the
+state, so stat is rarely needed. A sweep mainly counts how often its tuple of wait states has occurred. Most figures are
+computed when the counts are read, because code that runs between two sweeps is slow: the CPU's caches are cold. The
+thread runs only while there is a job. It samples the main threads of at most ``MOST_TASKS`` processes, in rotation if
+there are more, and ``MOST_EXTRA`` further threads and children that were active recently. A census chooses these
+(task_census.py).
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ MOST_TASKS = 32
 MOST_EXTRA = 32
 """The most further threads and children that are sampled; each training process has an equal share of them."""
 SELECTIONS_PER_ROTATION = 5
-"""The number of selections after which other processes are sampled, if not all fit."""
+"""The number of calls of ``select`` after which other processes are sampled, if not all fit."""
 NETWORK_SWEEPS = 8
 """The number of sweeps between two checks of the traffic of sleeping processes."""
 CENSUS_SWEEPS = 10
@@ -112,8 +113,9 @@ class TaskSampler:
         self._schedstats: list[int] = []
         """The descriptors of the stat files (``_stats``) and schedstat files (``_schedstats``) of all ``_tasks``."""
         self._row_counts: dict[tuple[int | None, ...], int] = {}
-        """How many sweeps found each row of wait states, since the last count. An exited task has None."""
+        """How many sweeps found each row of wait states, since the last ``_count``. An exited task has None."""
         self._sweeps: dict[ProcessKey, list[int]] = {}
+        """The fields of the SweepCounts of each job."""
         self._state_by_wchan: dict[bytes | OSError, int] = {}
         """The wait state by the raw content of wchan, if this content alone determines the wait state."""
         self._turn = 0
@@ -304,7 +306,7 @@ class TaskSampler:
         self._schedstats = [task.fd(SCHEDSTAT) for task in self._tasks.values()]
 
     def _count(self) -> None:
-        """Add the results of the sweeps to the counts."""
+        """Add ``_row_counts``, the results of the newest sweeps, to the counts of the tasks and jobs, and clear it."""
         for row, times in self._row_counts.items():
             for watch in self._watches:
                 wait_states = row[watch.start : watch.end]
@@ -331,7 +333,7 @@ class TaskSampler:
         return task
 
     def _read_unclear_states(self, wait_states: list[int | None], raws: list[bytes | OSError]) -> None:
-        """Find the wait states that wchan alone does not give, from the state letters; an ended task keeps None."""
+        """Find the wait states that wchan alone does not give, from the states in stat; an ended task keeps None."""
         unclear = [i for i, wait_state in enumerate(wait_states) if wait_state is None]
         stats = read_kept([self._row[i].fd(STAT) for i in unclear], STATE_SIZE)
         for i, stat in zip(unclear, stats, strict=True):

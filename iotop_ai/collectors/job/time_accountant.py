@@ -1,6 +1,7 @@
 """Accounts for each job's time.
 
-Each tick splits the time since the previous tick into shares, according to the samples of the job's tasks.
+A tick is one reading of the whole machine. Each tick splits the time since the previous tick into shares, according to
+the samples ("looks") of the tasks of the job. A rank is one training process of the job.
 """
 
 from __future__ import annotations
@@ -380,6 +381,7 @@ def _own_cores(state: _State, key: ProcessKey, now: Totals, clk_tck: int) -> flo
 
 
 def _core_wait(before: Totals, now: Totals) -> float | None:
+    """Return the share of its runnable time, 0..1, in which a main thread waited for a CPU; None when it is unknown."""
     run, wait = delta(before.run_ns, now.run_ns), delta(before.wait_ns, now.wait_ns)
     return quotient(wait, None if run is None or wait is None else run + wait)
 
@@ -402,6 +404,7 @@ def _compiles(job: Job, state: _State, tick: Tick) -> bool:
 
 
 def _totals(key: ProcessKey, tick: Tick, inherited: ProcessIo) -> Totals:
+    """Return the counters of a training process. inherited: the I/O of the children that it has reaped."""
     table = tick.table
     members = (key, *tick.children.get(key, ()))
     own_stat = table.stat.get(key)

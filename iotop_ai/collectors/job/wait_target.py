@@ -52,11 +52,11 @@ class WaitTarget(NamedTuple):
     """What a task waits for.
 
     kind: "socket" (of a network protocol), "unix", "pipe", "eventfd", "file" (also devices, and calls that take a
-    path), "epoll" (an epoll whose target is unknown), "futex", "timer" or "unknown". If the call has several
-    descriptors, kind is the first that occurs in the order socket, unix, pipe, file, eventfd, timer, epoll. inodes: the
-    inodes of the pipes and sockets among the descriptors. fds: the descriptors for which the call waits; for an epoll,
-    those that it watches. call: the name of the system call; "" when the task runs, is in a page fault or in a
-    call that is not listed, or may not be read.
+    path), "epoll" (an epoll whose target is unknown), "futex", "timer" (also a poll or select without descriptors) or
+    "unknown". If the call has several descriptors, kind is the first that occurs in the order socket, unix, pipe, file,
+    eventfd, timer, epoll. inodes: the inodes of the pipes and sockets among the descriptors. fds: the descriptors for
+    which the call waits; for an epoll, those that it watches. call: the name of the system call; "" when the task runs,
+    is in a page fault or in a call that is not listed, or may not be read.
     """
 
     kind: str
@@ -69,7 +69,7 @@ UNKNOWN = WaitTarget("unknown", (), (), "")
 
 
 def wait_target(root: Root, pid: int, tid: int) -> WaitTarget:
-    """Return what the task waits for now. ``UNKNOWN`` when it cannot be read, and in trees of another machine."""
+    """Return what the task waits for now; ``UNKNOWN`` when it cannot be read, or when /proc is not this machine's."""
     task = f"proc/{pid}/task/{tid}"  # the process's own files are empty once its main thread has ended
     raw = _syscall(root, task)
     number, *arguments = raw.split() or [b""]

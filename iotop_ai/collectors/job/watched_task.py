@@ -12,7 +12,7 @@ from iotop_ai.model.process.records import ProcessKey
 WCHAN_SIZE = 64
 SCHEDSTAT_SIZE = 128
 STATE_SIZE = 128
-"""The number of bytes of stat that contain the state, which follows a name of at most 64 bytes."""
+"""The number of bytes of stat that certainly contain the state, which follows a name of at most 64 bytes."""
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 WCHAN, STAT, SCHEDSTAT = range(3)
 

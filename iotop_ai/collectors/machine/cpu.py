@@ -35,8 +35,8 @@ class CpuCollector:
     """Reads the ticks of every online core from /proc/stat, and counts the physical cores.
 
     The number of physical cores is None in the first reading, because counting them reads a file for each core. It is
-    None in every reading of a tree that is not the live system. psutil counts them only if the kernel does not show the
-    CPU's topology, because importing psutil costs a megabyte.
+    always None with --procfs or --sysfs, or for a saved copy of /proc. psutil counts the cores only if the kernel does
+    not show the CPU's topology, because importing psutil costs a megabyte.
     """
 
     field = "cpu"

@@ -1,4 +1,4 @@
-"""Iterates over the files below a folder while only the names of one branch of the tree are in memory.
+"""Iterates over the files below a folder, with only the names of one branch of the tree in memory at a time.
 
 Folders are opened relative to the descriptor of their parent folder and never through symbolic links, so that changes
 during the iteration cannot lead out of the tree. Folders on other filesystems are counted and left out.

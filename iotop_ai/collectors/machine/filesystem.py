@@ -1,4 +1,4 @@
-"""Queries statvfs for the relevant mounts, each on a thread of its own, so that a dead server blocks only its mount."""
+"""Queries statvfs for the relevant mounts, each on its own thread, so that a dead server blocks only its own query."""
 
 from __future__ import annotations
 
@@ -95,6 +95,11 @@ class _StatvfsCall:
 
 
 class _MountState(NamedTuple):
+    """The state of a mount. call: the call that has not been answered; None if there is none.
+
+    queried_ns: the time of the last query; None before the first.
+    """
+
     newest: Reading[FilesystemUsage]
     call: _StatvfsCall | None
     queried_ns: int | None

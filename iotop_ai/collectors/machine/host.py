@@ -59,9 +59,10 @@ def _boot_time(root: Root) -> str:
 
 
 def _can_read_others(root: Root) -> bool:
-    """Whether we can read /proc/PID/io of other users, which needs CAP_SYS_PTRACE and one of CAP_DAC_*.
+    """Whether we can read /proc/PID/io of other users.
 
-    This tests the capabilities and does not open a file, because even root may be denied /proc/1/io (a VM's init).
+    This needs CAP_SYS_PTRACE, and CAP_DAC_OVERRIDE or CAP_DAC_READ_SEARCH. The function tests the capabilities and does
+    not open a file, because even root may be denied /proc/1/io in some VMs.
     """
     for line in root.lines("proc/self/status"):
         if line.startswith("CapEff:"):

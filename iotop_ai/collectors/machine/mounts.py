@@ -30,6 +30,7 @@ _MEMORY_FOR_DATA = frozenset(("tmpfs", "ramfs"))
 _KERNEL_FOLDERS = ("/proc", "/sys", "/run", "/dev")
 """Folders in which a filesystem in memory does not hold data. The exception is /dev/shm."""
 _FUSE_SERVICES = frozenset(("fuse.lxcfs", "fuse.gvfsd-fuse", "fuse.portal", "fuse.snapfuse"))
+"""FUSE filesystems that a service mounts for its own purposes, and that hold no datasets."""
 _ESCAPE = pattern(rb"\\([0-7]{3})")
 _MOST_LAYERS = 8
 """The most folders of an overlay that are kept."""

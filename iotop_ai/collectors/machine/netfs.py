@@ -16,7 +16,7 @@ _BYTES = 6
 _OP_FIELDS = (9, 8)
 """The numbers of columns that the line of an operation can have, with and without errors."""
 _SENDS_AT = {b"tcp": 5, b"rdma": 5, b"udp": 2, b"local": 4}
-"""The column of ``sends`` after the name of the transport; the backlog is four columns further.
+"""The column of ``sends``, counted from 0 after the name of the transport; the backlog is four columns further.
 
 Source: net/sunrpc/xprtsock.c.
 """

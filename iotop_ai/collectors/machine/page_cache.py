@@ -195,9 +195,9 @@ def read_memory_room(root: Root) -> int | None:
 
 
 def room_for_data(memory: Levels, cgroup_room_bytes: int | None) -> int | None:
-    """Return how many bytes of files fit into memory before other data is evicted; None when it is unknown.
+    """Return how many bytes of files fit into memory beside the programs' own memory; None when it is unknown.
 
-    This is MemAvailable, which includes cached files, or the room in our cgroups if that is less.
+    This is MemAvailable, which counts files in the page cache as available, or the room in our cgroups if that is less.
     """
     available = memory.available_bytes
     return available if available is None or cgroup_room_bytes is None else min(available, cgroup_room_bytes)

@@ -1,10 +1,12 @@
 """Selects the processes whose /proc/PID/io a tick reads, on machines with thousands of processes.
 
-A tick reads the recently active processes and a part of the inactive ones. The sum of their bytes can be checked,
-because the kernel counts each byte twice: for the process (task_io_account_read and _write) and for the machine, in
-/proc/vmstat. In vmstat, pgpgin has the reads (block/blk-core.c, submit_bio) and nr_dirtied has the writes into the page
-cache (mm/page-writeback.c, folio_account_dirtied); direct writes are in pgpgout but not in nr_written. When the
-selected processes account for fewer bytes than the machine counted, the same tick reads all processes.
+A tick is one reading of the whole machine. It reads the recently active processes and a part of the inactive ones: the
+inactive processes are divided by PID into IO_COHORTS cohorts, and each tick reads one cohort. The sum of the bytes that
+were read and written can be checked, because the kernel counts each byte twice: for the process (task_io_account_read
+and _write) and for the machine, in /proc/vmstat. In vmstat, pgpgin has the reads (block/blk-core.c, submit_bio) and
+nr_dirtied has the writes into the page cache (mm/page-writeback.c, folio_account_dirtied); direct writes are in pgpgout
+but not in nr_written. When the selected processes account for fewer bytes than the machine counted, the same tick reads
+all processes.
 
 The check is weak for direct writes, because the writes of the filesystem's journal look like direct writes. After a
 full read that found no other active process, the check of direct writes therefore pauses. A direct write of an
@@ -35,7 +37,7 @@ RECENT_TICKS = 10
 """The number of further ticks in which a process is read after it was active."""
 SLACK_BYTES_PER_S = 256 << 10
 SLACK_SHARE = 0.03
-"""How much the bytes of the processes may differ from those of the machine.
+"""How many bytes fewer the processes may have than the machine.
 
 The allowed difference is SLACK_BYTES_PER_S times the seconds plus SLACK_SHARE times the machine's bytes. Small
 differences are normal, since the two are not read at the same instant.
@@ -243,10 +245,12 @@ class AdaptiveSelection:
             self._before, self.io_at, self.io_out = None, (at_ns,) * IO_COHORTS, {}
             return
         turn = seq % IO_COHORTS
-        exited = {entry.key for entry in selected if entry.ended or entry.denied}
-        out = {key: at for key, at in self.io_out.items() if key.pid % IO_COHORTS != turn and key not in exited}
+        unreadable = {entry.key for entry in selected if entry.ended or entry.denied}
+        out = {key: at for key, at in self.io_out.items() if key.pid % IO_COHORTS != turn and key not in unreadable}
         out.update(
-            (entry.key, at_ns) for entry in selected if entry.key.pid % IO_COHORTS != turn and entry.key not in exited
+            (entry.key, at_ns)
+            for entry in selected
+            if entry.key.pid % IO_COHORTS != turn and entry.key not in unreadable
         )
         self._before = frozenset(selected)
         self.io_out = out

@@ -88,14 +88,14 @@ class ProcessCollector:
         self._root, self._clock = root, clock
         cap = descriptor_room() if root.live else CAPTURED_ROOM
         self._budget = DescriptorBudget(cap if fd_cap is None else fd_cap)
-        self._stats_kept = 0
+        self._stats_kept = 0  # the number of stat files that are kept open
         self._sweep = IoSweep(root, self._budget)
         self._discovery = PidDiscovery(root)
         self._adaptive = adaptive
-        self._partial = False
-        self._io_since: dict[ProcessKey, int] = {}
-        self._ended_io: list[EndedIo] = []
-        self._grown: dict[int, IoBytes] = {}
+        self._partial = False  # whether ticks read only a part of the io files
+        self._io_since: dict[ProcessKey, int] = {}  # as in ProcessTable, like _io_stale, _stat_at and _stat_out
+        self._ended_io: list[EndedIo] = []  # exited processes whose parents may still inherit their bytes
+        self._grown: dict[int, IoBytes] = {}  # by PID, the bytes by which a process grew in this tick
         self._users = users or Users(root)
         self._clk_tck, self._page_bytes = os.sysconf("SC_CLK_TCK"), os.sysconf("SC_PAGE_SIZE")
         self._delay = DelayAccounting(root)
@@ -106,13 +106,13 @@ class ProcessCollector:
         self._stat: TrackedDictBuilder[ProcessKey, ProcessStat] = TrackedDictBuilder(awake)
         self._info: TrackedDictBuilder[ProcessKey, ProcessInfo] = TrackedDictBuilder()
         self._denied: frozenset[ProcessKey] = frozenset()
-        self._io_at = 0
+        self._io_at_ns = 0
         self._io_stale: dict[ProcessKey, int] = {}
         self._stat_at: tuple[int, ...] = (0,) * COHORTS
         self._stat_out: dict[ProcessKey, int] = {}
-        self._exited: list[ProcessKey] = []
+        self._exited: list[ProcessKey] = []  # the processes of the previous table that have ended since
         self._complete = True
-        self._retried_seq = 0
+        self._retried_seq = 0  # the tick in which reading denied processes was last tried again
         self._known_exits = KnownExits()
 
     def read(self) -> ProcessTable:
@@ -140,7 +140,7 @@ class ProcessCollector:
             stat=self._stat.now,
             info=self._info.now,
             denied=self._denied,
-            io_at_ns=self._io_at,
+            io_at_ns=self._io_at_ns,
             stat_at_ns=stat_at,
             stat_at=self._stat_at,
             stat_out=self._stat_out,
@@ -309,7 +309,7 @@ class ProcessCollector:
         )
 
     def _refresh_info(self, entry: ProcessEntry, flags: int) -> None:
-        """Read the info again after an exec, because the name, arguments and user may have changed."""
+        """Read the info again after a possible exec, which may have changed the name, arguments and user."""
         entry.info_may_predate_exec = False
         status = read_once(self._root, f"proc/{entry.key.pid}/status", 4096)
         if isinstance(status, bytes) and status:
@@ -361,7 +361,7 @@ class ProcessCollector:
 
     def _read_io(self, fresh: list[ProcessEntry]) -> dict[ProcessEntry, int]:
         """Read the io of the selected processes, or of all; return how much each one's ``io_weight`` grew."""
-        before, stale, adaptive = self._io_at, self._io_stale, self._adaptive
+        before, stale, adaptive = self._io_at_ns, self._io_stale, self._adaptive
         self._io_stale, self._io_since, self._grown = {}, {}, {}
         selected = None
         # A parent may be read before it reaps its child, so a child's last counters are kept for one more tick.
@@ -389,9 +389,9 @@ class ProcessCollector:
                 self._store_io(self._sweep.run(), before, stale, growth)
                 adaptive.record_full_read(len(growth) > count)
                 selected = None
-        self._io_at = self._clock.monotonic_ns()
+        self._io_at_ns = self._clock.monotonic_ns()
         if adaptive is not None:
-            adaptive.record_tick(self._seq, self._io_at, selected, growth)
+            adaptive.record_tick(self._seq, self._io_at_ns, selected, growth)
             self._partial = bool(adaptive.io_at)
         return growth
 

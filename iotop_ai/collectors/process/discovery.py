@@ -93,6 +93,7 @@ class PidDiscovery:
         return new
 
     def _is_new(self, pid: int, before: int, after: int) -> bool:
+        """Whether a process that starts while the newest PID goes from ``before`` to ``after`` may have this PID."""
         if pid in self._probe_again:
             return True
         return before < pid <= after if after >= before else pid > before or pid <= after

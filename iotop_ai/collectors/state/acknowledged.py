@@ -29,6 +29,7 @@ A longer value is cut. A finding whose value was cut counts as worse than the ac
 MOST_ENTRIES = 256
 """The most entries that the file holds."""
 _LARGEST = 1 << 20
+"""The size of the largest file that is accepted, in bytes."""
 
 
 class Acknowledged:

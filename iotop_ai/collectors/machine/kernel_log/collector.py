@@ -81,6 +81,7 @@ class KernelLogCollector:
         self._events: list[LogEvent] = []
         self._ata = AtaDisks(root)
         self._cgroups: dict[int | None, str] = {}
+        """The cgroup that reached its memory limit, by the PID of the process that the kernel then kills."""
         self._replaced = ReplacedDisks(root)
         self._check_ns = 0
         """The time of the next check of whether disks with recent errors were replaced."""
@@ -192,7 +193,7 @@ class KernelLogCollector:
         return bool(replaced)
 
     def _count(self, event: LogEvent, now: int) -> None:
-        """Count an error, or add the line to the description of the device's previous error.
+        """Count an error. A line that belongs to the device's previous error only corrects the cause of that error.
 
         For one failed command, libata writes several lines, and then the block layer writes a line with fewer details.
         """
@@ -213,7 +214,10 @@ class KernelLogCollector:
             self._ata_ns[event.subject] = now
 
     def _with_device(self, event: LogEvent) -> LogEvent:
-        """Return the event with the disk at its ATA port or PCI address, or with the cgroup that reached its limit."""
+        """Return the event with what its line does not name.
+
+        This is the disk at an ATA port or PCI address, the disk of a partition, or the cgroup that reached its limit.
+        """
         if event.kind == OOM_KILL and (cgroup := self._cgroups.pop(event.pid, "")):
             return event._replace(text=f"{event.text} ({cgroup})")
         name = ""

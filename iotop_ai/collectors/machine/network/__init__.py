@@ -1,1 +1,1 @@
-"""Collects network links, TCP and RDMA."""
+"""Reads the counters of network links, TCP and RDMA."""

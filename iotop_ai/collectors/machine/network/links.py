@@ -92,6 +92,7 @@ class NetworkCollector:
         self._reads = 0
         self._listed: list[str] = []
         self._places: dict[str, str] = {}
+        """The result of ``places_of``: the device that carries the bytes of each network interface."""
 
     def read(self) -> dict[str, LinkCounters]:
         """Return the counters of the links by name; {} without a link. A removed link is left out.

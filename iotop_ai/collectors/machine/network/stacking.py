@@ -45,8 +45,8 @@ def places_of(root: Root, links: Iterable[str]) -> dict[str, str]:
 
     Interfaces whose name alone shows that their bytes pass another interface are left out. The bytes of a bond, team,
     bridge or VLAN pass the interfaces below it, which have a device. In a container, an interface without a device
-    counts unless another interface of the container carries its bytes. An example is the eth0 of a pod, even beside a
-    virtual function of the host's network card.
+    counts unless another interface of the container carries its bytes; its own name then stands for the device. An
+    example is the eth0 of a pod, even beside a virtual function of the host's network card.
     """
     listed = list(links)
     names = [name for name in listed if not name.startswith(_REPEATING)]
@@ -67,7 +67,10 @@ def places_of(root: Root, links: Iterable[str]) -> dict[str, str]:
 
 
 def has_speed(root: Root, name: str, depth: int = 4) -> bool:
-    """Whether the link's speed is real: the link, or a link below it, is a network card. veth and tun invent theirs."""
+    """Whether the link's speed is real: the link, or a link below it, is a network card or a bond.
+
+    veth and tun invent their speeds. The links below a bridge do not count. depth: how many levels below to examine.
+    """
     base = f"{NET}/{name}"
     if root.exists(f"{base}/device") or root.exists(f"{base}/bonding"):
         return True
