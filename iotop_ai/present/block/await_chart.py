@@ -63,8 +63,8 @@ def chart_rows(
 
 def _linear_scale(highest_ms: float, rows: int) -> _Scale:
     top = nice_top(highest_ms)
-    texts = {0: top, rows // 2: top * (rows - rows // 2) / rows, rows - 1: 0.0}
-    labels = {y: figure(value).removesuffix(".0") for y, value in texts.items()}
+    values = {0: top, rows // 2: top * (rows - rows // 2) / rows, rows - 1: 0.0}
+    labels = {y: figure(value).removesuffix(".0") for y, value in values.items()}
     return _Scale(linear(top, rows), labels)
 
 

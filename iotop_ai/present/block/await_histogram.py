@@ -47,8 +47,8 @@ def await_rows(frame: Frame, key: BlockKey, width: int, bar_rows: int) -> list[L
 
 
 def _note(frame: Frame, key: BlockKey, histogram: AwaitHistogram, room: int) -> list[Span]:
-    """The percentiles of the reads and writes, with the numbers of requests if there is room; an empty text if nothing
-    fits.
+    """The percentiles of the reads and writes, with the numbers of requests if there is room; with little room, only
+    those of the reads (of the writes if nothing was read); an empty text if nothing fits.
 
     The percentiles are of the means of intervals, because the kernel counts only the total time of all requests, not
     the time of each.
@@ -57,11 +57,11 @@ def _note(frame: Frame, key: BlockKey, histogram: AwaitHistogram, room: int) -> 
     for direction, bins in (("read", histogram.reads), ("write", histogram.writes)):
         percentiles = await_percentiles(frame.history, key, direction)
         if percentiles is not None:
-            number = sum(bins)
-            figures = "/".join(await_text(ms, number / histogram.seconds) for ms in percentiles)
-            parts.append((direction, number, figures))
+            requests = sum(bins)
+            figures = "/".join(await_text(ms, requests / histogram.seconds) for ms in percentiles)
+            parts.append((direction, requests, figures))
     title = "p50/p90/p99 of interval means"
-    long_texts = [f"{number:,.0f} {direction}s {figures}" for direction, number, figures in parts]
+    long_texts = [f"{requests:,.0f} {direction}s {figures}" for direction, requests, figures in parts]
     short_texts = [f"{direction[0]} {figures}" for direction, _, figures in parts]
     texts = (
         f"{title}: {', '.join(long_texts)} ms",
@@ -90,10 +90,10 @@ def _bars(width: int, histogram: AwaitHistogram, bin_width: int, rows: int) -> l
     fullest = max(totals)
     heights = [0 if not n else max(1, round(n / fullest * rows * 8)) for n in totals]
     out = []
-    bar = max(2, bin_width - 2)
+    bar_width = max(2, bin_width - 2)
     for base in range((rows - 1) * 8, -1, -8):
         spots = [
-            Cell(_LABEL + bin_width * (i + 1) - 1, _EIGHTHS[min(8, height - base)] * bar, "graph", right=True)
+            Cell(_LABEL + bin_width * (i + 1) - 1, _EIGHTHS[min(8, height - base)] * bar_width, "graph", right=True)
             for i, height in enumerate(heights)
             if height > base
         ]

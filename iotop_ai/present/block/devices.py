@@ -138,9 +138,10 @@ def _with_idle(frame: Frame, view: View) -> tuple[BlockDevice, ...]:
 def panel_devices(frame: Frame, view: View) -> tuple[BlockDevice, ...]:
     """The devices with a row of their own: the culprit, which the verdict names, first; those hidden when idle last.
 
-    If the user lists devices, only these have a row. Otherwise, a device that is hidden when idle has a row only if it
-    is selected or was active in the last minute. Partitions, volumes of one disk, members of an array and paths of a
-    multipath device are nested under another device, and have a row of their own only if the verdict names them.
+    If the user lists devices, only these have a row. Otherwise, a device that is hidden when idle has a row only if the
+    user selected it, the verdict names it, or it was active in the last minute. Partitions, volumes of one disk,
+    members of an array and paths of a multipath device are nested under another device, and have a row of their own
+    only if the verdict names them.
 
     With ``view.only_active``, an idle device has a row only if the user selected it or the verdict names it.
     """
@@ -183,11 +184,11 @@ def nested_devices(name: str, frame: Frame, view: View) -> list[BlockDevice]:
     """
     rows = _tree(frame).rows
     nested = [d for d in all_devices(frame, view) if (row := rows.get(d.name)) is not None and row.under == name]
-    return [d for d in nested if _is_worth_row(d)]
+    return [d for d in nested if _deserves_row(d)]
 
 
-def _is_worth_row(device: BlockDevice) -> bool:
-    """Whether a nested device is worth a row. An idle partition without a mount or a holder is not."""
+def _deserves_row(device: BlockDevice) -> bool:
+    """Whether a nested device gets a row. An idle partition without a mount or a holder does not."""
     info = device.info
     return info is not None and (info.kind != "partition" or bool(info.mounts or info.holders or device.totals.active))
 
@@ -241,7 +242,7 @@ def leaves(name: str, frame: Frame) -> list[str]:
 
 
 def mount_device(frame: Frame, view: View, mount: JobMount) -> BlockDevice | None:
-    """The device that holds the mount; the disk if it is a partition; None for a network mount or an unknown device."""
+    """The device that holds the mount, or its disk if it is a partition; None for a network mount or unknown device."""
     for device in all_devices(frame, view):
         info = device.info
         if info is None:

@@ -35,9 +35,7 @@ class DeviceWindow(NamedTuple):
     facts: DeviceFacts | None
     """The rules' facts about the disk; None when nothing is known."""
     learned: bool
-    """Whether the normal read time was learned from this disk; otherwise it is the normal time for this kind
-    of disk.
-    """
+    """Whether the normal read await was learned from this disk; otherwise it is the one of this kind of disk."""
     seconds: float
     """The length of the window in seconds."""
 
@@ -87,7 +85,7 @@ class AwaitHistogram(NamedTuple):
 
 
 def await_histogram(history: Iterable[Sample], key: BlockKey, bounds: tuple[float, ...] = BOUNDS_MS) -> AwaitHistogram:
-    """The histogram of a disk's awaits over the history, without gaps. bounds: the upper bounds of the bins in ms."""
+    """The histogram of a disk's awaits over the history, gaps excepted. bounds: the upper bounds of the bins in ms."""
     reads, writes = [0.0] * (len(bounds) + 1), [0.0] * (len(bounds) + 1)
     seconds = 0.0
     for sample in history:
@@ -132,11 +130,11 @@ def await_percentiles(history: Iterable[Sample], key: BlockKey, direction: str) 
     means.sort()
     total_requests = sum(requests for _, requests in means)
     percentiles: list[float] = []
-    below = 0.0
+    counted = 0.0
     for await_ms, requests in means:
-        below += requests
+        counted += requests
         # The last factor allows for rounding.
-        while len(percentiles) < 3 and below >= (0.5, 0.9, 0.99)[len(percentiles)] * total_requests * (1 - 1e-12):
+        while len(percentiles) < 3 and counted >= (0.5, 0.9, 0.99)[len(percentiles)] * total_requests * (1 - 1e-12):
             percentiles.append(await_ms)
     return Percentiles(*percentiles)
 

@@ -119,8 +119,10 @@ def device_graph_rows(
     log: bool = False,
     alone: bool = False,
 ) -> list[Line]:
-    """The time axis and as many graphs as fit, with two rows each if there is room. With more room, the awaits share a
-    tall chart. alone: whether the chart takes all rows below the axis if it has room.
+    """The time axis and as many graphs as fit. If there is room, the awaits share a tall chart; with still more room,
+    the graphs below it have two rows each.
+
+    alone: whether the chart takes all rows below the axis, provided that it fits.
     """
     where = room(width)
     if where.cells < LEAST_GRAPH_CELLS or height < 2:

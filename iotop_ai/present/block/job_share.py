@@ -12,8 +12,8 @@ from iotop_ai.present.screen.view import View
 from iotop_ai.present.text.units import UNDEFINED, percent
 
 _LEAST_COVERED = 0.75
-"""The part of a cgroup's interval that the disk's samples must cover. They cannot cover all of it, because cgroups and
-disks are read one after the other.
+"""The part of the interval between two readings of the cgroups that the disk's Samples must cover. They cannot cover
+all of it, because cgroups and disks are read one after the other.
 """
 _NEGLIGIBLE, _LARGEST_RATIO = 0.02, 1.3
 """_NEGLIGIBLE: writes that are at most this share of the reads are ignored. _LARGEST_RATIO: a job that reads more than
@@ -22,8 +22,9 @@ this multiple of the bytes read from the disk also reads from other places, so i
 
 
 def share_text(frame: Frame, view: View, device: BlockDevice) -> str:
-    """The share of the verdict's job in the bytes read and written, in percent: "97"; "-" without I/O, "?" when unknown
-    or without a job. It covers the latest interval, even in accumulation mode.
+    """The share of the verdict's job in the bytes that the disk reads and writes, in percent: "97"; "-" without I/O,
+    "?" when unknown or without a job. It covers the latest interval of the disk or of the cgroups, even in accumulation
+    mode.
     """
     device = device._replace(rates=(frame.sample.block.value or {}).get(device.key, UNKNOWN_BLOCK_RATES))
     total = _total_bytes_per_s(device.rates)
@@ -54,7 +55,7 @@ def _by_cgroup(frame: Frame, job: Job, device: BlockDevice) -> float | None:
         return None
     total = _mean_bytes_per_s(frame, device.key, rated.seconds)
     own = rates.devices.get(f"{device.info.major}:{device.info.minor}")
-    if own is None:  # a cgroup lists a disk from the first request on
+    if own is None:  # a cgroup lists a disk only after its first request there
         return 0.0 if total else None
     if not total or own.read_bytes_per_s is None or own.write_bytes_per_s is None:
         return None

@@ -16,11 +16,11 @@ from iotop_ai.present.text.frame_cache import cache_part
 from iotop_ai.present.text.units import brief, rate_unit
 
 READ, WRITE, BOTH = _DIRECTIONS = ("read", "write", "both")
-"""The directions that a graph can show; BOTH is the sum."""
+"""The directions that a graph can show. BOTH stands for the sum of the rates, or for the await of all requests."""
 
 
 class _DeviceSeries:
-    """The series of the selected disk's graphs, kept from tick to tick."""
+    """The series of the selected disk's graphs, kept from one refresh to the next."""
 
     def __init__(self) -> None:
         self.rates = {direction: SlidingSeries() for direction in _DIRECTIONS}
@@ -33,7 +33,8 @@ def selected_graphs(
     """The rate of the selected disk, then its await; nothing if no disk is selected.
 
     For a disk that reads and writes, one graph shows the total rate and one the await of all requests; with ``apart``,
-    each direction has graphs of its own, on the same scale.
+    each direction has graphs of its own, on the same scale. For any other disk, the graphs show only the direction with
+    more bytes.
     """
     device = devices.selected_device(frame, view)
     if device is None:
@@ -137,8 +138,8 @@ def _requests_per_s(rates: BlockRates, direction: str) -> float | None:
 
 
 def _limit(frame: Frame, name: str, direction: str) -> float | None:
-    """The await threshold of a finding about the disk, otherwise the typical await of a very slow disk; None if there
-    is neither. For writes, it is always None, because both values are about reads.
+    """The await threshold of a finding about the disk; without one, the disk's typical await if the verdict names it as
+    slow; otherwise None. For writes, it is always None, because both values are about reads.
     """
     if direction == WRITE:
         return None

@@ -49,13 +49,14 @@ KEYS = (
 )
 """The actions shown in the last row."""
 TALL, _ROOMY, _SHORT = 40, 29, 20
-"""Numbers of rows between the verdict and the keys. From TALL on, blank rows separate the sections; from _ROOMY on, the
-peaks, the mounts and the settings may take several rows each; below _SHORT, no row is kept for the processes.
+"""Numbers of rows between the verdict and the keys, for the tab "all". From TALL on, blank rows separate its sections;
+from _ROOMY on, the peaks, the mounts and the settings may take several rows each; below _SHORT, no row is kept for the
+processes.
 """
 _STATE_CELLS = 9
-"""The width in columns of the words on the left: the state, "because" and "health"."""
+"""The width in columns of the words on the left (the state, "because" and "health"), without the blank after them."""
 _MOST_ROWS = 6
-"""The maximum number of rows of the disk's stack on the tab "all"."""
+"""The maximum number of rows of the disk's stack on the tab "all", if the screen has at least _ROOMY rows."""
 
 TABS = ("all", "latency", "processes", "facts")
 
@@ -97,8 +98,8 @@ def _body(frame: Frame, view: View, width: int, height: int, device: BlockDevice
 def _overview(
     frame: Frame, view: View, width: int, height: int, device: BlockDevice, recent: DeviceWindow, page: DevicePage
 ) -> list[Line]:
-    """The tab "all". Its rows are ordered by how well they answer "is this disk slow?"; a short screen drops them from
-    the end.
+    """The tab "all". A part that does not fit is left out. The parts that best answer "is this disk slow?" get their
+    rows first.
     """
     tall, roomy = height >= TALL - _TOP, height >= _ROOMY - _TOP
     table = device_rows(
@@ -120,17 +121,18 @@ def _overview(
     # The last rows are kept for the processes.
     rows_left = height - len(table) - gaps - (4 if roomy else 3 if height >= _SHORT - _TOP else 0)
     parts: list[list[Line]] = []
-    # A part is shown only if these rows remain for the graphs: with the histogram, the axis and three graphs (both
-    # awaits and the read rate); with the other parts, the axis and all six graphs.
+    # A part is shown only if enough rows remain for the graphs: 4 below the histogram (the axis, both awaits and the
+    # read rate), 7 below any other part (the axis and all six graphs).
     for part, graph_rows in ((awaits, 4), *((lines, 7) for lines in rest)):
         fits = rows_left - len(part) >= graph_rows
         parts.append(part if fits else [])
         rows_left -= len(part) if fits else 0
     awaits, peaks, mounts, fields = parts
-    # The graphs take 13 rows (the axis and six graphs of two rows), and more only if four rows stay for the processes.
-    most = max(13, rows_left - 4)
+    # The graphs take up to 13 rows (the axis, a chart of 8 rows and four graphs), and more only if the processes get
+    # four rows in addition to those kept for them.
+    most_graph_rows = max(13, rows_left - 4)
     graphs = device_graph_rows(
-        frame, view, device.key, width, max(0, min(rows_left, most)), _limits(recent), log=page.log
+        frame, view, device.key, width, max(0, min(rows_left, most_graph_rows)), _limits(recent), log=page.log
     )
     out: list[Line] = []
     for section in (graphs, awaits, [*table, *peaks, *fields], mounts):
@@ -141,7 +143,7 @@ def _overview(
 
 
 _TOP = 3
-"""The rows above the tabs' content when the reason takes one row: the state, the reason, the health."""
+"""The number of rows above a tab's content if the reason takes one row: the state, the reason, the health."""
 
 
 def _latency(
@@ -202,7 +204,7 @@ def _top(frame: Frame, view: View, width: int, device: BlockDevice, recent: Devi
     text = _reason_text(device, recent)
     for i, line in enumerate(wrap(text, max(20, width - _STATE_CELLS - 2))):
         label = " because" if i == 0 else ""
-        # Only the state's word may be red, so the reason is strong.
+        # Only the word for the state is in the state's colour; the reason is strong.
         token = "strong" if hue in ("bad", "warn") else "text"
         out.append(row(width, [Span(label.ljust(_STATE_CELLS + 1), "dim"), Span(line, token)]))
     own_health, degrees = health(frame, device.name), temperature(frame, device.name)

@@ -110,6 +110,9 @@ _VALUES: dict[str, Callable[[BlockRates, float], str]] = {
     "aqu-sz": lambda r, s: figure(r.queue_size),
     "%util": lambda r, s: percent(r.busy_ratio),
 }
+"""By column: the function that makes the text from the rates and a number of seconds, by which it multiplies them. In
+accumulation mode, these are the seconds since ``view.base``; otherwise, it is 1.
+"""
 
 
 @panel
@@ -140,9 +143,9 @@ def _title(view: View) -> str:
 def device_rows(frame: Frame, view: View, width: int, title: str, rows: list[tuple[BlockDevice, bool]]) -> list[Line]:
     """The rule with the titles, then a row for each (device, whether it is nested under the row above)."""
     names = [devices.title_of(d, frame) for d, _ in rows]
-    mounts = [_mount(d, frame) for d, _ in rows]
-    job = bool(frame.snapshot.jobs.value and frame.snapshot.jobs.value.jobs)
-    slots, name_room, mount_at = _arrange(width, names, mounts, job=job)
+    mounts = [_mount_path(d, frame) for d, _ in rows]
+    has_job = bool(frame.snapshot.jobs.value and frame.snapshot.jobs.value.jobs)
+    slots, name_room, mount_at = _arrange(width, names, mounts, has_job=has_job)
     title_slots = slots
     if devices.rates_of(frame, view)[1] is not None:
         title_slots = [
@@ -207,21 +210,22 @@ def _most_important(listed: list[BlockDevice], selected: BlockDevice | None, roo
     return [d for d in listed if d.name in names]
 
 
-def _mount(device: BlockDevice, frame: Frame) -> str:
+def _mount_path(device: BlockDevice, frame: Frame) -> str:
+    """The shortest mount point on the device; "" without a mount."""
     mounts = devices.mounts(device.name, frame)
     return mounts[0].path if mounts else ""
 
 
 def _arrange(
-    width: int, names: list[str], mounts: list[str], *, job: bool = False
+    width: int, names: list[str], mounts: list[str], *, has_job: bool = False
 ) -> tuple[list[ColumnSlot], int, int]:
     """(the columns, the width of the name, the cell where the mount starts). Names and mounts get spare room before
     columns do.
 
-    job: whether there is a job; the column of its share is then shown.
+    has_job: whether there is a job; without one, the column of the job's share is left out.
     """
-    # A row is the mark, a name of 6 cells, a blank, a mount of 6 cells, the table's columns, and a blank.
-    candidates = COLUMNS if job else _WITHOUT_JOB
+    # A row is the sign, a name of 6 cells, a blank, a mount of 6 cells, the table's columns, and a blank.
+    candidates = COLUMNS if has_job else _WITHOUT_JOB
     if width >= _WIDE:
         candidates = (*candidates[:-1], candidates[-1]._replace(width=candidates[-1].width + _REASON_WIDTH))
     columns = fit_columns(candidates, width - 15)
@@ -313,8 +317,8 @@ def _device_line(
             token = "strong"
         out.append(slot.cell(text, token))
     # The mount may extend to the first figure, which rarely fills its column.
-    first_figure = min((c.column - cells(c.text) + 1 if c.right else c.column for c in out[2:]), default=width)
-    out.append(Cell(mount_at, cut(mount, max(0, first_figure - mount_at - 1)), "dim"))
+    figures_at = min((c.column - cells(c.text) + 1 if c.right else c.column for c in out[2:]), default=width)
+    out.append(Cell(mount_at, cut(mount, max(0, figures_at - mount_at - 1)), "dim"))
     return place(width, *out, background=background, key=device.row_key)
 
 

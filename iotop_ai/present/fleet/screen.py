@@ -1,4 +1,4 @@
-"""The fleet's screen: the summary, a row for each machine, and the machine under the cursor over the last hour."""
+"""The fleet's screen: the summary, a row for each machine, and graphs and facts of the machine under the cursor."""
 
 from __future__ import annotations
 
@@ -79,8 +79,8 @@ def banner_rows(fleet: Fleet | None, fleet_view: FleetView, width: int) -> list[
     """
     if fleet is None:
         sentence = fleet_view.trouble or f"asking {fleet_view.server}"
-        word = State.UNSURE if fleet_view.trouble else State.STARTING
-        block = Span(f" {word.value:<8}", f"block-{HUE[word]}")
+        state = State.UNSURE if fleet_view.trouble else State.STARTING
+        block = Span(f" {state.value:<8}", f"block-{HUE[state]}")
         return [row(width, [block, Span(f" {cut(sentence, width - 12)}")]), row(width, [Span("")])]
     state, text = summary(fleet)
     old = bool(fleet_view.trouble)
@@ -145,9 +145,9 @@ def _list(
     return out
 
 
-def first_row(rows: int, scroll: int, visible: int) -> int:
-    """The index of the first row shown, for this number of rows and scroll position."""
-    return max(0, min(scroll, rows - visible))
+def first_row(row_count: int, scroll: int, visible: int) -> int:
+    """The index of the first row shown. row_count, visible: the number of all rows, and of those that fit."""
+    return max(0, min(scroll, row_count - visible))
 
 
 def _detail(fleet: Fleet | None, fleet_view: FleetView, machine: FleetMachine, width: int, height: int) -> list[Line]:

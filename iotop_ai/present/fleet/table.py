@@ -41,7 +41,9 @@ COLUMNS = (
     Column("alerts", "alerts", 12, 6, 22, left=True, gap=2),
     Column("from", "from", 7, left=True, gap=2),
 )
-"""The columns after the machine's name. The key of a sort order is the id of the column that it sorts by."""
+"""The columns after the machine's name. Except for "name", the key of a sort order is the id of the column that it
+sorts by.
+"""
 _NAME_END, _NAME_END_WIDE = 12, 18
 WIDE = 120
 """The minimum width of a wide screen, on which the names take _NAME_END_WIDE cells."""

@@ -152,14 +152,14 @@ def losses(fleet: Fleet) -> tuple[Loss, ...]:
 
 
 def lost_total(fleet: Fleet) -> float | None:
-    """The GPU-hours lost on all machines; None if no job has a GPU."""
+    """The GPU-hours lost on all machines; None if no job has a GPU, or when unknown."""
     lost_hours = [lost for job in fleet.jobs if (lost := job.lost_gpu_h) is not None]
     return sum(lost_hours) if lost_hours else None
 
 
 def summary(fleet: Fleet) -> tuple[State, str]:
     """The worst state of the machines that have trouble (OK or UNSURE if none has), and a sentence: how many machines
-    have trouble, how much time is lost, and the cause of most of it.
+    have trouble, how much time is lost, and the largest cause of that loss.
     """
     troubled = [machine for machine in fleet.machines if machine.troubled]
     count_text = plural(len(fleet.machines), "machine")

@@ -64,8 +64,8 @@ def gpu_context(frame: Frame, view: View, gpu: Gpu) -> GpuContext:
     names = sorted(set(other_jobs))
     text = ""
     if names and not own_job:
-        used = f"{len(other_jobs)} of {len(jobs)} GPUs"
-        text = f"{names[0]} uses {used}" if len(names) == 1 else f"{len(names)} jobs use {used}"
+        gpus_text = f"{len(other_jobs)} of {len(jobs)} GPUs"
+        text = f"{names[0]} uses {gpus_text}" if len(names) == 1 else f"{len(names)} jobs use {gpus_text}"
     return GpuContext(
         used=sum(1 for _, job in jobs if job),
         idle_s=idle_seconds(frame, view, gpu.uuid),

@@ -22,7 +22,7 @@ def _number(value: float | None) -> str:
 
 
 def _work(state: GpuState, rates: GpuRates | None) -> list[Field]:
-    gpm = [] if rates is None else [
+    shares = [] if rates is None else [
         Field("occupancy", percent(rates.occupancy_ratio), " %"),
         Field("DRAM", percent(rates.dram_ratio), " %"),
         Field("gaps", percent(rates.gap_ratio), " % of samples"),
@@ -37,7 +37,7 @@ def _work(state: GpuState, rates: GpuRates | None) -> list[Field]:
     performance_state = "" if state.performance_state is None else f"P{state.performance_state}"
     memory_tail = " MHz" if state.memory_max_mhz is None else f"/{state.memory_max_mhz} MHz"
     return [
-        *gpm,
+        *shares,
         Field("SM", _number(state.sm_mhz), f"/{_number(state.sm_max_mhz)} MHz"),
         Field("mem clock", _number(state.memory_mhz), memory_tail),
         Field("state", performance_state),

@@ -43,7 +43,7 @@ class GpuFigure(NamedTuple):
 
     def graph(self, data: Series) -> Graph:
         """The graph of ``data``, a series of this figure."""
-        # The top is at least 1 of the unit, so that tiny values do not fill the graph.
+        # The top is at least one unit (1 MB/s, 1 MHz), so that tiny values do not fill the graph.
         free_top = max(1.0, nice_top((data.peak or 0.0) / self.scale)) * self.scale
         text = percent if self.unit == "%" else _scaled(self.scale)
         return Graph(self.label, self.unit, data, self.scale, self.top or free_top, text, self.limit)
@@ -54,7 +54,7 @@ def _scaled(scale: float) -> Callable[[float | None], str]:
 
 
 def gpu_figures(now: GpuRates | None) -> list[GpuFigure]:
-    """All figures in a fixed order. now: the current rates, for scales that depend on power limit or memory size."""
+    """All figures in a fixed order. now: the current rates; their power limit and memory size set scales."""
     mega = rate_bytes(2)
     watts = None if now is None else now.power_limit_watts
     total = None if now is None else now.memory_total_bytes
@@ -92,7 +92,9 @@ def gpu_graphs(frame: Frame, view: View, uuid: str, slots: int) -> list[Graph]:
 
 
 def throttle_ratio(rates: GpuRates) -> float | None:
-    """The share of time in which heat or a power brake lowered the clocks; None if the GPU does not count it."""
+    """The largest of three shares of time: clocks lowered by software because of heat, by hardware because of heat, or
+    by the power brake; None if the GPU counts none of them.
+    """
     ratios = (rates.sw_thermal_ratio, rates.hw_thermal_ratio, rates.power_brake_ratio)
     known_ratios = [ratio for ratio in ratios if ratio is not None]
     return max(known_ratios) if known_ratios else None

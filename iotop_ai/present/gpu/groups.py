@@ -147,7 +147,7 @@ def selected_gpu(frame: Frame, view: View, uuid: str) -> Gpu | None:
     return next((gpu for gpu in all_gpus if gpu.uuid == uuid), None)
 
 
-def _near(values: Sequence[float | None], distance: float) -> list[bool]:
+def _are_near(values: Sequence[float | None], distance: float) -> list[bool]:
     """Whether each value lies within ``distance`` of the median. An unknown value does not, unless most are unknown."""
     known_values = [v for v in values if v is not None]
     if not known_values:
@@ -181,10 +181,10 @@ def gpu_groups(frame: Frame, view: View) -> tuple[tuple[Gpu, ...], ...]:
     for members in by_traits.values():
         rates = [g.rates for g in members]
         checks = (
-            _near([g.busy for g in members], _BUSY_RANGE),
-            _near([r and r.temperature_celsius for r in rates], _CELSIUS_RANGE),
-            _near([r and _ratio(r.memory_used_bytes, r.memory_total_bytes) for r in rates], _SHARE_RANGE),
-            _near([r and _ratio(r.power_watts, r.power_limit_watts) for r in rates], _SHARE_RANGE),
+            _are_near([g.busy for g in members], _BUSY_RANGE),
+            _are_near([r and r.temperature_celsius for r in rates], _CELSIUS_RANGE),
+            _are_near([r and _ratio(r.memory_used_bytes, r.memory_total_bytes) for r in rates], _SHARE_RANGE),
+            _are_near([r and _ratio(r.power_watts, r.power_limit_watts) for r in rates], _SHARE_RANGE),
         )
         similar = tuple(g for i, g in enumerate(members) if all(check[i] for check in checks))
         if similar:
@@ -203,6 +203,6 @@ def panel_groups(frame: Frame, view: View, height: int) -> tuple[tuple[Gpu, ...]
 
 def group_key(group: tuple[Gpu, ...], view: View) -> str:
     """The key of a group's row: the key of the member under the cursor, otherwise of the first member. A group has no
-    key of its own, because groups change from tick to tick.
+    key of its own, because groups change from one refresh to the next.
     """
     return next((gpu.row_key for gpu in group if gpu.row_key == view.cursor), group[0].row_key)

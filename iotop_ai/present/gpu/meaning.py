@@ -1,8 +1,9 @@
 """The meaning of a GPU's figures in sentences, the most severe first, each with the figures that support it.
 
 Utilisation alone does not show that a GPU computes, because it counts any running kernel. So the sentence about a busy
-GPU also needs the power draw or, with GPM, the activity of SMs and tensor cores. The thresholds of 80 and 50 % for SM
-activity are NVIDIA's (DCGM user guide, profiling metrics); the other thresholds are this project's.
+GPU also needs the power draw or the activity of SMs and tensor cores, which GPM (a part of NVML) measures since Hopper.
+The thresholds of 80 and 50 % for SM activity are NVIDIA's (DCGM user guide, profiling metrics); the other thresholds
+are this project's.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from iotop_ai.present.gpu.xid import xid_is_hardware, xid_meaning
 from iotop_ai.present.text.units import duration, percent, plural, size
 
 BUSY, IDLE, LOADED = 0.9, 0.05, 0.2
-"""Utilisations: a GPU is busy from BUSY on and idle below IDLE; its PCIe link is under load above LOADED."""
+"""Utilisations: a GPU is busy from BUSY on and idle below IDLE; above LOADED, its PCIe link is judged."""
 SM_GOOD, SM_POOR = 0.8, 0.5
 """SM activities: a busy GPU counts as computing from SM_GOOD on; below SM_POOR, its kernels count as small."""
 LOW_POWER, VERY_LOW_POWER = 0.4, 0.25
@@ -209,8 +210,8 @@ def _temperatures(state: GpuState) -> str:
 
 
 def _link(state: GpuState, rates: GpuRates, detail: GpuDetail | None) -> list[Meaning]:
-    """The sentences about the PCIe link. The link is judged only under load, because its generation drops while a GPU
-    is idle.
+    """The sentences about the PCIe link. The link is judged only if the GPU is under load or in performance state P0,
+    because its generation drops while the GPU is idle.
     """
     if not ((rates.busy_ratio or 0.0) > LOADED or state.performance_state == 0):
         return []

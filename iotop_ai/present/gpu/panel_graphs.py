@@ -75,7 +75,7 @@ def _graphs(
 
 
 def _series_cache() -> dict[tuple[str, str], SlidingSeries]:
-    """An empty cache of the series that are kept from tick to tick, by the figure's label and the subject."""
+    """An empty cache of the series, which are kept between refreshes, by the figure's label and the subject."""
     return {}
 
 

@@ -57,7 +57,7 @@ _SLOWED = frozenset(
 )
 """The ids of the sentences that make the state word SLOWED if they come first."""
 _STATE_CELLS = 9
-"""The width in columns of the words on the left: the state, "because" and "and"."""
+"""The width in columns of the words on the left (the state, "because" and "and"), without the blank after them."""
 _MOST_SENTENCES = 4
 """The maximum number of sentences below the row with the GPU's state and identity."""
 

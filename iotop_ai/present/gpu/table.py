@@ -86,8 +86,8 @@ def table_rows(frame: Frame, view: View, width: int, height: int) -> list[Line]:
 def _useful_slots(
     frame: Frame, view: View, width: int, name_cells: int, useful: list[Column], groups: _Groups
 ) -> list[ColumnSlot]:
-    """The useful columns that fit. If the meaning would be cut, the other columns first shrink to their texts; if that
-    is not enough, the columns less important than the meaning are left out.
+    """The useful columns that fit. If the meaning would be cut, the columns of users, processes and jobs first shrink
+    to their texts; if that is not enough, the columns less important than the meaning are left out.
     """
     columns = fit_columns(useful, width - name_cells - 1)
     slots = place_columns(columns, name_cells, width - 1)
@@ -333,7 +333,7 @@ def _value_and_limit(slot: ColumnSlot, value: str, limit: str) -> list[Cell]:
 
 
 def _sliding_series() -> dict[str, SlidingSeries]:
-    """An empty cache of the utilisation series by UUID. With 8 GPUs, the cache saves 0.4 ms a tick."""
+    """An empty cache of the utilisation series by UUID. With 8 GPUs, the cache saves 0.4 ms per refresh."""
     return {}
 
 

@@ -30,7 +30,7 @@ def _throttle(a: Args) -> Spans:
                 _strong(f"{whole(a, 'celsius')} C")]  # fmt: skip
     why = {
         "power_cap": "held at a lowered power limit",
-        "power_brake": "braked by the power supply",
+        "power_brake": "throttled by the power-brake signal",
         "": "slowed down by heat or power",
     }.get(word(a, "why"), "slowed down by heat")
     out = [_bad(word(a, "who") or "GPUs"), _plain(f" {_verb(a, 'is', 'are')} {why} "), _strong(percent(a, "share"))]
@@ -135,7 +135,7 @@ def _because_fault(a: Args) -> Spans:
         "rows_failed": "remapping a memory row failed",
         "sram_exceeded": "more errors in its SRAM than NVIDIA allows",
         "reset": "the kernel logged it: programs on the GPU lost their work",
-        "ecc": "since the driver was loaded: results since then are doubtful",
+        "ecc": "all results since the driver was loaded are doubtful",
         "recovery": "the driver asks for it",
     }
     text = xid_meaning(int(number(a, "xid") or 0)) if what == "xid" else causes.get(what, "the driver reports it")

@@ -34,7 +34,7 @@ ATTRIBUTES = (
 )
 _GROWING = {5: "reallocated", 187: "reported_uncorrectable", 188: "command_timeouts", 197: "pending"}
 _GROWING |= {198: "uncorrectable", 199: "crc_errors"}
-"""The field of SmartState that holds the count of an ATA attribute, by the attribute's id."""
+"""The ATA attributes whose growth is shown: by the attribute's id, the field of SmartState that holds its count."""
 
 
 def detail_rows(frame: Frame, view: HealthView, width: int, height: int) -> list[Line]:
@@ -209,8 +209,8 @@ def _curves(state: SmartState, width: int) -> list[Line]:
     out = [rule(width, f"{title}, last {span(seconds)}", [Span("peak", "dim")])]
     room = max(10, width - 30)
     limit = state.warning_celsius
-    # A curve has the colour "hot" above its limit. Both figures are whole numbers, so with 0.5 less, it also has that
-    # colour at the limit.
+    # A curve has the colour "hot" above ``hot_above``. Both figures are whole numbers, so 0.5 is subtracted from each
+    # limit to include the limit itself.
     for label, unit, name, least_top, hot_above in (
         ("temp", "C", "temperature_celsius", 50.0, None if limit is None else limit - 0.5),
         ("wear", "%", "used_percent", 100.0, 99.5),
@@ -241,7 +241,8 @@ def resample(points: Sequence[PastPoint], name: str, slots: int) -> list[float |
     """Resample a figure at ``slots`` moments, spaced evenly from the first point to the last.
 
     Each value is that of the latest reading at or before the moment. In a gap of more than 1.5 days and more than 3
-    times the mean gap, the values after the gap's first slot are None. name: the figure's field in PastPoint.
+    times the mean time between readings, the values after the gap's first slot are None. name: the figure's field in
+    PastPoint.
     """
     first, last = points[0].wall_s, points[-1].wall_s
     longest_gap_s = max(1.5 * _DAY_S, 3 * (last - first) / max(1, len(points)))

@@ -84,7 +84,9 @@ def reading_health(reading: Reading[SmartState] | None, smart: Reading[Any]) -> 
 
 
 def health(frame: Frame, name: str) -> Health:
-    """The health of a device; for a RAID volume, partition, md or dm device, the worst health of the disks below it."""
+    """The health of a device. Unless it hangs or is degraded, a RAID volume, partition, md or dm device has the worst
+    health of the disks below it.
+    """
     hung = _hung(frame, name)
     if hung is not None:
         return hung
@@ -123,7 +125,7 @@ def _two_digits(seconds: float) -> str:
 
 
 def _worst(below: list[Health]) -> Health:
-    """The worst known health of these disks; otherwise an unknown one, otherwise the first."""
+    """The worst fault of these disks; without a fault, an unknown health, otherwise the health of the first disk."""
     for word in _FAULTS:
         for health_below in below:
             if health_below.word == word:

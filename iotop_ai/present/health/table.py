@@ -197,8 +197,8 @@ def why_rows(disk: DiskRow, width: int) -> list[Line]:
         out.append(row(width, [Span(f" {disk.health.word:<9}", disk.health.token), Span(disk.health.reason)]))
     else:
         out.append(row(width, [Span(" ok       ", "dim"), Span("no rule finds a fault", "dim")]))
-    if disk.cure:
-        out += wrapped_rows(width, "do", disk.cure)
+    if disk.advice:
+        out += wrapped_rows(width, "do", disk.advice)
     if reading is not None and reading.remedy:
         out += wrapped_rows(width, "do", reading.remedy)
     if state is not None and state.history_note:

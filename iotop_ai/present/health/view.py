@@ -52,7 +52,7 @@ class DiskRow(NamedTuple):
     reading: Reading[SmartState] | None
     """The disk's SMART Reading; None if there is none."""
     health: Health
-    cure: str = ""
+    advice: str = ""
     """The verdict's advice if it names the disk as failing; otherwise ""."""
     identity: DiskIdentity = DiskIdentity()
     """The disk's identity, which distinguishes it from a later disk with the same name."""
@@ -78,7 +78,7 @@ def disk_rows(frame: Frame) -> list[DiskRow]:
             name,
             readings.get(name),
             reading_health(readings.get(name), smart),
-            _cure(frame, name),
+            _advice(frame, name),
             _identity(name, readings.get(name), diskseqs, infos),
         )
         for name in names
@@ -98,7 +98,7 @@ def _identity(
     return identity if state is None else identity.completed(answered_identity(state))
 
 
-def _cure(frame: Frame, name: str) -> str:
+def _advice(frame: Frame, name: str) -> str:
     findings = [
         finding for finding in frame.verdict.findings if finding.class_id == "failing_disk" and finding.subject == name
     ]

@@ -96,8 +96,8 @@ def _recording(view: View) -> list[Span]:
 
 
 def hops(frame: Frame, view: View, width: int) -> list[Span]:
-    """The hops of the path: process or job › mount › partition › disk. Unknown hops are left out, and so are the
-    details if they do not fit.
+    """The hops of the path: process or job › mount › partition › disk. A mount or partition that is unknown or does not
+    exist is left out, and so are the details if they do not fit.
 
     If there is a job, the path leads to the job's files, unless the user selected a disk that does not hold them. All
     rates are those of the latest interval, even in accumulation mode.
@@ -176,8 +176,8 @@ def _is_idle(device: BlockDevice) -> bool:
 def _process_hop(frame: Frame, view: View, device: BlockDevice, direction: str) -> list[Span]:
     """The process with the most I/O on the disk; "?" when the visible processes do not account for the disk's bytes.
 
-    A process whose disk is unknown is named only if it reads more than all other disks deliver, or if no other disk
-    writes.
+    A process whose disk is unknown is named as the reader only if it reads clearly more than all other disks deliver,
+    and as the writer only if nothing is written to another disk.
 
     direction: "read" or "write", whichever makes up most of the disk's bytes. If no process moves bytes in that
     direction, the process with the most bytes in the other direction is named, because the disk may receive writes
@@ -248,8 +248,8 @@ def _may_be_on(device: BlockDevice, group: Group, way: str, bytes_per_s: float, 
 def _bytes_elsewhere(
     device: BlockDevice, frame: Frame, view: View, bytes_of: Callable[[BlockDevice], float | None]
 ) -> float | None:
-    """The bytes of the other disks, plus the bytes of the disks below the device in excess of the device's own; None
-    when unknown. bytes_of: the function that returns the bytes of a device.
+    """The bytes of the other disks, plus the bytes of the disks below the device in excess of the device's own (not for
+    an md array); None when unknown. bytes_of: the function that returns the bytes of a device.
     """
     own, below, total = {device.name, *devices.leaves(device.name, frame)}, 0.0, 0.0
     for other in devices.all_devices(frame, view):
@@ -323,7 +323,7 @@ def fold_names(names: Sequence[str]) -> str:
 
 
 def _devices(frame: Frame, device: BlockDevice, details: bool, *, wide: bool) -> list[list[Span]]:
-    """The disk; for a stacked device, also the physical disks below it."""
+    """The device; then the disk of a partition, or the physical disks below a stacked device."""
     by_name = devices.infos(frame)
     token = device.hue if device.is_culprit else "text"
     top = [Span(devices.short_name(device), token)]

@@ -107,18 +107,18 @@ class JobRow(NamedTuple):
 def job_rows(frame: Frame, view: View) -> tuple[JobRow, ...]:
     """All jobs, the largest loss first: sorted by lost GPU-hours, lost hours, the current wait and ``importance``."""
     facts = rule_facts(frame, view)
-    lost = frame.carry.lost
+    lost_hours = frame.carry.lost
     out = []
     for job_facts in facts.jobs:
         device = job_device(job_facts, facts.devices, facts.limits.carried_share)
         remote = job_facts.remote_mount
-        hours = lost.get(job_facts.job.key, 0.0)
+        hours = lost_hours.get(job_facts.job.key, 0.0)
         where = device.name if device is not None else remote.path if remote is not None else ""
         gpu_use_known = job_facts.gpus > 0 and job_facts.gpu_busy is not None
         out.append(JobRow(job_facts, hours * job_facts.gpus if gpu_use_known else None, where))
 
     def order(job: JobRow) -> tuple[float, float, float, Importance]:
-        hours = lost.get(job.facts.job.key, 0.0)
+        hours = lost_hours.get(job.facts.job.key, 0.0)
         # The wait of an idle program does not matter.
         wait = (job.facts.stall or 0.0) if job.facts.active else 0.0
         return (-hours * job.facts.gpus, -hours, -wait, importance(job.facts))

@@ -13,7 +13,7 @@ from iotop_ai.model.job.steps import StepRates
 from iotop_ai.present.text.units import UNKNOWN, duration, figure, percent
 
 LATE_S = 5.0
-"""The rates are shown with their age after this many seconds without a step."""
+"""The rates are shown with their age once no process of the job has reported steps for this many seconds."""
 _MOST_RANKS = 16
 
 
@@ -62,7 +62,7 @@ def _figure(value: float | None) -> str:
 
 
 def _age(frame: Frame, steps: JobSteps) -> str:
-    """How long ago the newest step ended; "" if it ended recently."""
+    """How long ago the job last reported its steps, as a clause; "" for less than LATE_S."""
     table = frame.snapshot.steps.value or {}
     newest_ns = max(table[key].at_ns for key, _ in steps.ranks)
     age_s = (frame.snapshot.at_ns - newest_ns) / 1e9

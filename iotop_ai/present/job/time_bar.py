@@ -23,7 +23,7 @@ otherwise change places from second to second.
 _BAR_AT = 50
 """The column in which the bar begins."""
 _LEAST_BAR = 8
-"""The fewest columns of a bar."""
+"""The minimum number of columns of a bar."""
 _STEPS_FROM = 100
 _STEPS_CELLS = 14
 """_STEPS_FROM: the minimum width of a screen that shows the job's steps on the right. _STEPS_CELLS: the width of that
@@ -40,7 +40,7 @@ LETTERS = {
 are equal.
 """
 _GLYPHS = {"compute": "─", "unexplained": "╌"}
-"""The lines of the shares that are not lost time. As in the bar of states, lost time has a heavier line, so that it
+"""The lines of the shares that are not lost time. As in the timeline, lost time has a heavier line, so that it
 stands out without colours.
 """
 

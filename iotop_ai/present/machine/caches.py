@@ -26,10 +26,10 @@ _MOST_NAMED = 4
 """The maximum number of jobs, and of users, that are named."""
 
 
-def level_text(level: int, levels: Levels) -> str:
-    """The caches that this level of vm.drop_caches drops, with their current sizes."""
-    pages = f"page cache, {amount(levels.cached_bytes)}"
-    slab = f"dentries and inodes, {amount(levels.slab_reclaimable_bytes)}"
+def level_text(level: int, memory: Levels) -> str:
+    """The caches that are dropped by this value of vm.drop_caches, with their current sizes."""
+    pages = f"page cache, {amount(memory.cached_bytes)}"
+    slab = f"dentries and inodes, {amount(memory.slab_reclaimable_bytes)}"
     return {1: f"the {pages}", 2: slab}.get(level, f"the {pages}; {slab}")
 
 

@@ -13,7 +13,7 @@ from iotop_ai.present.text.units import amount
 
 TITLE = "DROP CACHES"
 EVICT = 4
-"""The choice below the kernel's three levels: evict a single dataset."""
+"""The choice after the kernel's three levels (the values 1 to 3 of vm.drop_caches): evict a single dataset."""
 _CHOICES = {1: "page cache", 2: "dentries and inodes", 3: "both", EVICT: "one dataset only"}
 """The words for each choice."""
 
@@ -66,15 +66,15 @@ def drop_body(now: Snapshot, view: DropView, width: int) -> tuple[list[Row], lis
     """(rows about the drop and its cost, rows of the choices). Once an action has begun: (rows about its progress or
     its result, the row of keys).
     """
-    levels = levels_of(now.memory.value)
+    memory = levels_of(now.memory.value)
     if view.doing:
-        return _progress_rows(levels, view, width)
+        return _progress_rows(memory, view, width)
     if view.effect is not None or view.evicted is not None:
         return _result_rows(view, width)
     one_folder = view.choice == EVICT
-    written = "the changed pages of its filesystem" if one_folder else f"{amount(levels.dirty_bytes)} of dirty pages"
+    written = "the changed pages of its filesystem" if one_folder else f"{amount(memory.dirty_bytes)} of dirty pages"
     cost = "the next reads of these files come from the disk" if one_folder else caches.COST
-    dropped = "the files of one folder, named below" if one_folder else caches.level_text(view.choice, levels)
+    dropped = "the files of one folder, named below" if one_folder else caches.level_text(view.choice, memory)
     head = [
         *labelled_rows("drops", f"{dropped}{'' if one_folder else ', for all users'}", width),
         *labelled_rows("first", f"{written} are written to the disk{'' if one_folder else 's'}", width),
@@ -85,14 +85,14 @@ def drop_body(now: Snapshot, view: DropView, width: int) -> tuple[list[Row], lis
     ]
     tail = [
         choice(
-            str(level),
-            _CHOICES[level],
-            _note(level, levels),
+            str(option),
+            _CHOICES[option],
+            _note(option, memory),
             width,
-            selected=view.choice == level,
-            enabled=may_choose(view, level),
+            selected=view.choice == option,
+            enabled=may_choose(view, option),
         )
-        for level in _CHOICES
+        for option in _CHOICES
     ]
     tail.append([])
     if view.error:
@@ -104,17 +104,17 @@ def drop_body(now: Snapshot, view: DropView, width: int) -> tuple[list[Row], lis
     return head, tail
 
 
-def may_choose(view: DropView, level: int) -> bool:
-    """Whether this choice is available now."""
-    return level == EVICT or view.may_drop
+def may_choose(view: DropView, option: int) -> bool:
+    """Whether the choice ``option``, 1 to 3 or EVICT, is available now."""
+    return option == EVICT or view.may_drop
 
 
-def _note(level: int, levels: Levels) -> str:
-    if level == EVICT:
+def _note(option: int, memory: Levels) -> str:
+    if option == EVICT:
         return "slows no other user, needs no root"
-    sizes = {1: levels.cached_bytes, 2: levels.slab_reclaimable_bytes}
-    amounts = [amount(value) for key, value in sizes.items() if level in (key, 3)]
-    return f"{' + '.join(amounts)}, vm.drop_caches={level}"
+    sizes = {1: memory.cached_bytes, 2: memory.slab_reclaimable_bytes}
+    amounts = [amount(value) for key, value in sizes.items() if option in (key, 3)]
+    return f"{' + '.join(amounts)}, vm.drop_caches={option}"
 
 
 def _permission(view: DropView, width: int) -> list[Row]:
@@ -124,11 +124,11 @@ def _permission(view: DropView, width: int) -> list[Row]:
     return permission_rows(view.how, view.reason, view.remedy, width)
 
 
-def _progress_rows(levels: Levels, view: DropView, width: int) -> tuple[list[Row], list[Row]]:
+def _progress_rows(memory: Levels, view: DropView, width: int) -> tuple[list[Row], list[Row]]:
     head = labelled_rows("now", f"{view.doing} {view.seconds:.0f} s", width, text_token="strong")
     if view.doing.startswith("writing"):
-        head += labelled_rows("left", f"{amount(levels.dirty_bytes)} of dirty pages", width)
-    return head, [[Span("   Esc", "key"), Span(":close; this goes on, a message reports its end", "dim")]]
+        head += labelled_rows("left", f"{amount(memory.dirty_bytes)} of dirty pages", width)
+    return head, [[Span("   Esc", "key"), Span(":close; the work goes on, and a message reports its end", "dim")]]
 
 
 def _result_rows(view: DropView, width: int) -> tuple[list[Row], list[Row]]:

@@ -46,8 +46,8 @@ LINKS = (
 
 @panel
 def system_rows(frame: Frame, view: View, width: int, height: int) -> list[Line]:
-    """The CPU row; from two rows on also filesystem usage, from four rows on the network table, and when zoomed each
-    core.
+    """The CPU row; with a height of at least two rows, also the usage of the filesystems; with at least four, also the
+    network table and, if the panel is zoomed, the cores.
     """
     culprit = culprit_of(frame, view)
     out = [_cpu_row(frame, width, culprit)]

@@ -1,4 +1,6 @@
-"""A sweep of a data loader in words: which configuration to use, why, and which problems and failures it found."""
+"""A sweep of a data loader, which runs it once with each of several configurations, in words: which configuration to
+use, why, and which problems and failures the sweep found.
+"""
 
 from __future__ import annotations
 
@@ -50,10 +52,10 @@ def patch_text(run: Run) -> str:
 def reason_text(report: Report, choice: Choice) -> str:
     """The reason for the rate: "bound by the CPU: 2 of 2 cores in use"; "" when unknown."""
     used, configuration = choice.run.used, choice.run.configuration
-    loader, s = (
+    loader, ending = (
         ("workers", "") if configuration.workers > 1 else ("the worker" if configuration.workers else "the loader", "s")
     )
-    waits = f"{loader} wait{s}"
+    waits = f"{loader} wait{ending}"
     cores = f"{report.cores:g} {'core' if report.cores == 1 else 'cores'}"
     limited = ""
     if report.machine_cores is not None and report.cores < report.machine_cores:
@@ -61,7 +63,7 @@ def reason_text(report: Report, choice: Choice) -> str:
     if choice.bound == "cpu":
         total = (used.main_cores or 0.0) + (0.0 if _loads_in_main(choice.run) else used.worker_cores or 0.0)
         if total < 0.85 * report.cores:  # FULL_CORE of preflight/loader/recommend.py, which this layer cannot import
-            state = f"{loader} compute{s} or wait{s} for a core {percent(used.running_ratio)} % of the time"
+            state = f"{loader} compute{ending} or wait{ending} for a core {percent(used.running_ratio)} % of the time"
             return f"bound by the CPU: {state}, with {brief(total)} of {cores} in use{limited}"
         return f"bound by the CPU: {brief(total)} of {cores} in use{limited}"
     if choice.bound == "storage":
@@ -183,7 +185,7 @@ def _memory_text(report: Report) -> list[str]:
     ]
 
 
-def from_storage(used: Used) -> float | None:
+def storage_share(used: Used) -> float | None:
     """The share of the bytes read that came from a disk; None when unknown."""
     if used.storage_bytes is None or not used.asked_bytes:
         return None
@@ -192,7 +194,7 @@ def from_storage(used: Used) -> float | None:
 
 def _mixed_text(report: Report) -> list[str]:
     """A warning if some configurations read far more of their bytes from a disk than others; [] otherwise."""
-    shares = [(share, run) for run in report.runs if run.steady and (share := from_storage(run.used)) is not None]
+    shares = [(share, run) for run in report.runs if run.steady and (share := storage_share(run.used)) is not None]
     if len(shares) < 2 or report.cold:
         return []
     (low, warm), (high, cold) = (pick(shares, key=lambda entry: entry[0]) for pick in (min, max))

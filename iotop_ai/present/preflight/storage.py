@@ -42,7 +42,7 @@ _TITLES = {
     DATASET: "dataset files",
 }
 _FIGURES = {"read": "sequential read", "random": "random 4 KB reads", "files": "small files", "write": "write + fsync"}
-"""The words for the figures of ``Kept``."""
+"""The words for the figures that are kept for a comparison with later checks (model.preflight.history.Kept)."""
 _LIMITS = {"read_bytes": "{}B/s of reads", "read_ios": "{} reads/s", "write_bytes": "{}B/s of writes"}
 """The words for an ``IoLimit``, by its kind; a limit of any other kind is one of writes per second."""
 

@@ -106,7 +106,9 @@ def _bar(view: CheckView, width: int) -> Row:
 
 
 def result_rows(results: tuple[Measured, ...]) -> list[Row]:
-    """The rows of each kind of operation: the figures at the lowest depth, then at a higher depth if it is faster."""
+    """The rows of each kind of operation: the figures at the lowest depth (the number of reads in flight, or of
+    readers), then those at a higher depth if it is faster.
+    """
     by_title: dict[str, list[Measured]] = {}
     for measured in results:
         by_title.setdefault(phase_title(measured), []).append(measured)
