@@ -1,8 +1,8 @@
 """Signals, renices or ionices the process on the screen, and never a later process with the same pid.
 
 An open pidfd always refers to the same process (pidfd_open(2)). The start time, which is read after the open, proves
-that this is the process on the screen. The calls for niceness and I/O priority take no pidfd. For these calls, the
-pidfd is polled before each thread, so that a race remains only between two system calls.
+that this is the process on the screen. The calls for niceness and I/O priority take no pidfd. So the pidfd is polled
+before the call for each thread, and a race remains only between these two system calls.
 """
 
 from __future__ import annotations

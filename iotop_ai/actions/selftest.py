@@ -1,4 +1,7 @@
-"""Starts or aborts a disk's self-test. The test runs in the background, so that the disk serves I/O meanwhile."""
+"""Starts or aborts a disk's self-test. The test runs in the background, so that the disk serves I/O meanwhile.
+
+smartctl is run by a helper process, which can be killed if the disk does not answer.
+"""
 
 from __future__ import annotations
 
@@ -42,10 +45,11 @@ def self_test(
 ) -> Outcome:
     """Send one of TEST_COMMANDS to a disk, unless another disk has its name now. Never raises.
 
-    The check of the disk may take _MOST_CALLS times TIMEOUT_S, and the command twice TIMEOUT_S. smartctl: the path that
-    the user named; "" for the system's smartctl. live: False for a captured machine, as in
-    ``find_smartctl``. root: the machine whose sysfs is also checked for the disk's identity; None to check only what
-    the disk itself reports.
+    The check of the disk may take _MOST_CALLS times TIMEOUT_S, and the command twice TIMEOUT_S.
+
+    smartctl: the path that the user named; "" for the system's smartctl. live: False for a captured machine (a copy of
+    another machine's files), as in ``find_smartctl``. root: the machine whose sysfs is also checked for the disk's
+    identity; None to check only what the disk itself reports.
     """
     action = f"self-test {command}"
     place = f"{target.name} ({target.device}, -d {target.device_type})"
@@ -72,7 +76,7 @@ def _check_and_send(helper: SmartProcess, command: str, target: Target, smartctl
         return root is not None and target.identity.is_other(read_identity(root, target.name))
 
     identity_known = any((target.identity.smart_model, target.identity.smart_serial, target.identity.smart_wwn))
-    replaced = identity_known and target.identity.is_other(_read_answer(helper, target, smartctl))
+    replaced = identity_known and target.identity.is_other(_reported_identity(helper, target, smartctl))
     if replaced or is_other_in_sysfs():  # sysfs comes second, because reading the disk takes seconds
         return Outcome(False, f"not done: {replaced_text(target.name)}")
     outcome = _send(helper, command, target, smartctl)
@@ -81,7 +85,7 @@ def _check_and_send(helper: SmartProcess, command: str, target: Target, smartctl
     return outcome
 
 
-def _read_answer(helper: SmartProcess, target: Target, smartctl: str) -> DiskIdentity:
+def _reported_identity(helper: SmartProcess, target: Target, smartctl: str) -> DiskIdentity:
     """Return the identity that the disk reports now. Raises Unavailable if the disk does not answer."""
     _require_valid(target)
     request = {"do": "read", "smartctl": smartctl, "timeout_s": TIMEOUT_S, "sudo": may_try_sudo()}
@@ -142,7 +146,7 @@ def outcome_of(command: str, response: Mapping[str, Any]) -> Outcome:
         stderr = clean(str(response.get("stderr", "")).strip(), 160) or "smartctl's answer is unreadable"
         return Outcome(False, stderr, "self-tests need smartctl 7.0 or newer")
     if response.get("status") == 0:
-        if takes_no_test(answer):
+        if started_no_test(answer):
             # This version of smartctl exits with 0 although it starts no test.
             return Outcome(False, "this smartctl cannot start an NVMe self-test: it needs version 7.4")
         return Outcome(True, SUCCESS_TEXTS[command])
@@ -153,8 +157,8 @@ def outcome_of(command: str, response: Mapping[str, Any]) -> Outcome:
     return Outcome(False, messages or f"the disk refused (smartctl ended with status {response.get('status')})")
 
 
-def takes_no_test(answer: Mapping[str, Any]) -> bool:
-    """Whether a successful answer is about an NVMe disk and comes from a smartctl too old for NVMe self-tests."""
+def started_no_test(answer: Mapping[str, Any]) -> bool:
+    """Whether smartctl reports success for an NVMe disk although its version is too old for NVMe self-tests."""
     return integer(answer, "smartctl", "exit_status") == 0 and (
         text(answer, "device", "protocol") == "NVMe" and too_old_for_nvme_tests(answer)
     )

@@ -21,7 +21,7 @@ might otherwise occupy all slots."""
 MOST_THREADS = 2 * MOST_REQUESTS
 """The most threads at the same time, including those of ended requests. A further request is closed at once."""
 MOST_PER_CLIENT = 4
-"""The most requests of one client that are answered at the same time, if the server distinguishes clients."""
+"""The most threads of one client at the same time, if the server distinguishes clients."""
 REQUEST_S = 10.0
 """The time limit for a whole request in seconds, even if its bytes arrive slowly."""
 HEAD_S = 2.0
@@ -51,7 +51,7 @@ class LimitedThreads(socketserver.ThreadingMixIn, socketserver.BaseServer):
         return None
 
     def process_request(self, request: Any, client_address: Any) -> None:
-        """Answer on a thread, unless too many threads or too many requests of this client are running."""
+        """Answer on a thread; close the connection if too many threads run, in total or for this client."""
         client = self.client(request, client_address)
         with self._lock:
             threads = self._threads_by_client

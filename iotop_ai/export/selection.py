@@ -11,7 +11,7 @@ from iotop_ai.model.snapshot import Snapshot
 from iotop_ai.store.format.redact import command_names
 from iotop_ai.store.format.secrets import command_redacted
 
-_FOLDED_KINDS = ("partition", "nvme-path")
+_DOUBLE_COUNTED_KINDS = ("partition", "nvme-path")
 """The kinds of devices whose I/O is also counted for another device, which is listed instead."""
 _QUIET_KINDS = ("loop", "ram", "zram", "rom", "floppy")
 """The kinds of devices that are listed only if they were used."""
@@ -20,6 +20,7 @@ _COMMAND: Mapping[str, Callable[[tuple[str, ...]], tuple[str, ...]]] = {
     "redacted": command_redacted,
     "full": tuple,
 }
+"""For each of the CMDLINE_LEVELS, the function that makes the shown words from a command line."""
 
 
 def device_info(snapshot: Snapshot, name: str) -> BlockInfo | None:
@@ -47,7 +48,7 @@ def device_rates(
             kind = "disk" if info is None else info.kind
             counters = table.get(key)
             used = counters is not None and any((counters.rd_ios, counters.wr_ios, counters.dc_ios, counters.fl_ios))
-            listed = kind not in _FOLDED_KINDS and (kind not in _QUIET_KINDS or used)
+            listed = kind not in _DOUBLE_COUNTED_KINDS and (kind not in _QUIET_KINDS or used)
         if listed and (rate.active or not only_active):
             out.append((key, rate))
     return out

@@ -135,7 +135,7 @@ class MonitorApp(TerminalApp):
         self.main.state.update(firing=message.firing)
         if message.bell:
             self.bell()
-        self.main.answer(message.answer)
+        self.main.show_answer(message.answer)
 
     def action_time(self, name: str, *arguments: int) -> None:
         """Run the main screen's action for a key about time or recording that was pressed on a screen above it."""

@@ -165,7 +165,7 @@ class TerminalApp(ExceptionKeepingApp, inherit_bindings=False):
                 super().action_suspend_process()
                 return
             await asyncio.sleep(BLOCKED_CHECK_S)
-        self.root.answer("failed: cannot suspend: a thread waits for a filesystem that does not answer; q quits")
+        self.root.show_answer("failed: cannot suspend: a thread waits for a filesystem that does not answer; q quits")
 
     def picture(self) -> str:
         """The SVG of the screen in front."""
@@ -174,15 +174,15 @@ class TerminalApp(ExceptionKeepingApp, inherit_bindings=False):
     def action_picture(self) -> None:
         """Save a screenshot, and show its path."""
         if self._save is None:
-            self.root.answer("not available: this screen cannot write files")
+            self.root.show_answer("not available: this screen cannot write files")
             return
         try:
             svg, save = self.picture(), self._save
-            self.root.answer(f"done: picture in {call_with_timeout(HOME_TIMEOUT_S, 'picture', lambda: save(svg))}")
+            self.root.show_answer(f"done: picture in {call_with_timeout(HOME_TIMEOUT_S, 'picture', lambda: save(svg))}")
         except IotopError as error:
-            self.root.answer(f"failed: {error}")
+            self.root.show_answer(f"failed: {error}")
         except OSError as error:
-            self.root.answer(f"failed: {error.filename or 'picture'}: {error.strerror}")
+            self.root.show_answer(f"failed: {error.filename or 'picture'}: {error.strerror}")
 
     def on_place_clicked(self, event: PlaceClicked) -> None:
         """Press the key that was clicked in the last row."""

@@ -55,8 +55,8 @@ def view_after_move(view: View, keys: Sequence[str], step: int, visible: int, en
     ones.
 
     If the cursor is not on any of ``keys``, a step of one row puts it on the row ``enter``. A longer step, or an
-    ``enter`` without a row, puts it on the first row, or on the last for a step up. ``TO_THE_END`` puts it on the last
-    row, its negative on the first.
+    ``enter`` that is not one of the keys, puts it on the first row, or on the last for a step up. ``TO_THE_END`` puts
+    it on the last row, its negative on the first.
     """
     if not keys:
         return view
@@ -89,10 +89,10 @@ def pasted_line(text: str, longest: int = LONGEST) -> str:
 
 
 def older_samples(past: tuple[Sample, ...], before: Frame, now: Frame, keep: int) -> tuple[Sample, ...]:
-    """The newest ``keep`` Samples that are older than the history of ``now``, without their processes.
+    """``past`` and the Samples that are in the history of ``before`` but not of ``now``; only the newest ``keep``.
 
-    Processes make up most of a Sample, and only graphs reach back further than a minute. After a reboot the result is
-    empty. If no Sample was added, the result is the same object as ``past``.
+    The added Samples have no processes, which make up most of a Sample, because only graphs reach back further than a
+    minute. After a reboot the result is empty. If no Sample was added, the result is the same object as ``past``.
     """
     if before.snapshot.host.boot_id != now.snapshot.host.boot_id:
         return ()

@@ -26,6 +26,7 @@ from iotop_ai.model.machine.page_cache import CACHES, Effect, Levels
 LEAST_S = 60.0
 """The minimum time between two drops by one user, in seconds. Repeated drops would slow every job."""
 STAMP = "drop-caches.json"
+"""The stamp: a file in the state folder with the boot and the monotonic time of the last drop."""
 STAMP_BYTES = 512
 """Several times the size of the longest stamp. A longer file is not a stamp."""
 
@@ -48,8 +49,8 @@ def drop_caches(
 ) -> Dropped:
     """Sync, then drop the caches. Blocks until the disks have written all dirty data. An OSError becomes an outcome.
 
-    level: the value for vm.drop_caches. on_step: called with "sync", then with "drop". folder: the folder in which the
-    time of the last drop is kept.
+    level: the value for vm.drop_caches. on_step: called with "sync", then with "drop". folder: the folder of the stamp;
+    None for the state folder.
     """
     effects: list[Effect] = []
     folder = folder or state_folder()
@@ -61,7 +62,7 @@ def drop_caches(
         if wait > 0:
             text = f"not done: the last drop was {LEAST_S - wait:.0f} s ago, and the limit is one drop a minute"
             return Outcome(False, text, f"wait {wait:.0f} s")
-        # Stamped before the sync, which may take long, so that a second drop is refused meanwhile.
+        # The stamp is written before the sync, which may take long, so that a second drop is refused meanwhile.
         stamp_error = _stamp(root, clock, folder)
         try:
             on_step("sync")
@@ -110,7 +111,7 @@ def wait_s(root: Root, clock: Clock, folder: Path | None = None) -> float:
 
 
 def _stamp(root: Root, clock: Clock, folder: Path) -> str:
-    """Keep the time of a drop; return "", or a clause for the outcome that says why the time cannot be kept."""
+    """Write the stamp; return "", or a clause for the outcome that says why the stamp cannot be written."""
     text = json.dumps({"boot_id": _boot_id(root), "at_ns": clock.monotonic_ns()}) + "\n"
     try:
         keep_file(folder, STAMP, text.encode())

@@ -1,8 +1,8 @@
 """Evicts one dataset from the page cache, without root. No other data is evicted.
 
-posix_fadvise(2) with POSIX_FADV_DONTNEED drops the clean pages of a file, except pages that are mapped or locked. Dirty
-pages are written out first. The first dirty file causes a sync of the whole filesystem, because a sync of each small
-file would wait for the disk each time.
+posix_fadvise(2) with POSIX_FADV_DONTNEED drops the clean pages of a file, except pages that are mapped or locked. So
+the dirty pages are first written to the disk. The first dirty file causes a sync of the whole filesystem, because a
+sync of each small file would wait for the disk each time.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ FILES_PER_PROGRESS = 200
 def evict(
     top: str, audit: Audit, cache: PageCache, on_progress: Callable[[Evicted], None] = lambda _: None
 ) -> tuple[Outcome, Evicted | None]:
-    """Evict every file below ``top``; return the outcome, and the figures (None if it failed before the end).
+    """Evict every regular file below ``top``; return the outcome, and the figures (None if ``top`` cannot be read).
 
     on_progress: called with the figures so far, every FILES_PER_PROGRESS files.
     """

@@ -1,7 +1,7 @@
 """Copies a tree with rsync, or with our own code. Neither deletes files at the source or the target.
 
-A file appears under its name only when it is complete. A file with the same size and time is not copied again, so the
-same command resumes an interrupted copy.
+A file appears under its name only when it is complete. A file with the same size and modification time is not copied
+again, so the same command resumes an interrupted copy.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ OnBytes = Callable[[int], None]
 """A function that is called with the number of bytes copied so far."""
 _PROGRESS = re.compile(rb"^\s*(\d+)\s+\d+%")
 _TRIES = 4
-"""How often a partial file is opened, because another process may replace it meanwhile."""
+"""The maximum number of attempts to open a partial file, which another process may replace meanwhile."""
 WHY_NOT_ROOT = "it follows paths that other users can change meanwhile; use --by own, which copies by descriptors"
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
 
@@ -111,7 +111,7 @@ def copy_by_ourselves(ends: Ends, on_bytes: OnBytes) -> None:
                 target.enter("", os.fstat(ends.pinned.folder))
             for entry in tree:
                 path = entry.path
-                copied_bytes += _copy(entry, target, partial(_add_bytes, on_bytes, copied_bytes))
+                copied_bytes += _copy(entry, target, partial(_report_total, on_bytes, copied_bytes))
             path = ""
             target.finish()
         except OSError as error:
@@ -124,7 +124,7 @@ def copy_by_ourselves(ends: Ends, on_bytes: OnBytes) -> None:
         raise UnknownError(f"{clean(tree.first_unreadable)}; the same command resumes the copy")
 
 
-def _add_bytes(on_bytes: OnBytes, before: int, copied: int) -> None:
+def _report_total(on_bytes: OnBytes, before: int, copied: int) -> None:
     on_bytes(before + copied)
 
 
@@ -155,8 +155,8 @@ def _copy_link(entry: Entry, folder: int, name: str) -> None:
             raise
 
 
-def part_of(name: str) -> str:
-    """Return the name of the partial file for a file, in the same folder and short enough for any filesystem."""
+def partial_name(name: str) -> str:
+    """Return the name that a file has in its folder while it is incomplete; it is short enough for any filesystem."""
     return f"{PARTIAL}-{hashlib.blake2b(os.fsencode(name), digest_size=8).hexdigest()}"
 
 
@@ -165,7 +165,7 @@ def _copy_file(entry: Entry, folder: Folder, name: str, on_bytes: OnBytes) -> in
 
     A partial file is continued. Its content is not checked here, but by the verification.
     """
-    part = part_of(name)
+    part = partial_name(name)
     with _source_errors():
         source = entry.open()
     try:

@@ -65,7 +65,7 @@ def plan(
 
 
 def same_file(entry: Entry, folder: int, name: str) -> bool | None:
-    """Whether the target's file of this name has the same size and time; None if the target has no such file.
+    """Whether the target's file of this name has the same size and modification time; None if there is no such file.
 
     folder: the descriptor of the file's folder in the target; -1 when that folder is missing.
     """

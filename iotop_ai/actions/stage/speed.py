@@ -1,7 +1,7 @@
 """Measures a source's read speed and a target's write and read speed, past the page cache, within seconds.
 
-For each file of the sample, a probe is written to the target folder. It is about as large as the part of the file that
-was read. Probes are files without a name (O_TMPFILE), so none can be left behind.
+For each file of the sample, a probe (a file of random bytes) is written to the target folder. It is about as large as
+the part of the file that was read. Probes have no name (O_TMPFILE), so none can be left behind.
 """
 
 from __future__ import annotations

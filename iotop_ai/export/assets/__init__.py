@@ -10,7 +10,7 @@ PROGRAM, PYTHON = "@PROGRAM@", "@PYTHON@"
 
 
 class Asset(NamedTuple):
-    """A shipped file. text: a description of the file. place: the path where it is usually installed."""
+    """A shipped file. text: a description of the file. place: where, or with which command, it is usually installed."""
 
     name: str
     text: str

@@ -1,8 +1,8 @@
 """Prints one line about what a Slurm job lost. Usage: slurm_line.py JOB FILE...
 
 Each FILE is the output of ``iotop-ai report --json`` on one node. An example of the line: "job 48213 lost 212 of 900
-GPU-h: 71 % disk sda on gpu07". Without GPUs, the line counts the hours of the training jobs. The script needs only the
-standard library.
+GPU-h: 71 % disk sda on gpu07". The percentage is the part of the loss that its largest cause has. Without GPUs, the
+line counts the hours of the training jobs. The script needs only the standard library.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ WORDS = {
 
 
 def jobs_of(report: Mapping[str, Any], job: str) -> list[Mapping[str, Any]]:
-    """The training jobs in a report whose cgroups belong to the Slurm job; without any, the jobs outside Slurm."""
+    """A report's training jobs that are labelled with the Slurm job; if there are none, its jobs outside Slurm."""
     jobs = report["jobs"]
     own_jobs = [training for training in jobs if f"{training['label']}.".startswith(f"slurm {job}.")]
     return own_jobs or [training for training in jobs if not training["label"].startswith("slurm ")]
@@ -64,7 +64,7 @@ def line(job: str, reports: Iterable[Mapping[str, Any]]) -> str:
 
 
 def figure(hours: float) -> str:
-    """A number with three significant digits, without trailing zeros."""
+    """A number with three significant digits; from 100 upwards, a whole number."""
     return f"{hours:.0f}" if hours >= 99.95 else f"{hours:.3g}"
 
 

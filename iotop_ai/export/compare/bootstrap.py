@@ -28,7 +28,7 @@ difference was found in 3, 4 and 8 % of the pairs with this factor, and in 5, 7 
 _Z = 1.96
 """The 97.5 % quantile of the normal distribution."""
 _TAIL = 0.025
-"""The part of the drawn differences on each side of the interval."""
+"""The share of the drawn differences that lies below the interval, and the share above it."""
 _LEAST_AUTOCORRELATIONS = 5
 """The least number of insignificant autocorrelations that must follow each other (K_N of the source)."""
 
@@ -126,16 +126,18 @@ class _Resampler:
         weights = list(accumulate([*points.weights, *points.weights], initial=0.0))
         size = self.block_points
         sizes = [min(size, self.n - begin) for begin in range(0, self.n, size)] if size else []
-        blocks_by_size = {size: (self._blocks(sums, size), self._blocks(weights, size)) for size in set(sizes)}
+        blocks_by_size = {
+            size: (self._sums_over_blocks(sums, size), self._sums_over_blocks(weights, size)) for size in set(sizes)
+        }
         self._block_sums = [blocks_by_size[size] for size in sizes]
 
-    def _blocks(self, sums: list[float], size: int) -> list[float]:
+    def _sums_over_blocks(self, sums: list[float], size: int) -> list[float]:
         """For each point, the sum over the ``size`` points that begin with it. sums: the running totals."""
         return [sums[begin + size] - sums[begin] for begin in range(self.n)]
 
     @property
-    def blocks(self) -> float:
-        """The number of blocks in the run; 0 if the run is too short."""
+    def block_count(self) -> float:
+        """The length of the run in blocks; 0 if the run is too short."""
         return self.n / self.block_points if self.block_points else 0.0
 
     def draw_mean(self) -> float | None:
@@ -160,7 +162,9 @@ def student_factor(degrees: float) -> float:
 
 
 def difference_interval(before: Points, after: Points, seed: int, rounds: int = ROUNDS) -> Interval | None:
-    """The confidence interval of the difference of two means; None if a run is too short or has no known value.
+    """The confidence interval of the difference of two means.
+
+    None if a run is too short or has no known value, or if most of the drawn means have no weight.
 
     Its limits are percentiles of the drawn differences, widened by Student's factor and by a correction for the bias of
     a variance that is estimated from few blocks. The same seed gives the same interval.
@@ -170,7 +174,7 @@ def difference_interval(before: Points, after: Points, seed: int, rounds: int = 
         return None
     rng = random.Random(seed)
     resampler_before, resampler_after = _Resampler(before, rng), _Resampler(after, rng)
-    blocks = min(resampler_before.blocks, resampler_after.blocks)
+    blocks = min(resampler_before.block_count, resampler_after.block_count)
     if blocks < LEAST_BLOCKS:
         return None
     differences = sorted(

@@ -31,6 +31,7 @@ LEAST_SHOWN_SHARE = 0.005
 _MOST_DEVICES = 4
 """The maximum number of disks that are compared per run, besides the most important one."""
 _BEGIN_SHARES = ("startup", "compile")
+"""The shares of a job's time that are left out at its beginning."""
 _IDENTITY = ("serial", "model", "kind", "size_bytes", "detail")
 _JOB_DISK_FIGURES = ("read_bytes_per_s", "read_await_ms", "busy_ratio")
 _DISK_FIGURES = ("read_bytes_per_s", "read_await_ms", "write_bytes_per_s", "write_await_ms", "busy_ratio")
@@ -78,10 +79,11 @@ class Change(NamedTuple):
         difference = self.difference
         if difference is None or self.interval is None or self.interval.has_zero:
             return False
-        return abs(difference) >= self._least
+        return abs(difference) >= self._least_clear
 
     @property
-    def _least(self) -> float:
+    def _least_clear(self) -> float:
+        """The smallest difference that is large enough to matter."""
         if self.unit == "ratio":
             return LEAST_SHARE_CHANGE
         return LEAST_CHANGE * max(abs(self.before or 0.0), abs(self.after or 0.0))
@@ -102,7 +104,8 @@ class Comparison(NamedTuple):
     """The comparison of two runs.
 
     aligned_by: one of ALIGNMENTS. job_disks: for each run, the disk with the data of the main job; "" if unknown or if
-    there is none. same_disk: whether both are the same disk; True if both are "".
+    there is none. same_disk: whether both have the same name and, as far as it was recorded, the same identity;
+    True if both are "".
     """
 
     before: Story
@@ -169,9 +172,9 @@ def _mark_windows(before: Story, after: Story) -> tuple[Window, Window] | None:
 
 
 def _job_window(story: Story) -> Window | None:
-    """The time of the main job after its start-up; all its time if it only started up.
+    """The time of the main job after its start-up and compilation; all its time if nothing remains.
 
-    None without a main job, or if the time of the main job was not counted.
+    None without a main job, or if the shares of its time over time were not recorded.
     """
     job = story.main_job
     if job is None or not job.shares:

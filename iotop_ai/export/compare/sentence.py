@@ -149,9 +149,10 @@ def _reason(comparison: Comparison) -> str:
 
 
 def _explaining_share(comparison: Comparison) -> Change | None:
-    """The lost share that explains the outcome best; all waits for data count as one share.
+    """The share of lost time that explains the outcome best; all waits for data count as one share.
 
-    It is the largest clear change in the direction of the outcome; None if there is none.
+    It is the share with the largest clear change that fits the outcome: a fall if the second run is better, else a
+    rise. None if there is no such share.
     """
     result = outcome(comparison)
     assert result is not None
@@ -163,7 +164,11 @@ def _explaining_share(comparison: Comparison) -> Change | None:
 
 
 def _cause(comparison: Comparison, share: Change) -> str:
-    """Why a share changed: because of the disk, else the workers, else the machine's CPUs; "" if no cause is found."""
+    """Why a share changed; "" if no cause is found.
+
+    For the wait for data, the cause is the disk, else the workers, else the machine's CPUs; for other shares, only the
+    CPUs are considered.
+    """
     better = (share.difference or 0.0) < 0
     if share.name != DATA_WAIT:
         return _cpu_cause(comparison, better)
@@ -256,7 +261,7 @@ def _worker_cause(comparison: Comparison, better: bool) -> str:
 
 
 def _cpu_cause(comparison: Comparison, better: bool) -> str:
-    """How the machine's CPUs changed, if they are full in the slower run only; else ""."""
+    """How the machine's CPUs changed, if they are full in the slower run and less busy in the faster one; else ""."""
     busy = comparison.change("cpu.all.busy_ratio")
     if busy is None or not busy.clear or busy.before is None or busy.after is None:
         return ""

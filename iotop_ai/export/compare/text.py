@@ -25,6 +25,7 @@ from iotop_ai.present.text.units import duration
 from iotop_ai.present.verdict.plain_text import LABEL
 
 SHAPE = 1
+"""The version of the JSON object. It increases when a field changes its meaning or is removed."""
 NOTE = "Clear: zero is outside the interval, and the change is at least 3 points of a share or 5 % of a figure."
 Object = dict[str, Any]
 _ALIGNMENT_TEXTS = {"job": "each job from its first step on", "time": "the whole of each run"}

@@ -93,5 +93,5 @@ def value_grid(top: float, height: float, unit: str) -> list[Markup]:
 
 
 def three_digits(value: float) -> str:
-    """A value with three significant digits; from 1000 on, a whole number instead of "7e+03"."""
+    """A value with three significant digits, or a whole number if it is larger (7031 instead of "7.03e+03")."""
     return f"{value:.3g}" if value < 999.5 else f"{value:.0f}"

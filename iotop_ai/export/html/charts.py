@@ -198,13 +198,13 @@ def _thinned(points: list[str]) -> list[str]:
 def share_bar(values: Sequence[float], height: float = 30) -> Markup:
     """One bar of shares, each with its name if there is room. values: the amounts, in the order of SHARES."""
     total = sum(values)
-    order = {part.share: part for part in parts_of(values)}
+    parts_by_share = {part.share: part for part in parts_of(values)}
     parts, x = [], 0.0
     for name, value in zip(SHARES, values, strict=True):
         if value <= 0:
             continue
         width = WIDTH * value / total
-        words = f"{order[name].short_name} {order[name].figure} %"
+        words = f"{parts_by_share[name].short_name} {parts_by_share[name].figure} %"
         rect = empty_tag("rect", x=x, y=0, width=max(width, 0.5), height=height, class_=f"s-{name}")
         parts.append(tag("g", tag("title", words), rect))
         if len(words) * _LETTER_WIDTH < width - 8:

@@ -87,7 +87,7 @@ def _head(story: Story, price: Price | None) -> Markup:
 def _big_figures(story: Story, price: Price | None) -> Markup:
     """The shares of time, the cost, the steps and, if the shares are unknown, the bytes read.
 
-    Computing is green from 80 % on; waiting for data is yellow from 5 % and red from 20 % on.
+    Computing is green if it takes 80 % or more; waiting for data is yellow at 5 % or more, and red at 20 % or more.
     """
     big: list[BigFigure] = []
     main = story.main_job

@@ -31,8 +31,8 @@ _LOSSES = (*LOSING, State.WASTED)
 class Diagnosis(VerdictTotalsBuilder):
     """The totals of a run as sorted findings and as a JSON object.
 
-    missing: (wall time, text) for each part that a recording lacks. conditions: evaluated on the same Frames, or on
-    their totals if ``needs_frames`` is False.
+    missing: (wall time, text) for each part that a recording lacks. conditions: evaluated on the same Frames; a
+    condition that does not need the Frames is evaluated on their totals.
     """
 
     def __init__(self, conditions: Sequence[ConditionOverRun] = ()) -> None:
@@ -61,8 +61,8 @@ class Diagnosis(VerdictTotalsBuilder):
     def findings(self) -> tuple[Finding, ...]:
         """The findings, sorted by the time lost while they were the verdict, then by all time lost, then by duration.
 
-        () if nothing was judged. A finding in a state that loses no time, and shorter than a rule's window, is only a
-        transition; it is left out unless all findings are transitions.
+        () if nothing was judged. A finding in a state that loses no time is only a transition if it is shorter
+        than a rule's window; it is left out unless all findings are transitions.
         """
 
         def order(key: Key) -> tuple[int, int, int, int, Key]:
@@ -85,9 +85,9 @@ class Diagnosis(VerdictTotalsBuilder):
 
     @property
     def data_stall_ratio(self) -> float | None:
-        """The share of time in which the verdict's job had no data, 0..1; None if it was never known.
+        """The share of time in which the verdict's job waited for data, 0..1; None if it was never known.
 
-        If the job's time was not recorded, the ratio is the mean of the shares that the findings report.
+        If the job's time was not recorded, the ratio is the mean of the shares that the verdicts report.
         """
         shares = shares_of(self.verdict_job_time)
         if shares is not None:

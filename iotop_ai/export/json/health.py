@@ -46,8 +46,8 @@ def utc_text(wall_s: int | None) -> str | None:
 def render_health_json(wall_ns: int, disks: Mapping[str, Reading[SmartState]], exit_code: int) -> str:
     """The disks as one JSON object with ``time``, ``exit_code`` and ``disks``.
 
-    Each disk has ``name``, ``status``, ``reason``, ``remedy`` and ``severity``. A severity of null means that there is
-    nothing to judge; status "ok" only means that the disk answered.
+    Each disk has ``name``, ``status``, ``reason``, ``remedy`` and ``severity``, then the fields of ``state_object``. A
+    severity of null means that there is nothing to judge; status "ok" only means that the disk answered.
     """
     entries = []
     for name, reading in disks.items():

@@ -50,9 +50,9 @@ def job_objects(frame: Frame) -> list[Object] | None:
 def steps_object(frame: Frame, job: Job) -> Object | None:
     """The job's steps as its processes report them: first the job's figures, then those of each rank.
 
-    The job's steps_per_s is that of its slowest rank, and its wait is that of the rank that waits longest.
-    data_seen_ratio is what the monitor measures for the whole job.
-    None if no process of the job reports steps.
+    The job's steps_per_s is that of its slowest rank, and its data_wait_* are those of the rank that waits longest.
+    data_seen_ratio: the share of time in which the job waits for data, as the monitor measures it from outside.
+    data_difference_ratio: data_seen_ratio minus data_wait_ratio. None if no process of the job reports steps.
     """
     steps, table = job_steps(frame, job), frame.snapshot.steps.value
     if steps is None or table is None:
@@ -77,9 +77,10 @@ def steps_object(frame: Frame, job: Job) -> Object | None:
 
 
 def data_stall_ratio(job: Job, shares: TimeShares | None, rates: JobRates | None) -> float | None:
-    """The share of the interval without data; if time was not counted, the share of samples that show a stall.
+    """The share of the interval in which the job waits for data; None if unknown.
 
-    None if unknown. Samples cannot show the stalls of a job that loads without workers.
+    If the job's time was not counted, it is the share of samples in which the trainer waits for its workers. It is then
+    None for a job without workers, in which such samples cannot be recognised.
     """
     if shares is not None:
         return shares.data

@@ -1,4 +1,7 @@
-"""A sweep of a data loader as the JSON object of ``iotop-ai loader --json``, described in docs/loader.md."""
+"""The JSON object of ``iotop-ai loader --json``, described in docs/loader.md, about the sweep of a data loader.
+
+A sweep runs the loader in several configurations, one after another.
+"""
 
 from __future__ import annotations
 

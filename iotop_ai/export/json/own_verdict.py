@@ -61,7 +61,7 @@ def render_own_verdict_json(frame: Frame, peer: Peer) -> str:
 
 def _job_object(frame: Frame, job: Job) -> Object:
     verdict = with_job_verdict(frame, job.key.pid).verdict
-    own = next((finding for finding in verdict.findings if job_pid(finding) == job.key.pid), None)
+    job_finding = next((finding for finding in verdict.findings if job_pid(finding) == job.key.pid), None)
     table = frame.snapshot.jobs.value
     counts = None if table is None else table.times.get(job.key)
     shares = None if counts is None else shares_of(counts)
@@ -70,7 +70,7 @@ def _job_object(frame: Frame, job: Job) -> Object:
         "name": job.name,
         "label": job.label,
         "measuring": verdict.measuring,
-        "verdict": None if own is None else _finding_object(own),
+        "verdict": None if job_finding is None else _finding_object(job_finding),
         "time": None if shares is None else rates_object(shares),
         "time_s": None if shares is None else seconds_object(counts),
         "data_stall_ratio": None if shares is None else rounded(shares.data),

@@ -136,7 +136,7 @@ def _network(frame: Frame) -> list[Object] | None:
 
 
 def _pools(frame: Frame) -> Object | None:
-    """ZFS's cache, the pools and clients by name, and btrfs errors by UUID; None if no such filesystem is mounted."""
+    """ZFS's cache and pools, Lustre's clients, and the errors of each btrfs; None if unknown or if there are none."""
     table, rates = frame.snapshot.pools.value, frame.sample.pools.value
     if table is None or rates is None:
         return None

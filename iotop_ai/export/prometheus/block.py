@@ -25,7 +25,7 @@ def disk_families(frame: Frame, devices: Collection[str] = ()) -> list[Family]:
     Partitions, paths to an NVMe disk and unused loop, RAM and removable devices are left out.
     """
     table, infos = frame.snapshot.block.value or {}, frame.snapshot.disks.value or {}
-    heads = uncounted_heads(table)
+    heads = uncounted_heads(table)  # NVMe disks whose I/O the kernel counts only at their paths
     entries = []
     for key, counters in table.items():
         info = infos.get(key.name)

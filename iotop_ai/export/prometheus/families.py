@@ -98,7 +98,7 @@ def label_text(labels: Labels) -> str:
 
 
 def _shortened(value: str) -> str:
-    """The value, or the start of a long one and a hash of it: Prometheus refuses two series with the same labels."""
+    """The value; a long one is cut and ends in a hash, because Prometheus refuses two series with the same labels."""
     if len(value) <= LONGEST_LABEL:
         return value
     digest = hashlib.blake2b(value.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
@@ -141,7 +141,7 @@ def columns_of(prefix: str, record: type, left_out: frozenset[str] = frozenset()
 
 
 def families_of(columns: Iterable[Column], rows: Iterable[tuple[str, Any]]) -> list[Family]:
-    """The families with the samples of all rows, one per column. rows: (text of the labels, record).
+    """One family per column, with the samples of all rows. rows: (text of the labels, record).
 
     An unknown value has no series.
     """

@@ -24,7 +24,9 @@ def gpu_families(frame: Frame) -> list[Family]:
     states = [(uuid, reading.value) for uuid, reading in table.items() if reading.value is not None][:MOST_GPUS]
     rates, details = frame.sample.gpu.value or {}, frame.snapshot.gpu_slow.value or {}
     labels = {uuid: label_text((("gpu", str(state.number)), ("UUID", uuid))) for uuid, state in states}
-    slow = {uuid: reading.value for uuid, reading in details.items() if reading.value is not None and uuid in labels}
+    known_details = {
+        uuid: reading.value for uuid, reading in details.items() if reading.value is not None and uuid in labels
+    }
     rate_rows = [
         (
             labels[uuid],
@@ -36,7 +38,7 @@ def gpu_families(frame: Frame) -> list[Family]:
     return [
         *families_of(columns_of(GPU, GpuRates), rate_rows),
         *families_of(columns_of(GPU, GpuState), [(labels[uuid], state) for uuid, state in states]),
-        *families_of(columns_of(GPU, GpuDetail), [(labels[uuid], detail) for uuid, detail in slow.items()]),
+        *families_of(columns_of(GPU, GpuDetail), [(labels[uuid], detail) for uuid, detail in known_details.items()]),
         family(
             *(GPU, INFO, "Identity of a GPU, to join with."),
             [
@@ -46,7 +48,7 @@ def gpu_families(frame: Frame) -> list[Family]:
                         ("UUID", uuid),
                         ("model", state.name),
                         ("pci_bus_id", state.bus_id),
-                        ("driver", slow[uuid].driver if uuid in slow else ""),
+                        ("driver", known_details[uuid].driver if uuid in known_details else ""),
                     ),
                     1,
                 )

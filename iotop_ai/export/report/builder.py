@@ -1,4 +1,7 @@
-"""Folds the items of a run into its Story, in one pass and in bounded memory, without files or clocks."""
+"""Builds the Story of a run from its items, in one pass and in bounded memory, without files or clocks.
+
+An item is a Frame, a Snapshot with its rates, or the verdicts of a span of time. A fold adds up one kind of figure.
+"""
 
 from __future__ import annotations
 
@@ -118,7 +121,7 @@ class StoryBuilder:
     def story(
         self, file: str, about: Mapping[str, str], spacing_s: float | None = None, selected_pid: int = 0
     ) -> Story:
-        """The Story of the items added so far. Raises UnknownError if there is no data.
+        """The Story of the items added so far. Raises UnknownError if there is no Frame among them.
 
         about: facts about the recording from its header. spacing_s: the seconds between the Snapshots, as in RunReader.
         selected_pid: the pid of the job that the items were judged for; 0 if none was selected.

@@ -1,4 +1,7 @@
-"""Adds up the figures of disks, GPUs, links, processes and the machine over a run, interval by interval."""
+"""Adds up the figures of disks, GPUs, links, processes and the machine over a run.
+
+Each kind of figure has a fold: an object that is given one interval after another, and keeps only sums and curves.
+"""
 
 from __future__ import annotations
 
@@ -18,16 +21,16 @@ from iotop_ai.model.snapshot import Snapshot
 
 MOST_DEVICES = 256
 MOST_PROGRAMS = 4096
-MOST_PIDS = 10_000
+MOST_PROCESSES = 10_000
 FULL, IDLE = 0.9, 0.1
 """The busy_ratio at or above which a disk's time counts as ``full_s``, and below which a GPU's counts as ``idle_s``."""
-_FOLDED_KINDS = ("partition", "nvme-path")
+_DOUBLE_COUNTED_KINDS = ("partition", "nvme-path")
 """The kinds of devices whose I/O is also counted for another device, which is listed instead."""
 _ONLY_USED_KINDS = ("ram", "zram", "rom", "floppy", "loop")
 """The kinds of devices that are listed only if they were used, because most machines have many unused ones."""
 _MOST_UNUSED = MOST_DEVICES // 2
-"""From this number of devices on, further devices of ``_ONLY_USED_KINDS`` are added only once they are used, so that
-there is room for disks.
+"""Once there are this many devices, an unused device of ``_ONLY_USED_KINDS`` is not added, so that there is room for
+disks.
 """
 
 
@@ -108,7 +111,7 @@ class DeviceFold:
             if device is None:
                 info = infos.get(key.name)
                 kind = "disk" if info is None else info.kind
-                if kind in _FOLDED_KINDS or len(self._devices) >= MOST_DEVICES:
+                if kind in _DOUBLE_COUNTED_KINDS or len(self._devices) >= MOST_DEVICES:
                     continue
                 listed = kind not in _ONLY_USED_KINDS or rates.active
                 if not listed and len(self._devices) >= _MOST_UNUSED:
@@ -287,14 +290,14 @@ class HealthFold:
 class _Program:
     """Sums over the processes of one program and user.
 
-    read, written: bytes; cpu_s, blocked_s: seconds; None if no process could be read. more: whether there were more
-    processes than ``pids``, which are at most MOST_PIDS.
+    read, written: bytes; cpu_s, blocked_s: seconds; None if no process could be read. keys: the processes, at most
+    MOST_PROCESSES of them. more: whether there were more.
     """
 
-    __slots__ = ("blocked_s", "cpu_s", "more", "pids", "read", "written")
+    __slots__ = ("blocked_s", "cpu_s", "keys", "more", "read", "written")
 
     def __init__(self) -> None:
-        self.pids: set[Any] = set()
+        self.keys: set[Any] = set()
         self.more = False
         self.read: float | None = None
         self.written: float | None = None
@@ -302,10 +305,10 @@ class _Program:
         self.blocked_s: float | None = None
 
     def add(self, key: Any, rates: ProcessRates, seconds: float) -> None:
-        if len(self.pids) < MOST_PIDS:
-            self.pids.add(key)
+        if len(self.keys) < MOST_PROCESSES:
+            self.keys.add(key)
         elif not self.more:
-            self.more = key not in self.pids
+            self.more = key not in self.keys
         # io_s and stat_s are 0 if the rates were not read again.
         io_s = seconds if rates.io_s is None else rates.io_s
         stat_s = seconds if rates.stat_s is None else rates.stat_s
@@ -348,7 +351,7 @@ class ProcessFold:
             ProcessStory(
                 name,
                 user,
-                len(program.pids),
+                len(program.keys),
                 program.read,
                 program.written,
                 program.cpu_s,

@@ -144,7 +144,7 @@ class JobFold:
                 self._ends_ns[job.key] = ended.get(job.key.pid, end_ns)
 
     def stories(self, times: dict[ProcessKey, JobTime]) -> tuple[JobStory, ...]:
-        """The jobs; those with the most GPUs come first, then the longest.
+        """The jobs; those with the most GPUs come first, then those watched longest.
 
         times: the time of each job in the verdict's totals.
         """

@@ -108,8 +108,8 @@ class Stat(NamedTuple):
     """A figure over a run.
 
     mean: the weighted mean. cv: the standard deviation of the intervals' values divided by their mean; None if the mean
-    is 0. peak, peak_ns: the highest value of an interval, and the wall time at its end. weight: the sum of the weights,
-    in seconds; for a time per request, in requests.
+    is not positive. peak, peak_ns: the highest value of an interval, and the wall time at its end. weight: the sum of
+    the weights, in seconds; for a time per request, in requests.
     """
 
     mean: float
@@ -159,7 +159,7 @@ class Track:
 
 
 class Curve(NamedTuple):
-    """Values over time, one every ``step_s`` seconds from the wall time ``begin_ns`` on.
+    """Values over time, one for each ``step_s`` seconds; the first begins at the wall time ``begin_ns``.
 
     A value is None if it is unknown, or undefined (a mean over no requests). weights: the seconds or requests that each
     value covers, for means and for joining points.

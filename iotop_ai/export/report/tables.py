@@ -31,7 +31,7 @@ MOST_DEVICES, MOST_PROGRAMS, MOST_JOBS, MOST_DETAILED = 32, 16, 32, 4
 _MOST_OTHERS = 6
 """The most devices other than disks that the machine's table names."""
 _SHARES_NOTE = "Shares of the time watched. The verdict's sentence gives the shares of its own window, at most 60 s."
-_BUSY_BYTES = 1 << 20
+_LEAST_MOVED_BYTES = 1 << 20
 """A disk that moved fewer bytes is listed only if no disk moved that many."""
 
 
@@ -54,7 +54,7 @@ class ReportTable(NamedTuple):
 
 
 def time_text(story: Story, wall_ns: int) -> str:
-    """A time within the run; the day is added if the run has several days."""
+    """A time within the run; the date is added if the run begins and ends on different days."""
     days = {clock(edge_ns, pattern="%F") for edge_ns in (story.begin_ns, story.end_ns)}
     return clock(wall_ns, pattern="%H:%M:%S" if len(days) == 1 else "%d %b %H:%M:%S")
 
@@ -170,8 +170,8 @@ def _mean(stat: Stat | None, text: Callable[[float], str]) -> str:
 
 def listed_devices(story: Story) -> tuple[DeviceStory, ...]:
     """The disks that moved enough bytes for a row, or all disks if none did; at most MOST_DEVICES of them."""
-    busy = [device for device in story.devices if device.moved_bytes >= _BUSY_BYTES]
-    return tuple((busy or story.devices)[:MOST_DEVICES])
+    used = [device for device in story.devices if device.moved_bytes >= _LEAST_MOVED_BYTES]
+    return tuple((used or story.devices)[:MOST_DEVICES])
 
 
 def device_table(story: Story) -> ReportTable:
@@ -241,7 +241,7 @@ def _gpu_row(gpu: GpuStory) -> tuple[str, ...]:
 
 
 def process_table(story: Story) -> ReportTable:
-    """One row per program and user, for those that moved the most bytes."""
+    """One row per program and user; those that moved the most bytes come first."""
     columns = ("program", "user", "processes", "read", "written", "CPU", "blocked")
     least_s = 0.5  # rounds to 1 s
     programs = [

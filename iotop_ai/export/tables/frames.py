@@ -197,7 +197,7 @@ def _process_rows(frame: Frame, cmdline: str) -> Iterator[Row]:
 
 
 class _RenewedRows:
-    """Makes the rows of slow Readings: one row per Reading instead of one row per interval.
+    """Makes the rows of Readings that last for several intervals: one row per Reading, not per interval.
 
     field: the field of the Snapshot. row: makes the cells after time, name, status and reason from a Reading.
     """

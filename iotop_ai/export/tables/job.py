@@ -25,7 +25,7 @@ _COLUMNS = (
     Column("ranks", "int"),
     Column("workers", "int"),
     Column("gpus", "int"),
-    Column("data_stall_ratio", "real", "ratio", "Share of the interval without data."),
+    Column("data_stall_ratio", "real", "ratio", "Share of the interval in which the job waits for data."),
     Column("goodput_ratio", "real", "ratio", "Share of the interval in which the job computes."),
     *_SHARES,
     *_SECONDS,

@@ -60,10 +60,10 @@ class LoadedTable:
 class Recording:
     """The tables of a recording as attributes: each of ``NAMES``, and ``marks``.
 
-    A table is read when it is first used. begin, end: read only the part between these times, as in ``iotop-ai
-    export``. cmdline: one of CMDLINE_LEVELS. allow_root: whether root may open a file of any owner. ``about``: facts
-    about the recording from its header (host, interval_s, ...); for a stream they are known only after a table was
-    read.
+    A table is read when it is first used, together with all other tables that are not in _LARGE. begin, end: read only
+    the part between these times, as in ``iotop-ai export``. cmdline: one of CMDLINE_LEVELS. allow_root: whether root
+    may open a file of any owner. ``about``: facts about the recording from its header (host, interval_s, ...); for a
+    stream they are known only after a table was read.
     """
 
     def __init__(

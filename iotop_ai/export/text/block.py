@@ -21,7 +21,7 @@ from iotop_ai.present.health.summary import health
 PROCESS_ROWS = 20
 _PROCESS_TERMS = ("kB_rd/s", "kB_wr/s", "kB_ccwr/s")
 _SHARE_LIMIT = 100.0
-"""The highest percentage. The kernel counts busy time in jiffies, so a short interval may appear busier than this."""
+"""The highest percentage that is shown. The kernel counts busy time in jiffies, so a short interval may exceed it."""
 _REQUESTS = {
     "read": "reads_per_s",
     "write": "writes_per_s",
@@ -185,7 +185,7 @@ def _process_row(
     for name in _PROCESS_TERMS:
         value = terms[name].of(rates)
         if value is not None and seconds is not None:
-            # An adaptive sweep reads each process at a different time.
+            # If the monitor reads only some processes each time, every process has its own interval.
             value *= seconds if rates.io_s is None else rates.io_s
         rate_cells.append(number(value) + ("+" if rates.incl_children and value else ""))
     if rates.io_delay_ratio is None:

@@ -1,4 +1,7 @@
-"""A sweep of a data loader as text: a table, the curve over workers, the recommendation, and what failed."""
+"""A sweep of a data loader as text: a table, the curve over workers, the recommendation, and what failed.
+
+A sweep runs the loader in several configurations, one after another.
+"""
 
 from __future__ import annotations
 

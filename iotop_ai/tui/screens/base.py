@@ -56,8 +56,8 @@ class RootScreen(MonitorScreen):
         """Paint all panels in another theme."""
 
     @abstractmethod
-    def answer(self, text: str) -> None:
-        """Show a short answer to a key on the screen in front."""
+    def show_answer(self, text: str) -> None:
+        """Show, on the screen in front, a short message that answers a key: what it did, or why it did nothing."""
 
 
 class PanelScreen(MonitorScreen):

@@ -108,7 +108,7 @@ class HealthScreen(TimedScreen):
         self.health = self.health._replace(**changes)  # type: ignore[arg-type]
         self.draw()
 
-    def answer(self, text: str) -> None:
+    def show_answer(self, text: str) -> None:
         """Show a short answer to a key."""
         self.state.change(text)
         self.draw()
@@ -191,7 +191,7 @@ class HealthScreen(TimedScreen):
         """Query all disks now, except sleeping ones."""
         if isinstance(self._source, SmartRefresher) and self.health.may_ask:
             self._source.refresh_smart()
-            self.answer("done: the disks are being queried")
+            self.show_answer("done: the disks are being queried")
 
     def action_test(self) -> None:
         """Open the dialog, or a notice that says why a self-test cannot be started."""
@@ -210,7 +210,7 @@ class HealthScreen(TimedScreen):
         why = why_test_refused(disk, dialog, self.health)
         if why or disk is None or disk.state is None:
             self.show(dialog=None)
-            self.answer(f"failed: {why}")
+            self.show_answer(f"failed: {why}")
             return
         word, words = dialog.typed.strip(), accepted_words(disk)
         if word not in words:

@@ -81,7 +81,7 @@ class BlockingInputDriver(LinuxDriver):
 
     def __init__(self, app: Any, *, debug: bool = False, mouse: bool = True, size: tuple[int, int] | None = None):
         super().__init__(app, debug=debug, mouse=mouse, size=size)
-        self._end = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
+        self._stop_event = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
         self._input_ended = False
         self._skip_entry = type(self).entered
         self._file = HangupSafeFile(self._file)  # type: ignore[arg-type, assignment]
@@ -103,14 +103,15 @@ class BlockingInputDriver(LinuxDriver):
         super().write(data)
 
     def start_application_mode(self) -> None:
-        """Take the terminal. At the end, it gets back the attributes that the shell set, not those of the first frame.
+        """Take over the terminal. The attributes kept for its return are those of the shell, not of the first frame.
 
-        A hang-up while the app ends sends SIGCONT, which must not take the terminal again.
+        A hang-up while the app ends sends SIGCONT, after which Textual calls this method again. The terminal must then
+        not be taken over.
         """
         if self._app._exit:
             return
-        with contextlib.suppress(BlockingIOError):  # clears the event that ended the input before a suspension
-            os.eventfd_read(self._end)
+        with contextlib.suppress(BlockingIOError):  # clears the event by which a suspension ended the input thread
+            os.eventfd_read(self._stop_event)
         self._input_ended = False
         super().start_application_mode()  # type: ignore[no-untyped-call]
         if self.shared:
@@ -122,8 +123,8 @@ class BlockingInputDriver(LinuxDriver):
         """Hide keys from poll(), so that a program that sleeps in poll(), such as ssh, leaves the keys to this program,
         which reads without waiting.
 
-        The command line has opened the terminal separately for this program, so that other programs' descriptors do
-        not become non-blocking.
+        cli has opened the terminal a second time for this program, so that other programs' descriptors do not become
+        non-blocking.
         """
         with contextlib.suppress(termios.error, OSError):
             attributes = termios.tcgetattr(self.fileno)
@@ -142,12 +143,12 @@ class BlockingInputDriver(LinuxDriver):
         poll = select.poll()
         if not self.shared:
             poll.register(self.fileno, select.POLLIN)
-        poll.register(self._end, select.POLLIN)
+        poll.register(self._stop_event, select.POLLIN)
         idle_timeout_ms = POLL_MS if self.shared else None
         timeout_ms = idle_timeout_ms
         while True:
             ready = dict(poll.poll(timeout_ms))
-            if self._end in ready:
+            if self._stop_event in ready:
                 return
             timeout_ms = idle_timeout_ms
             raw: bytes | None = None
@@ -195,7 +196,7 @@ class BlockingInputDriver(LinuxDriver):
         if self._input_ended:
             return
         self._input_ended = True
-        os.eventfd_write(self._end, 1)
+        os.eventfd_write(self._stop_event, 1)
         super().disable_input()
 
     def stop_application_mode(self) -> None:
@@ -232,5 +233,5 @@ def _fits(base: type) -> bool:
         method = getattr(base, name, None)
         if method is None or list(inspect.signature(method).parameters) != ["self"]:
             return False
-    source_names = base.__init__.__code__.co_names  # type: ignore[misc]
-    return all(name in source_names for name in ("exit_event", "fileno", "attrs_before"))
+    init_names = base.__init__.__code__.co_names  # type: ignore[misc]
+    return all(name in init_names for name in ("exit_event", "fileno", "attrs_before"))

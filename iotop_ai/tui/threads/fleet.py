@@ -96,7 +96,7 @@ class FleetThread:
             self._changed.notify()
 
     def pause(self, *, paused: bool) -> None:
-        """Pause the queries, or resume them."""
+        """Pause the regular refreshes, or resume them. While paused, requested queries are still sent."""
         with self._changed:
             self._paused = paused
             self._changed.notify()

@@ -241,7 +241,7 @@ class LinePanel(Widget, can_focus=True):
 
 
 def _underline_name(spans: Sequence[Span]) -> tuple[Span, ...]:
-    """The spans with the row's name underlined: the first word, from its first letter or digit on."""
+    """The spans with the row's name underlined: the first word, without what precedes its first letter or digit."""
     out = list(spans)
     for i, span in enumerate(spans):
         first = next((k for k, c in enumerate(span.text) if c.isalnum()), None)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from iotop_ai.actions.stage.copy import copy_by_ourselves, part_of
+from iotop_ai.actions.stage.copy import copy_by_ourselves, partial_name
 from iotop_ai.actions.stage.ends import resolve_ends
 from iotop_ai.collectors.machine.dataset_files import Entry
 from iotop_ai.model.errors import UnknownError
@@ -19,7 +19,7 @@ def test_a_partial_file_is_not_continued_when_an_older_file_replaced_the_source(
     source.mkdir()
     target.mkdir(parents=True)
     (source / "shard").write_bytes(b"old" * 1000)
-    part = target / part_of("shard")
+    part = target / partial_name("shard")
     part.write_bytes(b"old" * 500)
     now_ns = part.stat().st_mtime_ns
     os.utime(part, ns=(now_ns, now_ns - 10**9))

@@ -18,7 +18,7 @@ from iotop_ai.actions.cache.sync import sync_filesystem_of
 from iotop_ai.actions.stage.copy import (
     copy_by_ourselves,
     find_rsync,
-    part_of,
+    partial_name,
 )
 from iotop_ai.actions.stage.ends import resolve_ends
 from iotop_ai.actions.stage.plan import filesystem_of, plan
@@ -206,7 +206,7 @@ def test_our_own_copier_resumes_an_interrupted_copy(tmp_path: Path) -> None:
     target.mkdir(parents=True)
     content = os.urandom(12 * MIB)
     (source / "big").write_bytes(content)
-    part = target / part_of("big")
+    part = target / partial_name("big")
     part.write_bytes(content[: 5 * MIB])
     progress: list[int] = []
     copy("own", source, target.parent, progress)
@@ -290,7 +290,7 @@ def test_a_link_in_the_place_of_a_file_is_not_written_through(tmp_path: Path) ->
     target.mkdir(parents=True)
     (source / "file").write_bytes(b"new")
     victim.write_bytes(b"precious")
-    (target / part_of("file")).symlink_to(victim)
+    (target / partial_name("file")).symlink_to(victim)
     with pytest.raises(UnknownError):
         copy("own", source, target.parent)
     assert victim.read_bytes() == b"precious"

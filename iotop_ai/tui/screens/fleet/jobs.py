@@ -56,7 +56,7 @@ class FleetJobsScreen(LiveScreen):
         self.action_move(pages * _PAGE)
 
     def action_pause(self) -> None:
-        """Pause the queries, or resume them."""
+        """Pause the refreshes, or resume them."""
         self.state.pause()
 
     def action_back(self) -> None:

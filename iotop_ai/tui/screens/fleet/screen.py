@@ -65,7 +65,7 @@ class FleetScreen(LiveScreen, RootScreen):
         self.theme_styles = theme_styles
         self.panel.use_theme(theme_styles)
 
-    def answer(self, text: str) -> None:
+    def show_answer(self, text: str) -> None:
         """Show a short answer to a key."""
         self.state.change(text)
 
@@ -156,7 +156,7 @@ class FleetScreen(LiveScreen, RootScreen):
         self.state.change(reverse=not self.state.fleet_view.view.reverse, scroll=0, cursor="")
 
     def action_pause(self) -> None:
-        """Pause the queries, or resume them."""
+        """Pause the refreshes, or resume them."""
         self.state.pause()
 
     def action_interval(self, step: int) -> None:

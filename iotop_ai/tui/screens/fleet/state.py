@@ -16,8 +16,9 @@ SHORTEST_INTERVAL_S = 1.0
 
 
 class FleetState:
-    """The last answer and the user's choices. draw: draws the screen in front. thread: sends the queries; None in a
-    test.
+    """The last answer and the user's choices.
+
+    draw: draws the screen in front. thread: sends the queries; None until the app sets it.
     """
 
     def __init__(self, fleet_view: FleetView) -> None:
@@ -84,7 +85,7 @@ class FleetState:
         self.change(f"done: sorted by {SORTS[key]}", scroll=0, cursor="", reverse=False)
 
     def pause(self) -> None:
-        """Pause the queries, or resume them."""
+        """Pause the refreshes, or resume them."""
         paused = self.fleet_view.view.mode != "paused"
         if self.thread is not None:
             self.thread.pause(paused=paused)

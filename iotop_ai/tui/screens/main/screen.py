@@ -146,7 +146,7 @@ class MainScreen(RootScreen):
         for panel in self.panels.values():
             panel.use_theme(theme_styles)
 
-    def answer(self, text: str) -> None:
+    def show_answer(self, text: str) -> None:
         """Show the answer to a key on the screen in front."""
         self.state.change(text)
         self.update_front()
@@ -230,7 +230,7 @@ class MainScreen(RootScreen):
         self.redraw()
 
     def on_screen_resume(self, event: ScreenResume) -> None:
-        """Show the newest Frame after another screen was in front."""
+        """Draw the current Frame after another screen was in front."""
         self.redraw()
 
     def on_descendant_focus(self, event: DescendantFocus) -> None:

@@ -52,6 +52,7 @@ class MainState:
         self.job_seen: tuple[str, int] = ("", 0)
         """The name of the chosen job and the pid by which the user chose it, from the last Frame that had the job."""
         self._fold_cache = FoldCache()
+        """Saves time when the verdict about the chosen job is computed for one Frame after another."""
         self.frame = frame
 
     @property
