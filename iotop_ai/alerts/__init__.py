@@ -1,1 +1,1 @@
-"""Alerts: rules on conditions, and the delivery of their messages by command, webhook, email and service."""
+"""Alerts: rules, each with a condition, and the delivery of their messages by command, webhook, email and service."""

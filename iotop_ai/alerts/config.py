@@ -169,7 +169,7 @@ def _mail(name: str, table: Mapping[str, Any], where: str) -> MailDelivery:
 
     Raises UsageError for invalid values, and for a login that would be sent unencrypted.
     """
-    smtp, user, secret = (
+    smtp, user, password_file = (
         _text(table[key], f"{where}: {key}") if key in table else "" for key in ("smtp", "user", "password_file")
     )
     tls = table.get("tls", "starttls" if user else "no")
@@ -177,17 +177,17 @@ def _mail(name: str, table: Mapping[str, Any], where: str) -> MailDelivery:
         raise UsageError(f"{where}: tls must be one of {', '.join(PORTS)}")
     if (user or "tls" in table) and not smtp:
         raise UsageError(f"{where}: name the server: smtp = 'host:587'")
-    if bool(user) != bool(secret):
+    if bool(user) != bool(password_file):
         raise UsageError(f"{where}: a login needs both user and password_file")
     if user and tls == "no":
         raise UsageError(
             f"{where}: a password is sent only over an encrypted connection; write tls = 'starttls' or 'tls'"
         )
-    if secret:
-        if not secret.startswith("/"):  # services and children of iotop-ai run in the folder "/"
+    if password_file:
+        if not password_file.startswith("/"):  # services and children of iotop-ai run in the folder "/"
             raise UsageError(f"{where}: name the password_file by its absolute path")
         try:
-            read_secret(secret, "password_file", "the password")
+            read_secret(password_file, "password_file", "the password")
         except InputError as error:
             raise UsageError(f"{where}: {error}") from None
     if smtp and not is_server(smtp):
@@ -199,7 +199,7 @@ def _mail(name: str, table: Mapping[str, Any], where: str) -> MailDelivery:
             check_address(address)
         except UsageError as error:
             raise UsageError(f"{where}: {key}: {error}") from None
-    return MailDelivery(name, to, sender, smtp, TIMEOUT_S, AT_MOST, tls, user, secret)
+    return MailDelivery(name, to, sender, smtp, TIMEOUT_S, AT_MOST, tls, user, password_file)
 
 
 def _command(value: Any, where: str) -> tuple[str, ...]:

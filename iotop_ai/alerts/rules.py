@@ -1,9 +1,9 @@
-"""Decides when a rule fires, as a pure fold over Frames.
+"""Decides from a sequence of Frames when a rule fires.
 
 A rule fires when its condition becomes true. It is resolved when the condition has been false for ``clear_s`` without a
 break, so that a condition that changes often fires once. Until it is resolved, each further object that meets the first
-clause is reported once. Objects of the same Frame share a message. A resolved rule fires again only if at least
-``cooldown_s`` have passed since it last began to fire. While the condition is unknown, nothing changes.
+clause is reported once. Objects that are reported at the same Frame share a message. A resolved rule fires again only
+if at least ``cooldown_s`` have passed since it last began to fire. While the condition is unknown, nothing changes.
 """
 
 from __future__ import annotations
@@ -137,7 +137,7 @@ class _RuleWatch:
 
 
 def _merge(alerts: Sequence[Alert]) -> Alert | None:
-    """One message for those about several objects; None if ``alerts`` is empty."""
+    """Merge the messages about one object each into one message; None if ``alerts`` is empty."""
     if len(alerts) < 2:
         return alerts[0] if alerts else None
     others = [alert.subject for alert in alerts[1:]]

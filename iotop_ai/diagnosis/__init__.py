@@ -1,1 +1,2 @@
-"""Turns a window of Samples into Findings: the rules, their thresholds, and the fold that runs them. All is pure."""
+"""Turns a window of Samples into Findings: the rules, their thresholds, and ``engine.fold``,
+which runs them. All functions are pure."""

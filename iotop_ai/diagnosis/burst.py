@@ -11,12 +11,12 @@ from iotop_ai.model.finding import Severity
 from iotop_ai.model.frame import Frame
 
 CALM_S = 30.0
-"""After this many seconds without a change, the recording returns to its long interval."""
+"""After this many seconds without such a reason, the recording returns to its long interval."""
 SHARP = 2.0
 """A rate above its running mean times this factor, or below its running mean divided by it, is a sharp change."""
 FLOOR_BYTES_PER_S = 1 << 20
 FLOOR_BUSY_RATIO = 0.1
-"""Below these rates a disk or a GPU counts as idle, and a sharp change of its rate is ignored."""
+"""A sharp change is ignored if the rate and its running mean are both below these floors: the disk or GPU is idle."""
 MEAN_S = 60.0
 """The time constant of the running mean."""
 

@@ -1,4 +1,7 @@
-"""Runs the rules over the window, activates and deactivates findings, and ranks the active findings."""
+"""Runs the rules over the window, activates and deactivates findings, and ranks the active findings.
+
+``fold`` takes one Snapshot after another, and carries the rules' state (FoldState) from each Snapshot to the next.
+"""
 
 from __future__ import annotations
 
@@ -37,8 +40,8 @@ _ACTIVE_NS = 60_000_000_000
 _CHANGES_NS = 3_600_000_000_000
 """How long a change of the verdict's state or class is kept, in nanoseconds."""
 _MOST_CHANGES = 120
-_MOST_ENDED = 512  # a trainer and the workers that end with it
-"""The most events in ``FoldState.ended``."""
+_MOST_ENDED = 512
+"""The most events in ``FoldState.ended``: enough for a trainer and the workers that end with it."""
 
 
 def fold(
@@ -50,8 +53,9 @@ def fold(
 ) -> tuple[FoldState, Verdict]:
     """Return the next state and the verdict at ``snapshot``.
 
-    history: the Samples of the Frame, oldest first, the last of which ends at ``snapshot``; () if there are none. Less
-    than ``decide_s`` after a decision, the previous verdict is returned.
+    carry: the state after the previous Snapshot; FoldState() at the first one. history: the Samples of the Frame,
+    oldest first, the last of which ends at ``snapshot``; () if there are none. cache: the caches of the previous calls,
+    which only save time. Less than ``decide_s`` after a decision, the previous verdict is returned.
     """
     now = snapshot.at_ns
     started = now if carry.started_ns is None else carry.started_ns
@@ -64,20 +68,20 @@ def fold(
     decided, verdict = carry.decided_ns, carry.verdict
     if verdict is not None and decided is not None and 0 <= now - decided < limits.decide_s * 1e9:
         return carry, verdict
-    watched = (now - started) / 1e9
+    watched_s = (now - started) / 1e9
     facts = gather(snapshot, history, limits, carry, cache)
-    longest = max((p for f in ("block", "processes") if (p := facts.periods.of(f)) is not None), default=0.0)
-    needed = max(limits.shortest_s, limits.periods * longest)
+    periods = [facts.periods.of(field) or 0.0 for field in ("block", "processes")]
+    needed_s = max(limits.shortest_s, limits.periods * max(periods))
     claims = [c for rule in RULES for c in rule(facts)]
-    held, pending = decide_active(carry, claims, facts, watched - needed)
+    held, pending = decide_active(carry, claims, facts, watched_s - needed_s)
     since = Since(carry.states[-1][1], carry.states[-1][0]) if carry.states else Since("", None)
     opened = open_findings((active.finding for active in held.values()), acked, snapshot)
     lost = lost_so_far(carry.lost, facts, opened, decided)
     lead = leading_job(facts, opened, lost)
     slow = slow_disk(facts, None if carry.verdict is None else carry.verdict.slow_disk)
-    findings = _ranked(facts, opened, lead, lost, watched >= needed, since, slow)
+    findings = _ranked(facts, opened, lead, lost, watched_s >= needed_s, since, slow)
     seen, missing = signal_groups(snapshot)
-    verdict = Verdict(findings, watched, needed, seen, GROUP_COUNT, missing, _pid(lead), slow)
+    verdict = Verdict(findings, watched_s, needed_s, seen, GROUP_COUNT, missing, _pid(lead), slow)
     states = _with_change(carry.states, verdict.state.value, now)
     classes = _with_change(carry.classes, verdict.primary.class_id, now)
     ended = unmatched_kills(carry.ended, now)
@@ -136,6 +140,7 @@ def _with_sample(carry: FoldState, snapshot: Snapshot, history: tuple[Sample, ..
 
 
 def _active_devices(carry: FoldState, history: tuple[Sample, ...], now: int) -> dict[str, int]:
+    """``FoldState.active_ns`` after the newest Sample."""
     active = {name: at for name, at in carry.active_ns.items() if now - at <= _ACTIVE_NS}
     if history and history[-1].block.value is not None:
         for key, rates in history[-1].block.value.items():
@@ -155,7 +160,8 @@ def _ranked(
 ) -> tuple[Finding, ...]:
     """The findings about the leading job and the machine in order, followed by the losses of other jobs.
 
-    opened: the active findings that are not acknowledged. full: whether the window is long enough for a verdict.
+    A finding of class ``unknown`` comes first if no finding is left, or if the window is too short for a verdict.
+    opened: the active findings that are not acknowledged. full: whether the window is long enough.
     """
     findings, others = split_by_job(facts, opened, lead)
     # Drop OK findings while a problem is active: an OK finding may be active only because of its minimum stay.
@@ -178,19 +184,19 @@ def _ranked(
 def _order(finding: Finding) -> tuple[bool, int, float, float, str]:
     rank = PRECEDENCE.index(finding.class_id)
     if finding.class_id == "fs_full" and finding.severity is not Severity.CRITICAL:
-        # Rank it after the causes of lost time, because no job is seen to read from this filesystem.
+        # Rank it after the causes of lost time, because no job is known to read from this filesystem.
         rank = PRECEDENCE.index("gpu_bound")
     return (is_aside(finding), rank, -finding.confidence, -(finding.lost_ratio or 0.0), finding.subject)
 
 
 def is_aside(finding: Finding) -> bool:
     """Whether the finding reports a fault that costs no time now. Such a finding is shown only beside the verdict."""
-    costs = finding.state in (State.SLOWED, State.BLOCKED, State.FAILING) or CLASS_SPECS[finding.class_id].wastes
-    return costs and finding.severity is Severity.INFO
+    is_fault = finding.state in (State.SLOWED, State.BLOCKED, State.FAILING) or CLASS_SPECS[finding.class_id].wastes
+    return is_fault and finding.severity is Severity.INFO
 
 
 def _with_change(changes: tuple[tuple[int, str], ...], value: str, now: int) -> tuple[tuple[int, str], ...]:
-    """The changes of the last hour, followed by a change to ``value`` unless that is the current value already."""
+    """The changes of the last hour, and a change to ``value`` unless that is the current value already."""
     recent = sum(now - at <= _CHANGES_NS for at, _ in changes)
     # Keep the last change before that hour, because it gives the state at the beginning of the hour.
     changes = changes[-min(recent + 1, _MOST_CHANGES) :]

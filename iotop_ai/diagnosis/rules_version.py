@@ -1,4 +1,7 @@
-"""The stamp of the rules and their numbers. A verdict that was decided under another stamp is decided again."""
+"""The stamp of the rules: their version and a checksum of their numbers.
+
+A recorded verdict with another stamp than that of this program is decided again.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every number that a rule compares with, and its source."""
+"""The numbers that the rules compare with, and the sources of these numbers."""
 
 from __future__ import annotations
 
@@ -48,8 +48,8 @@ class Thresholds(NamedTuple):
     """A window is at least this many periods of its slowest reading."""
 
     gpu_starved: float = 0.3
-    """Below this utilisation a GPU starves. Source: the classic rule for one serial disk, which also gives thread_* and
-    disk_*."""
+    """Below this utilisation a GPU starves. Source: the classic rule of thumb for training from one serial disk, from
+    which thread_* and disk_* are taken too."""
     thread_busy: float = 0.9
     """A thread is busy if it uses at least this many cores."""
     thread_most: float = 1.3
@@ -62,7 +62,7 @@ class Thresholds(NamedTuple):
     disk_busy_bad: float = 0.99
     """A serial disk is critical at or above this %util if its await also reaches disk_await_bad_ms."""
     disk_await_bad_ms: float = 50.0
-    """A saturated disk is critical at or above this await."""
+    """A saturated disk is critical at or above this await; a serial disk must also reach disk_busy_bad."""
 
     inflation_some: float = 1.5
     """A device that serves requests in parallel is slower than normal if its await is at least this multiple of
@@ -165,7 +165,7 @@ class Thresholds(NamedTuple):
     thrash_window_s: float = 30.0
     """The window of the rule about a thrashing page cache."""
     save_ticks: int = 3
-    """A checkpoint needs at least this many ticks in which the trainer is blocked."""
+    """A checkpoint needs at least this many samples in which the trainer is blocked."""
     save_reads: float = 0.1
     """During a checkpoint the job reads less than this part of what the disk writes."""
     save_writes: float = 0.2
@@ -221,7 +221,7 @@ class Thresholds(NamedTuple):
     hot_margin: float = 3.0
     """A GPU is also hot if it is at most this many degrees below the temperature at which it slows down."""
     clock_low: float = 0.85
-    """A loaded GPU runs at least at this part of its highest clock."""
+    """A loaded GPU normally runs at this part of its highest clock or above; a lower clock costs time."""
     capped: float = 0.3
     """A GPU counts as throttled if a lowered power limit holds it back for at least this share of the time."""
     capped_leave: float = 0.15

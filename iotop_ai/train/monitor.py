@@ -59,7 +59,7 @@ class Monitor:
     ) -> None:
         self._requested_path = self.path = "" if path is None else os.fsdecode(path)
         if self._requested_path:
-            with contextlib.suppress(UnknownError):  # ``start`` raises the error again
+            with contextlib.suppress(UnknownError):  # ``start`` reports the error
                 self._requested_path = self.path = _absolute(self._requested_path)
         self.error = ""
         self._program, self._interval, self._options = program, interval, options

@@ -144,6 +144,7 @@ class Recorder:
         return code
 
     def _wait(self, seconds: float) -> int:
+        """Wait for the exit code. After ``seconds`` send SIGTERM, and 2 s later SIGKILL."""
         from subprocess import TimeoutExpired
 
         for stop in (self._child.terminate, self._child.kill):

@@ -42,7 +42,7 @@ class CommandDelivery(NamedTuple):
         return True
 
     def describe(self) -> str:
-        """The program's path."""
+        """The word "command" and the program's path."""
         return f"command {clean(self.argv[0])}"
 
     def send(self, alert: Alert, stop: threading.Event) -> None:

@@ -26,7 +26,7 @@ from iotop_ai.model.errors import InputError, UsageError
 
 _HOST = re.compile(r"[A-Za-z0-9.-]{1,253}")
 PORTS = {"no": 25, "starttls": 587, "tls": 465}
-"""The values of ``tls``, each with the usual port (RFC 8314, RFC 6409)."""
+"""The values of ``tls``, each with the usual port (RFC 5321, 6409 and 8314)."""
 
 
 class MailDelivery(NamedTuple):

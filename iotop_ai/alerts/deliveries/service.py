@@ -14,7 +14,7 @@ from iotop_ai.collectors.io.with_timeout import call_with_timeout
 from iotop_ai.model.clean import clean
 
 _STAMP = " - WARNING - "
-"""The end of the stamp before each message in apprise's log."""
+"""The end of the prefix (time and level) before each message in apprise's log."""
 
 
 def is_installed() -> bool:

@@ -25,7 +25,8 @@ _RETRY_CODES = (408, 429)
 _CLOSED = "the server closed the connection without an answer"
 _RETRY_AFTER_S = re.compile(r"[0-9]{1,6}(\.[0-9]{1,6})?")
 _LONGEST = 1900
-"""The maximum number of characters in the text of a message to Slack or Discord. Discord accepts 2,000."""
+"""The maximum number of characters in the text of a message to Slack or Discord, before characters are escaped.
+Discord accepts 2,000."""
 
 
 class _NoRedirect(urllib.request.HTTPRedirectHandler):
@@ -36,7 +37,7 @@ class _NoRedirect(urllib.request.HTTPRedirectHandler):
 
 
 class WebhookDelivery:
-    """Posts each alert to an address. Raises UsageError if the address is not http or https."""
+    """Posts each alert to an address. Raises UsageError for an address that cannot be used."""
 
     def __init__(self, name: str, url: str, form: str, timeout_s: float, at_most: int) -> None:
         if not _is_address(url):  # the message does not show the address, because it is a secret
@@ -88,6 +89,7 @@ class WebhookDelivery:
 
 
 def _is_address(url: str) -> bool:
+    """Whether the text is an http or https address in ASCII, without spaces or a user name."""
     try:
         parts = urllib.parse.urlsplit(url)
         port = parts.port

@@ -1,4 +1,4 @@
-"""The caches that a fold keeps from one decision to the next."""
+"""The caches that ``engine.fold`` keeps from one decision to the next."""
 
 from __future__ import annotations
 
@@ -11,7 +11,10 @@ from iotop_ai.model.block.counters import BlockKey
 
 
 class FoldCache:
-    """The caches of one fold, for use by one thread. They only save time: with empty caches a fold decides the same."""
+    """The caches for one sequence of Snapshots, for use by one thread.
+
+    They only save time: with empty caches the decisions are the same.
+    """
 
     __slots__ = (
         "active_devices",

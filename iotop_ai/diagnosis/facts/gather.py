@@ -1,4 +1,4 @@
-"""Gathers the facts that the rules read, once per decision."""
+"""Gathers the facts that the rules read, once per decision of ``engine.fold``."""
 
 from __future__ import annotations
 
@@ -24,6 +24,7 @@ from iotop_ai.model.verdict_class import CLASS_SPECS
 Args = tuple[tuple[str, str | float | None], ...]
 T = TypeVar("T")
 NO_CARRY = FoldState()
+"""The state of the rules before the first Snapshot."""
 UNACCOUNTED = 0.3
 """At or above this unexplained share of a job's time, the rules about single processes apply to the job as well."""
 
@@ -63,6 +64,7 @@ class Facts(NamedTuple):
     periods: Periods
     lazy: Lazy
     carry: FoldState
+    """The state of the rules, which ``engine.fold`` carries from one Snapshot to the next."""
     cache: FoldCache
 
     @property
@@ -188,7 +190,7 @@ def gather(
 ) -> Facts:
     """The facts of the window that ends now.
 
-    carry: the state of the fold. cache: the fold's cache; None makes a new one.
+    carry: the state of the rules. cache: the caches of the earlier decisions; None makes empty caches.
     """
     cache = cache or FoldCache()
     periods = Periods(history, cache.intervals)
@@ -222,7 +224,8 @@ def gather(
 def confidence(base: float, families: int, *caps: float) -> float:
     """The confidence: ``base`` if three families of signals agree, at most 0.75 with two and 0.5 with one.
 
-    caps: further upper limits.
+    families: the number of families that agree, such as task states, device, pressure and GPU. caps: further upper
+    limits.
     """
     by_families = base if families >= 3 else min(base, 0.75) if families == 2 else min(base, 0.5)
     return round(min((by_families, *caps)), 2)

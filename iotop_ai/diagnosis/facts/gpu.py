@@ -30,7 +30,7 @@ class GpuFacts(NamedTuple):
     visible: bool
     """Whether at least one GPU answers."""
     absent: bool
-    """Whether the machine has no GPU or no driver, or an imported log has no GPU data."""
+    """Whether there is no GPU or no driver, the reading of GPUs is off, or an imported log has no GPU data."""
     total: int
     """The number of all GPUs."""
     used: int
@@ -41,8 +41,7 @@ class GpuFacts(NamedTuple):
     power_ratio: float | None
     """The mean of power divided by limit over the GPUs in use (over all GPUs if none is in use); None when unknown."""
     pids: frozenset[int] | None
-    """The processes on the GPUs and their descendants; None if a GPU answers but no such process is visible, as in a
-    container."""
+    """The processes on the GPUs and their descendants; None if no process on a GPU is visible, as in a container."""
     on_gpu: frozenset[int]
     """The processes on the GPUs that are in the monitor's /proc."""
     uuids: tuple[str, ...] = ()

@@ -149,7 +149,10 @@ def gpu_names(gpus: Sequence[OneGpu], total: int = 0) -> str:
 
 
 def group_args(facts: Facts, group: GpuGroup, affected: Sequence[OneGpu]) -> Args:
-    """The arguments for the sentences: the job, the affected GPUs and their utilisation."""
+    """The arguments for the sentences: the job, the affected GPUs and their utilisation.
+
+    gpus: the number of affected GPUs. team: the number of GPUs in the group. gpus_all: the number of all GPUs.
+    """
     job: Args = ()
     if group.job is not None:
         job = (("job", group.job.job.name), ("job_pid", float(group.job.job.key.pid)))

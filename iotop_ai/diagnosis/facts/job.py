@@ -42,6 +42,7 @@ class JobFacts(NamedTuple):
     disk, running, net, other: how the processes and threads that make the data spend the time in which the trainer
     waits for data, as shares that add up to 1. If the job's time is not counted and the job has no workers, they are
     the trainer's own shares of the time; net and other are then 0.
+    main_*, worker_*: shares of the time of the trainers' main threads and of the loader processes.
     """
 
     job: Job
@@ -68,8 +69,10 @@ class JobFacts(NamedTuple):
     worker_cpu_wait: float | None
     worker_idle: float | None
     grown_bytes_per_s: float | None
+    """The mean memory growth per trainer."""
     read_bytes_per_s: float | None
     read_chars_per_s: float | None
+    """The bytes per second of all read calls, from disks or from the page cache."""
     write_bytes_per_s: float | None
     cpu_ratio: float | None
     """The CPU use of all processes of the job, in cores."""
@@ -145,7 +148,10 @@ def _rates(window: Window, key: ProcessKey) -> list[JobRates]:
 
 
 def _weighted_mean(rates: Sequence[JobRates], field: str) -> float | None:
-    """The mean of a share, weighted by the sweeps in each interval (joint samples of all tasks); None when unknown."""
+    """The mean of a share, weighted by the number of sweeps in each interval; None when unknown.
+
+    A sweep samples a trainer and all its workers at one moment.
+    """
     values, sweeps = [*map(_GETTERS[field], rates)], [*map(_SWEEPS, rates)]
     if None in values:
         sweeps = [count for value, count in zip(values, sweeps, strict=True) if value is not None]
@@ -155,10 +161,11 @@ def _weighted_mean(rates: Sequence[JobRates], field: str) -> float | None:
 
 
 def _stall(rates: Sequence[JobRates], workers: int, gpu_busy: float | None) -> float | None:
-    """The share of time without data, which is at most the GPUs' idle share; None when unknown.
+    """The share of time without data; None when unknown.
 
-    In a job without workers the trainer loads its data itself. While it is blocked it waits for a device. While it runs
-    it prepares data, unless the GPU is busy: a trainer often spins while it waits for the GPU.
+    In a job with workers, it is at most the GPUs' idle share. In a job without workers the trainer loads its data
+    itself. While it is blocked it waits for a device. While it runs it prepares data, unless the GPU is busy: a trainer
+    often spins while it waits for the GPU.
     """
     idle = 1.0 if gpu_busy is None else max(0.0, 1 - gpu_busy)
     if workers:
@@ -276,16 +283,16 @@ def job_facts(
         own_known = own_part_known(snapshot, job)
         busy, shares_gpu = gpu_busy(window, job, gpu, len(table.jobs), own_known, time)
         computing = bool(loaders) and _loaders_compute(rates, limits)
-        own_work = limits.gate if computing else 0.0
+        min_own_work = limits.gate if computing else 0.0
         long_busy = partial(gpu_busy, long, job, gpu, len(table.jobs), own_known, None)
-        wait = _data_wait(rates, workers, busy, time, file_waits(window, key, place), own_work)
+        wait = _data_wait(rates, workers, busy, time, file_waits(window, key, place), min_own_work)
         out.append(
             JobFacts(
                 job,
                 place,
                 window,
                 wait.stall,
-                _long_stall(long, key, workers, long_busy, long_time, own_work),
+                _long_stall(long, key, workers, long_busy, long_time, min_own_work),
                 wait.disk,
                 wait.running,
                 wait.net,
@@ -354,10 +361,11 @@ def _growth(window: Window, job: Job) -> float | None:
 
 
 def job_device(facts: JobFacts, devices: Sequence[DeviceFacts], part: float) -> DeviceFacts | None:
-    """The device with one of the job's mounts, else one that delivers about as much as the job reads; None without one.
+    """The device with one of the job's mounts, else one that delivers about as much as the job reads.
 
-    part: the minimum share of the job's reads that a device must deliver. If the device has none of the job's mounts,
-    the job's reads must also be at least this share of what the device delivers.
+    None if there is no such device, or if the job reads most from a network filesystem and its time is counted. part:
+    the minimum share of the job's reads that a device must deliver. If the device has none of the job's mounts, the
+    job's reads must also be at least this share of what the device delivers.
     """
     read = facts.read_bytes_per_s
     if facts.remote_mount is not None and facts.time is not None:

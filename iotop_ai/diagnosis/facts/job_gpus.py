@@ -27,15 +27,15 @@ def gpu_busy(
 
     jobs: the number of all jobs. own_part_known: the result of ``own_part_known``. time: the shares of the job's time.
     """
-    busy = _all_busy(window, job, gpu, jobs)
+    busy = _utilisation_by_all(window, job, gpu, jobs)
     if own_part_known is None:
         return busy, False
     own = time.compute + time.collective if own_part_known and time is not None else None
     return own, own is None or (busy or 0.0) - own >= OTHERS_WORK
 
 
-def _all_busy(window: Window, job: Job, gpu: GpuFacts, jobs: int) -> float | None:
-    """The mean utilisation of the job's GPUs; None when unknown.
+def _utilisation_by_all(window: Window, job: Job, gpu: GpuFacts, jobs: int) -> float | None:
+    """The mean utilisation of the job's GPUs by all programs; None when unknown.
 
     If it is the only job and its GPUs are not visible, this is the mean utilisation of all GPUs in use.
     """

@@ -1,4 +1,4 @@
-"""The I/O and the CPU use of all processes of a job over a window."""
+"""The I/O rates and the CPU use of all processes of a job together, over a window."""
 
 from __future__ import annotations
 
@@ -13,11 +13,15 @@ from iotop_ai.model.process.records import ProcessKey, ProcessTable
 from iotop_ai.model.sample import Sample
 
 _Sums = tuple[float, float, float, float]
-"""The fields of ``JobMoved`` for one Sample."""
+"""The sums over the job's processes in one Sample, in the order of the fields of ``JobMoved``."""
 
 
 class JobMoved(NamedTuple):
-    """The total I/O of a job's processes in bytes per second, and their CPU use in cores; None when unknown."""
+    """How much a job reads, writes and computes: the means over a window of the sums over the job's processes.
+
+    read, write: bytes per second from and to disks. rchar: bytes per second of all read calls. cpu: cores. A field is
+    None when unknown.
+    """
 
     read: float | None
     rchar: float | None
@@ -36,7 +40,7 @@ class JobSums:
         self._caches = {key: kept for key in jobs if (kept := self._caches.get(key)) is not None}
 
     def totals(self, window: Window, job: Job, newest: ProcessTable | None) -> JobMoved:
-        """The job's totals over the window.
+        """The means over the Samples of the window, each of the sum over the job's processes.
 
         newest: the newest process table, which lists the processes whose I/O cannot be read; None when unknown.
         """

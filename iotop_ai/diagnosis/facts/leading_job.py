@@ -20,6 +20,7 @@ _GAP = 3.0
 _DIGITS = 9
 """The number of decimal places to which hours are rounded."""
 Importance = tuple[int, int, bool, int, int]
+"""The sort key that ``importance`` returns."""
 
 
 def job_pid(finding: Finding) -> int | None:
@@ -85,8 +86,8 @@ def _costs(finding: Finding) -> bool:
 def importance(job: JobFacts, *, stays: bool = False) -> Importance:
     """A sort key: first the job with the most GPUs, then the job with the most CPU use and I/O, then the oldest.
 
-    stays: whether this job leads now; then only a job that clearly works more is placed before it. The pid decides
-    between jobs that started in the same clock tick.
+    stays: whether this job leads now; then only a job with more GPUs or with clearly more work is placed before it. The
+    pid decides between jobs that started in the same clock tick.
     """
     moved = (job.read_bytes_per_s or 0.0) + (job.write_bytes_per_s or 0.0)
     key = job.job.key
@@ -108,7 +109,7 @@ def leading_job(facts: Facts, findings: Sequence[Finding], lost: Mapping[Process
         key = job.job.key
         hours = lost.get(key, 0.0)
         is_of_other_user = bool(euid) and job.job.uid != euid
-        # The leading job gives way only to a job that clearly works more.
+        # Of jobs that are equal so far, a job that works only a little more does not replace the leading job.
         by_importance = importance(job, stays=key.pid == before)
         return (is_of_other_user, key.pid not in losing, not job.active, -hours * job.gpus, -hours, by_importance)
 
@@ -118,7 +119,10 @@ def leading_job(facts: Facts, findings: Sequence[Finding], lost: Mapping[Process
 def split_by_job(
     facts: Facts, findings: Iterable[Finding], lead: JobFacts | None
 ) -> tuple[list[Finding], list[Finding]]:
-    """Split the findings into those about the leading job or the machine, and those about losses of other jobs."""
+    """Split the findings into those about the leading job or the machine, and those about losses of other jobs.
+
+    The other findings about other jobs are dropped.
+    """
     others = {job.job.key.pid for job in facts.jobs}
     if lead is not None:
         others.discard(lead.job.key.pid)

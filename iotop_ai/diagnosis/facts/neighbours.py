@@ -17,7 +17,7 @@ from iotop_ai.model.preflight.storage import CHILD
 RESYNC, PROCESS, CHECK, UNSEEN = "resync", "process", "check", "unseen"
 _BOUND = 1.3
 """A group that moves more than this factor times the others' traffic on the device is left out: it must also use other
-devices. The factor limits a group's CPU use in the same way."""
+devices. A group's CPU use is limited to this factor times the cores in use."""
 _BUSY = 0.8
 """A device counts as busy at or above this busy ratio."""
 _LEAST_PART = 0.1
@@ -55,7 +55,9 @@ class Neighbour(NamedTuple):
 def disk_neighbour(
     facts: Facts, job: JobFacts, device: DeviceFacts | None, *, idle_queue: bool = False
 ) -> Neighbour | None:
-    """The other program that keeps the job's device busy; None if the job has most of the device, or when unknown.
+    """The other program that keeps the job's device busy; None if there is none, or when unknown.
+
+    There is none if the job has most of the device's traffic, or if the device is not under pressure.
 
     idle_queue: whether the job's readers are blocked while few of their requests are in the device's queue.
     """
@@ -202,9 +204,9 @@ def _largest_group(
 ) -> Neighbour | None:
     """The largest group of processes of one name and user whose use is from ``needed`` to ``most``; or None."""
     groups: dict[tuple[str, int], list[tuple[float, int]]] = {}
-    for task, moved in tasks:
-        if moved > 0:
-            groups.setdefault((task.name, task.uid), []).append((moved, task.key.pid))
+    for task, use in tasks:
+        if use > 0:
+            groups.setdefault((task.name, task.uid), []).append((use, task.key.pid))
     fitting = {key: rows for key, rows in groups.items() if needed <= sum(row[0] for row in rows) <= most}
     if not fitting:
         return None

@@ -20,7 +20,8 @@ from iotop_ai.model.sample import Sample
 _NAMES = ("read_bytes_per_s", "write_bytes_per_s", "cpu_ratio", "io_delay_ratio")
 _FIELDS = tuple(itemgetter(ProcessRates._fields.index(name)) for name in _NAMES)
 _FEW = 256
-"""A column with up to this many entries is summed entry by entry, because preparing the sum in C takes longer."""
+"""If the samples have up to this many entries together, a column is summed entry by entry: preparing the sum in C
+would take longer."""
 READ, WRITE, CPU, DELAY, STATE_D = range(5)
 """The numbers of the columns: bytes read, bytes written, CPU, blocked time (delay accounting), samples in state D."""
 

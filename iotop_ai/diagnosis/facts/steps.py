@@ -15,8 +15,8 @@ from iotop_ai.model.process.records import ProcessKey
 class JobSteps(NamedTuple):
     """The steps that a job's processes report.
 
-    ranks: the reporting processes with their rates, sorted by rank. seen_ratio: the share of time without data that the
-    monitor measures from outside; None if it is not counted.
+    ranks: the reporting processes with their rates, sorted by rank. seen_ratio: the share of time in which the job
+    waits for data, as the monitor measures it from outside; None if it is not counted.
     """
 
     ranks: tuple[tuple[ProcessKey, StepRates], ...]
@@ -68,8 +68,8 @@ def _parts(frame: Frame, key: ProcessKey, begin_ns: int, newest_ns: int) -> list
     """The process's rates between its messages in the window, each once; without messages, the last rates before the
     window.
 
-    A process that sends no message during the window, nor during twice the time between its last two messages, no
-    longer steps and has no rates. newest_ns: the time of its newest message.
+    A process that has sent no message during the window, nor during twice the time between its last two messages, has
+    no rates, because it no longer steps. newest_ns: the time of its newest message.
     """
     parts: list[StepRates] = []
     last: StepRates | None = None
@@ -128,6 +128,6 @@ class StepComparison:
     def of(self, job: Job) -> tuple[float, float] | None:
         """(wait that the rank measures, wait that the monitor measures) of the rank that waits longest.
 
-        The result is None if no rank measures its wait.
+        The waits are shares of time. The result is None if both measurements are known for no rank.
         """
         return max((self._ratios[key] for key in self._ratios.keys() & job.members), default=None)

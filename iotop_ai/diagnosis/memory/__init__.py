@@ -1,1 +1,1 @@
-"""The memory of ``engine.fold()``, kept from one Sample to the next."""
+"""The parts of the rules' state (FoldState) that ``engine.fold`` updates with each Sample."""

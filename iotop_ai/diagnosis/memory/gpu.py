@@ -1,4 +1,7 @@
-"""The fold's memory of each GPU: its highest power while it computed, and the time at which it became idle."""
+"""The part of the rules' state (FoldState) about each GPU.
+
+It holds the GPU's highest power while it computed, and the time at which the GPU became idle.
+"""
 
 from __future__ import annotations
 

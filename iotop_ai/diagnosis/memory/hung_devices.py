@@ -1,4 +1,4 @@
-"""The fold's memory of hung devices, which have requests in flight and complete none."""
+"""The part of the rules' state (FoldState) about hung devices, which have requests in flight and complete none."""
 
 from __future__ import annotations
 

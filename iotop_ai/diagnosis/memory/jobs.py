@@ -1,4 +1,4 @@
-"""The fold's memory of each job: when all its workers were replaced, and how much time each replacement cost."""
+"""The part of the rules' state (FoldState) about each job: when all its workers were replaced, and the time lost."""
 
 from __future__ import annotations
 
@@ -33,21 +33,21 @@ def update(memory: Memory, snapshot: Snapshot, sample: Sample, limits: Threshold
     table, reading = snapshot.jobs.value, sample.jobs
     if table is None or (not table.jobs and not memory):
         return memory
-    fresh = reading.renewed and not sample.gap and reading.seconds is not None and reading.value is not None
-    rates = reading.value.jobs if fresh and reading.value is not None else {}
-    seconds = reading.seconds if fresh and reading.seconds is not None else 0.0
+    is_new = reading.renewed and not sample.gap and reading.seconds is not None and reading.value is not None
+    rates = reading.value.jobs if is_new and reading.value is not None else {}
+    seconds = reading.seconds if is_new and reading.seconds is not None else 0.0
     out = {}
     for key, job in table.jobs.items():
         old = memory.get(key, NOTHING)
-        lost = _lost(job, rates.get(key), sample) * seconds
+        lost_s = _lost_share(job, rates.get(key), sample) * seconds
         old = _with_worker_end(old, job, snapshot.at_ns - int(seconds * 1e9))
-        new = _after_sample(old, job, snapshot.at_ns, lost, lost >= _WAITING * seconds > 0, limits)
+        new = _after_sample(old, job, snapshot.at_ns, lost_s, lost_s >= _WAITING * seconds > 0, limits)
         if new != NOTHING:
             out[key] = new
     return out
 
 
-def _lost(job: Job, rates: JobRates | None, sample: Sample) -> float:
+def _lost_share(job: Job, rates: JobRates | None, sample: Sample) -> float:
     """The share of the interval without data; 0 if unknown.
 
     While a job has no workers, this is the share in which its trainer waits or starts new workers, but at most the

@@ -1,4 +1,7 @@
-"""The fold's memory of each device's usual read latency, which it learns while no storage problem is active."""
+"""The part of the rules' state (FoldState) about each device's usual read latency.
+
+The latency is learned while no finding about storage is active.
+"""
 
 from __future__ import annotations
 
@@ -25,14 +28,14 @@ def identity(info: BlockInfo) -> str:
 
 def with_earlier_baselines(learned: Learned, earlier: Learned) -> Learned:
     """The baselines, completed with those of an earlier session for devices that have none yet."""
-    fresh = {
+    adopted = {
         name: learned.get(name, DeviceBaseline())._replace(sizes=baseline.sizes)
         for name, baseline in earlier.items()
         if name not in learned or not any(size.minutes for size in learned[name].sizes)
     }
-    return (
-        {**fresh, **{name: baseline for name, baseline in learned.items() if name not in fresh}} if fresh else learned
-    )
+    if not adopted:
+        return learned
+    return {**adopted, **{name: baseline for name, baseline in learned.items() if name not in adopted}}
 
 
 def without_replaced(learned: Learned, history: Sequence[Sample]) -> Learned:
@@ -58,10 +61,10 @@ def learn(
     """
     block, at = sample.block, sample.at_ns
     if frozen:
-        running = any(baseline.minute is not None for baseline in learned.values())
-        return (
-            {name: DeviceBaseline(sizes=baseline.sizes) for name, baseline in learned.items()} if running else learned
-        )
+        any_minute_begun = any(baseline.minute is not None for baseline in learned.values())
+        if not any_minute_begun:
+            return learned
+        return {name: DeviceBaseline(sizes=baseline.sizes) for name, baseline in learned.items()}
     if block.value is None or not block.renewed or sample.gap or not block.seconds:
         return learned
     out: dict[str, DeviceBaseline] | None = None
@@ -103,7 +106,10 @@ def _with_reads(
 def baseline_ms(
     learned: Learned, info: BlockInfo, size_bytes: float | None, limits: Thresholds = LIMITS
 ) -> float | None:
-    """The 10th percentile of the device's one-minute mean awaits for reads of this size; None with too few minutes."""
+    """The 10th percentile of the device's one-minute mean awaits for reads of this size.
+
+    None if there are too few minutes, or if the size is unknown.
+    """
     device = learned.get(identity(info))
     if device is None or size_bytes is None:
         return None

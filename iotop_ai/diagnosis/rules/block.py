@@ -52,6 +52,7 @@ def devices_read_by(group: Group, devices: list[DeviceFacts], part: float) -> li
 
 
 def _lost_share(facts: Facts, blocked: float) -> float:
+    """The share of time in which processes are blocked, at most the GPUs' idle share."""
     busy = facts.gpu.busy_ratio
     return min(1 - busy, blocked) if facts.gpu.used and busy is not None else blocked
 
@@ -100,6 +101,7 @@ def _evidence(facts: Facts, stall: _Stall, await_limit: float, gpu_limit: float)
 
 
 def _family_count(facts: Facts, has_group: bool) -> int:
+    """The number of families of signals that agree: device, blocked processes, I/O pressure, GPU."""
     under_pressure = (facts.io_pressure_ratio or 0.0) >= facts.limits.pressure
     return 1 + has_group + under_pressure + bool(facts.gpu.used)
 
@@ -134,7 +136,8 @@ def processes_wait_for_disk(facts: Facts) -> tuple[Claim, ...]:
     Claim: storage_read: the processes that feed the GPUs (without a GPU: any process) wait for reads.
     Evidence: their share of time in state D; await of the device that carries their reads; GPU; I/O pressure.
     Threshold: D >= 50 %; await >= 3 times normal (1.5 where the read rate is flat at >= 95 % busy; for a rotating disk
-        %util >= 80 and await >= 20 ms, the classic rule); GPU < 70 %. Only while no job's time is explained.
+        %util >= 80 and await >= 20 ms, the classic rule); GPU < 70 %; time lost >= 8 %. Only while no job's time is
+        explained.
     Blind spot: it does not see waits in poll for a worker's answer. A limit on the process (io.max) leaves the device
         idle. A read from a network filesystem has no device.
     """

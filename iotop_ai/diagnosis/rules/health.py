@@ -39,7 +39,7 @@ def slow_disk_gets_worse(facts: Facts) -> tuple[Claim, ...]:
     for device in facts.devices:
         reading = table.get(device.name)
         state = None if reading is None else reading.value
-        entry = None if state is None else _cure(state)
+        entry = None if state is None else _cure_entry(state)
         if state is None or entry is None:
             continue
         rule, figure, template = entry
@@ -118,6 +118,7 @@ def _disk_of(name: str, infos: Mapping[str, BlockInfo]) -> str:
     return min((disk for disk in infos if disk.startswith(f"{name}n") and infos[disk].kind == "disk"), default=name)
 
 
-def _cure(state: SmartState) -> tuple[str, str, str] | None:
+def _cure_entry(state: SmartState) -> tuple[str, str, str] | None:
+    """The first entry of CURES with a rule that applies to the disk; None if there is none."""
     rules = {judgement.rule for judgement in state.judgements}
     return next((cure for cure in CURES if cure[0] in rules), None)

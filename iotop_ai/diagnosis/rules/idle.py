@@ -55,7 +55,7 @@ def nothing_runs(facts: Facts) -> tuple[Claim, ...]:
     return (Claim(finding, share(flags), len(flags), window.needed, level),)
 
 
-def _is_idle(sample: Sample, infos: Mapping[str, BlockInfo], pid: int, limits: Thresholds, no_gpu: bool) -> bool:
+def _is_idle(sample: Sample, infos: Mapping[str, BlockInfo], own_pid: int, limits: Thresholds, no_gpu: bool) -> bool:
     block, cpu = sample.block.value, sample.cpu.value
     processes, free = sample.processes.value, None if cpu is None else cpu.all.free_ratio
     if block is None or cpu is None or processes is None or free is None:
@@ -68,7 +68,7 @@ def _is_idle(sample: Sample, infos: Mapping[str, BlockInfo], pid: int, limits: T
     # Time stolen by the hypervisor counts as used, because this machine had work for it.
     if 1.0 - free - own >= limits.idle_cpu:
         return False
-    if any(key.pid != pid and (r.cpu_ratio or 0.0) >= limits.idle_thread for key, r in processes.rates.items()):
+    if any(key.pid != own_pid and (r.cpu_ratio or 0.0) >= limits.idle_thread for key, r in processes.rates.items()):
         return False
     if any(is_leaf(info) for info in infos.values()):
         totals = block_totals(block, infos.values())
@@ -78,4 +78,4 @@ def _is_idle(sample: Sample, infos: Mapping[str, BlockInfo], pid: int, limits: T
             return False
     if any((r.busy_ratio or 0.0) >= limits.idle_disk_busy for r in block.values()):
         return False
-    return not any(key.pid != pid for key in sample.waits)
+    return not any(key.pid != own_pid for key in sample.waits)

@@ -123,10 +123,10 @@ def filesystem_is_full(facts: Facts) -> tuple[Claim, ...]:
 
     Claim: fs_full: the next checkpoint or log line cannot be written.
     Evidence: used bytes and inodes of the mounted filesystems (statvfs).
-    Threshold: >= 99 % of the bytes used and less than 1 GiB free, or >= 99 % of the inodes used; at once. Where jobs
-        are seen to read, but none from this filesystem, the finding ranks below the causes of lost time. A full /boot
-        or /efi is shown beside the verdict. Read-only mounts do not count.
-    Blind spot: quotas, and the blocks that a filesystem reserves for root. It cannot know where a job will write.
+    Threshold: >= 99 % of the bytes used and less than 1 GiB free, or >= 99 % of the inodes used; at once. Where it
+        is known from which filesystems the jobs read, and this one is not among them, the finding ranks below the
+        causes of lost time. A full /boot or /efi is shown beside the verdict. Read-only mounts do not count.
+    Blind spot: quotas, and the blocks that a filesystem reserves for root. The rule cannot know where a job will write.
     """
     limits, out = facts.limits, []
     mounts = {m.path: m for info in (facts.snapshot.disks.value or {}).values() for m in info.mounts}
@@ -160,7 +160,10 @@ def filesystem_is_full(facts: Facts) -> tuple[Claim, ...]:
 
 
 def _full_severity(facts: Facts, path: str) -> Severity:
-    """CRITICAL if a job reads from this filesystem or no job is seen to read; INFO for /boot and /efi; else WARNING."""
+    """The severity of a full filesystem: INFO for /boot and /efi.
+
+    For others, CRITICAL if a job reads from it or if no job's filesystems are known, else WARNING.
+    """
     if f"/{path.split('/')[1]}" in _BOOT:
         return Severity.INFO
     mounts = [mount.path for job in facts.jobs for mount in job.place.mounts]

@@ -18,7 +18,7 @@ _SOURCES = ("smart.", "gpus.", "kernel.")
 _GROWTH = "_growth"
 """The suffix of a figure that shows how fast a count grows. Such a figure rises and falls, but its count only grows."""
 _CODES = ("xid", "recovery", "answers")
-"""Figures that are error codes and not counts; any other code is worse."""
+"""Figures that are codes and not counts; any other value is worse."""
 _KEEPS_RISING = ("crc_errors", "warning_temperature_minutes")
 """Counts that keep rising while a known cause (cable, cooling) lasts; only a clear further rise is worse."""
 _CABLE_IN_LOG = "is:interface-CRC"

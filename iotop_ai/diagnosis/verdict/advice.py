@@ -98,7 +98,10 @@ class Cores(NamedTuple):
 
 
 def _more_workers(now: int, cores: Cores) -> Advice | None:
-    """The advice to use more workers; None if the cores are unknown, or if no core is free for one more."""
+    """The advice to use more workers; None if the cores are unknown, or if no core is free for one more.
+
+    now: the number of workers per rank.
+    """
     idle, most = cores.idle or 0.0, cores.most
     if most is None or cores.workers_wait or idle < _IDLE_CORE:
         return None

@@ -37,7 +37,10 @@ class Considered(NamedTuple):
 
 
 def considered(facts: Facts, carry: FoldState, verdict: Verdict) -> tuple[Considered, ...]:
-    """The claims that are not in the verdict, highest confidence first; one per class and subject."""
+    """The claims that are not in the verdict, highest confidence first; one per class and subject.
+
+    Claims below LEAST are left out. carry: the rules' state at the verdict.
+    """
     shown = {(f.class_id, f.subject) for f in verdict.findings}
     enter, now = facts.limits.enter_share, facts.snapshot.at_ns
     out = []

@@ -22,7 +22,7 @@ def merge_claims(claims: Iterable[Claim]) -> dict[Key, Claim]:
     """Merge the claims of each class and subject.
 
     The result is the claim that held in the largest share of its samples, with the highest confidence and severity of
-    all.
+    all, and with the evidence of all.
     """
     out: dict[Key, Claim] = {}
     for claim in claims:
@@ -53,8 +53,8 @@ def decide_active(
     """Decide which findings are active.
 
     Returns the active findings and, for each other claim whose condition holds, the time at which it began to hold.
-    spare_s: the seconds observed beyond the shortest window. It is negative while the rules lack data; then only claims
-    that need no window become active.
+    carry: the rules' state before this decision. spare_s: the seconds observed beyond the shortest window. It is
+    negative while the rules lack data; then only claims that need no window become active.
     """
     now, limits = facts.snapshot.at_ns, facts.limits
     held: dict[Key, ActiveFinding] = {}

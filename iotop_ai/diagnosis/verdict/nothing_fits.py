@@ -1,4 +1,4 @@
-"""The finding when no rule applies: CALM or BUSY if the figures show it, else UNSURE."""
+"""The finding when no rule applies or can be applied yet: CALM or BUSY if the figures show it, else UNSURE."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def unknown_finding(facts: Facts, reason: str, since: Since, lead: JobFacts | No
             ("mount", mount),
             ("await_ms", await_ms),
             ("normal_ms", device.normal_ms),
-            ("slow", float(is_slow_disk and not _is_cleared(job, facts.limits))),
+            ("slow", float(is_slow_disk and not _loaders_compute(job, facts.limits))),
         )
         args += (("disk_busy", device.busy_ratio),)
         evidence.append(Evidence(f"disks.{device.name}.await_ms", await_ms, "ms", device.normal_ms))
@@ -93,7 +93,7 @@ def _device(facts: Facts, slow: SlowDisk | None) -> DeviceFacts | None:
     return matching[0] if matching else slowest_device(facts)
 
 
-def _is_cleared(job: JobFacts | None, limits: Thresholds) -> bool:
+def _loaders_compute(job: JobFacts | None, limits: Thresholds) -> bool:
     """Whether the job's loaders compute while the trainer waits, which shows that a disk does not slow the job."""
     return job is not None and (job.stall or 0.0) >= limits.gate and (job.running or 0.0) >= limits.decider
 
@@ -121,7 +121,10 @@ def _look_into(pid: int, name: str) -> Advice:
 
 
 def _calm_or_busy(facts: Facts, lead: JobFacts | None, group: Group | None, before: str, slow: SlowDisk | None) -> Args:
-    """("state", CALM or BUSY) with the figures that show it; () for UNSURE, if something is slow or hidden."""
+    """("state", CALM or BUSY) with the figures that show it; () for UNSURE, if something is slow or hidden.
+
+    before: the word of the state so far.
+    """
     snapshot, limits = facts.snapshot, facts.limits
     known = snapshot.processes.value is not None and snapshot.disks.value is not None and disks_are_known(facts)
     gpu_known = facts.gpu.absent or facts.gpu.visible

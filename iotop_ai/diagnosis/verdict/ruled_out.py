@@ -103,7 +103,7 @@ def _cores_are_short(facts: Facts, job: JobFacts | None) -> bool:
 
 
 def _class_about(finding: Finding) -> str:
-    """The class whose cause the finding itself is about, a disk or the CPUs; "" if it is about neither."""
+    """The class with the same cause as the finding: storage_read for a disk, cpu_prep for the CPUs; else ""."""
     args = dict(finding.args)
     if finding.class_id == "unknown":
         limit = "disk" if args.get("slow") else args.get("limit")
@@ -184,8 +184,8 @@ def _smart(facts: Facts) -> RuledOut | None:
 def ruled_out(facts: Facts, primary: Finding, active: frozenset[str], lead: JobFacts | None) -> tuple[RuledOut, ...]:
     """The reasons why other classes do not apply.
 
-    They leave out classes that are active or could not be judged, the disk if the primary finding is about a disk, and
-    the CPU if cores are short. lead: the leading job.
+    There is no reason for a class that is active or could not be judged, for storage_read if the primary finding is
+    about a disk, or for cpu_prep if the primary finding is about the CPUs or cores are short. lead: the leading job.
     """
     job = sampled_job(lead)
     waits = any(CLASS_SPECS[class_id].state is State.STARVED for class_id in active)

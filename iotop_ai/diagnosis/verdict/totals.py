@@ -1,4 +1,4 @@
-"""Sums up the verdicts of many Frames, or of totals computed earlier."""
+"""Adds up the verdicts of many Frames, and totals that were computed earlier."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ def _callback_class(base: Any) -> Any:
             self.session.begin_fit()
 
         def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
-            """Mark the epoch. Its first batch is fetched from here on."""
+            """Mark the epoch, and begin the wait for its first batch."""
             steps.mark(f"epoch {epoch}")
             self.session.begin_wait()
 

@@ -42,7 +42,7 @@ class LightningCallback(_base()):  # type: ignore[misc]  # its base class is kno
         self.session.begin()
 
     def on_train_epoch_start(self, trainer: Any, pl_module: Any) -> None:
-        """Mark the epoch. Its first batch is fetched from here on."""
+        """Mark the epoch, and begin the wait for its first batch."""
         steps.mark(f"epoch {trainer.current_epoch}")
         self.session.begin_wait()
 
@@ -60,7 +60,7 @@ class LightningCallback(_base()):  # type: ignore[misc]  # its base class is kno
         self.session.cancel_wait()
 
     def on_validation_end(self, trainer: Any, pl_module: Any) -> None:
-        """Begin the wait, because the next batch is fetched from here on."""
+        """Begin the wait for the next batch."""
         self.session.begin_wait()
 
     def on_save_checkpoint(self, trainer: Any, pl_module: Any, checkpoint: Any) -> None:

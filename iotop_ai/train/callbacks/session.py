@@ -15,6 +15,7 @@ from iotop_ai.train.monitor import Monitor
 
 Metrics = Dict[str, float]
 Sink = Callable[[Metrics, int], None]
+"""A function that logs metrics. It gets the metrics and the number of the step."""
 
 VERDICT_NS = 5_000_000_000
 """The time between two requests for the verdict."""

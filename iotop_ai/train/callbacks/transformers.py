@@ -37,7 +37,7 @@ class TransformersCallback(import_module("transformers").TrainerCallback):  # ty
         self.session.begin_wait()
 
     def on_epoch_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        """Mark the epoch. Its first batches are fetched from here on."""
+        """Mark the epoch, and begin the wait for its first batches."""
         steps.mark(f"epoch {int(state.epoch or 0)}")
         self.session.begin_wait()
 

@@ -1,4 +1,7 @@
-"""Rules about GPUs of one job that wait for each other: all of them in a collective, or all for one late GPU."""
+"""Rules about GPUs of one job that wait for each other: all of them in a collective, or all for one late GPU.
+
+A GPU that waits in a collective spins: it is busy all the time, but draws little power.
+"""
 
 from __future__ import annotations
 
@@ -348,10 +351,10 @@ def _imbalance_finding(facts: Facts, group: GpuGroup, late: _Late) -> Finding:
     elif late.how == "spins" and (gpu.busy or 0.0) >= limits.gpu_bound:
         why = "longer"
     peer_watts = mean(other.watts for other in late.others)
-    # Peers that spin draw less power than this, in total or for each percent of their utilisation.
-    by_power = limits.peer_power * (gpu.watts or 0.0)
+    # Peers that spin draw less power than this. If they are busier than the late GPU, they may draw more in proportion.
+    spin_watts = limits.peer_power * (gpu.watts or 0.0)
     if why != "longer" and gpu.busy:
-        by_power *= (mean(other.busy for other in late.others) or 0.0) / gpu.busy
+        spin_watts *= (mean(other.busy for other in late.others) or 0.0) / gpu.busy
     busy, peers = gpu.busy, mean(other.busy for other in late.others)
     args: Args = (
         *group_args(facts, group, (gpu,)),
@@ -374,7 +377,7 @@ def _imbalance_finding(facts: Facts, group: GpuGroup, late: _Late) -> Finding:
         Evidence(metric(gpu, "busy_ratio"), busy, "ratio"),
         Evidence("gpus.others.busy_ratio", peers, "ratio", None if why == "longer" else _busy_threshold(busy, limits)),
         Evidence(metric(gpu, "power_watts"), gpu.watts, "W"),
-        Evidence("gpus.others.power_watts", peer_watts, "W", by_power if late.how == "spins" else None),
+        Evidence("gpus.others.power_watts", peer_watts, "W", spin_watts if late.how == "spins" else None),
         Evidence(metric(gpu, "loaders_blocked_ratio"), blocked, "ratio", limits.blocked),
         Evidence(metric(gpu, "loaders_cpu_ratio"), computes, "ratio", limits.worker_busy),
     )

@@ -43,8 +43,8 @@ def gpu_breaks(facts: Facts) -> tuple[Claim, ...]:
     out = []
     details = facts.snapshot.gpu_slow.value or {}
     for number, (uuid, reading) in enumerate((facts.snapshot.gpu.value or {}).items()):
-        slow = details.get(uuid)
-        finding = _fault(facts, uuid, number, reading, None if slow is None else slow.value)
+        detail = details.get(uuid)
+        finding = _fault(facts, uuid, number, reading, None if detail is None else detail.value)
         if finding is not None:
             out.append(Claim(finding, 1.0, 1, 1, at_once=True))
     return tuple(out)

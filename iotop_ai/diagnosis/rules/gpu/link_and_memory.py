@@ -35,7 +35,8 @@ class _Link:
     """The faults of one GPU's PCIe link.
 
     level: the level of the worst fault. costs_time: whether the fault costs time. why: "full", "narrow", "slow" or
-    "replays".
+    "replays". rate: the bytes per second in the busier direction. possible: the bytes per second that the link can
+    carry in one direction. Both are None when unknown.
     """
 
     def __init__(self, facts: Facts, gpu: OneGpu) -> None:
@@ -58,12 +59,12 @@ class _Link:
         )
         self.level = max(levels)
         self.degraded = max(levels[:2]) >= at_leave
-        self.crowded = levels[3] >= at_leave
+        self.is_full = levels[3] >= at_leave
         # A link that was just idle may have a lower generation in one reading, so the shares of readings decide.
         fault = "narrow" if levels[0] >= at_leave else "slow" if levels[1] >= at_leave else "replays"
-        self.why = "full" if self.crowded else fault
+        self.why = "full" if self.is_full else fault
         self.costs_time = (
-            self.crowded
+            self.is_full
             or (self.degraded and (self.full_ratio or 0.0) >= limits.link_felt)
             or (self.replays or 0.0) >= limits.replays_felt
         )
@@ -140,9 +141,9 @@ def _link_finding(facts: Facts, group: GpuGroup, links: list[_Link], worst: _Lin
         evidence.append(Evidence(metric(gpu, field), value, "count", most))
     evidence.append(Evidence(metric(gpu, "pcie_replays_per_s"), worst.replays, "1/s", limits.replays_per_s))
     advice: tuple[Advice, ...] = ()
-    if worst.degraded or not worst.crowded:
+    if worst.degraded or not worst.is_full:
         advice += (Advice("reseat", args),)
-    if worst.crowded:
+    if worst.is_full:
         advice += (Advice("send_less", args),)
     return Finding(
         "pcie",
@@ -191,7 +192,7 @@ def _seconds_left(group: GpuGroup, gpu: OneGpu, used: float, total: float) -> fl
     Growth is steady only if both halves of the window grew, because an allocator grows in steps and then rests.
     """
     known = [rates.memory_used_bytes for rates in gpu.rates if rates.memory_used_bytes is not None]
-    # The GPU may be read less often than every tick.
+    # The GPU may be read less often than once per Sample.
     seconds = sum(sample.gpu.seconds or 0.0 for sample in group.window.samples)
     if len(known) < 4 or not seconds:
         return None

@@ -181,12 +181,12 @@ def _throttle_finding(
     limit = limits.capped if why == "power_cap" else limits.throttled if why else limits.throttled_mask
     slowdown = None if detail is None else detail.slowdown_celsius
     # Power below the limit does not exclude heat as the cause, so the limit is shown for a power cap only.
-    by_power = worst.mean("power_limit_watts") if why == "power_cap" else None
+    shown_limit_watts = worst.mean("power_limit_watts") if why == "power_cap" else None
     evidence = (
         Evidence(metric(worst, field), share, "ratio", limit),
         Evidence(metric(worst, "sm_clock_ratio"), clock, "ratio", limits.clock_low),
         Evidence(metric(worst, "temperature_celsius"), celsius, "celsius", slowdown or limits.gpu_hot_celsius),
-        Evidence(metric(worst, "power_watts"), worst.watts, "W", by_power),
+        Evidence(metric(worst, "power_watts"), worst.watts, "W", shown_limit_watts),
         Evidence(metric(worst, "busy_ratio"), worst.busy, "ratio", limits.gpu_working),
     )
     template = {"power_cap": "raise_power", "power_brake": "check_power"}.get(why, "cool_gpu")

@@ -113,8 +113,8 @@ def gpu_is_held(facts: Facts) -> tuple[Claim, ...]:
 
     Claim: no_gpu: a job that hangs, is forgotten or sits in a notebook keeps others from the GPU.
     Evidence: memory in use, the processes that hold it, and how long the GPU has been idle.
-    Threshold: a compute process holds >= 512 MiB, and the GPU is < 5 % busy for 10 observed minutes. It is shown beside
-        the verdict: only the owner knows whether the process is wanted.
+    Threshold: a GPU with a compute process has >= 512 MiB in use, and is < 5 % busy for 10 observed minutes. The
+        finding is shown beside the verdict: only the owner knows whether the process is wanted.
     Blind spot: idle time before the monitor started; a GPU that computes for a moment every few minutes.
     """
     limits, out = facts.limits, []

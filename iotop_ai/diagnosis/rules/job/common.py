@@ -91,6 +91,7 @@ def job_args(facts: Facts, job: JobFacts) -> Args:
 
 
 def _worker_name(facts: Facts, job: JobFacts) -> str:
+    """The name of the job's first worker; the job's own name without workers, or if it is unknown."""
     table = facts.snapshot.processes.value
     key = (job.job.workers or (job.job.ranks[0].key,))[0]
     info = None if table is None else table.info.get(key)

@@ -1,4 +1,4 @@
-"""Rules about a job whose loaders compute, or sleep in sockets, while the trainer waits."""
+"""Rules about a job whose loaders compute or wait for the network, and about a job that has no loaders."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ BASE = 0.85
 SINGLE_BASE = 0.75
 SINGLE_WITHOUT_GPU = 0.55
 STREAM_BASE = 0.7
-"""The confidence of each class; SINGLE_WITHOUT_GPU is the upper limit for single_thread without a GPU."""
+"""The confidence of cpu_prep, single_thread and object_stream; SINGLE_WITHOUT_GPU is the upper limit for single_thread
+without a GPU."""
 
 
 def job_prepares_too_slowly(facts: Facts) -> tuple[Claim, ...]:

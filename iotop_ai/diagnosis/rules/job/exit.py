@@ -44,16 +44,16 @@ def job_ended_badly(facts: Facts) -> tuple[Claim, ...]:
     kills = [event for event in events if event.kind == OOM_KILL]
     worst: dict[int, tuple[Event, bool]] = {}
     for event in events:
-        killed = _oom_killed(event, kills)
-        if event.kind != ENDED or event.pid is None or not _is_failure(event, killed):
+        oom_killed = _oom_killed(event, kills)
+        if event.kind != ENDED or event.pid is None or not _is_failure(event, oom_killed):
             continue
         pid = event.job_pid if event.job_pid is not None else event.pid
-        if _follows(facts, pid, killed):
+        if _follows(facts, pid, oom_killed):
             continue
         # Workers end with their trainer. If only one of them was killed, that process is the cause.
-        if pid not in worst or _weight(event, killed) > _weight(*worst[pid]):
-            worst[pid] = event, killed
-    return tuple(_claim(facts, pid, event, killed) for pid, (event, killed) in worst.items())
+        if pid not in worst or _weight(event, oom_killed) > _weight(*worst[pid]):
+            worst[pid] = event, oom_killed
+    return tuple(_claim(facts, pid, event, oom_killed) for pid, (event, oom_killed) in worst.items())
 
 
 def unmatched_kills(events: Sequence[Event], now_ns: int) -> tuple[Event, ...]:
@@ -64,12 +64,12 @@ def unmatched_kills(events: Sequence[Event], now_ns: int) -> tuple[Event, ...]:
     return tuple(kill for kill in fresh if not any(_follows_from_kill(end, kill) for end in ends))[-_MOST_KILLS:]
 
 
-def _weight(event: Event, killed: bool) -> int:
+def _weight(event: Event, oom_killed: bool) -> int:
     """The precedence of an end as the cause of the other ends of its job; the highest is the cause."""
-    return 2 if killed else int(event.code in _FAULTS)
+    return 2 if oom_killed else int(event.code in _FAULTS)
 
 
-def _follows(facts: Facts, pid: int, killed: bool) -> bool:
+def _follows(facts: Facts, pid: int, oom_killed: bool) -> bool:
     """Whether another process of the job failed shortly before, so that this process ended because of it.
 
     A trainer exits with an error because its worker was killed, and a launcher stops the ranks that are left. An OOM
@@ -78,7 +78,7 @@ def _follows(facts: Facts, pid: int, killed: bool) -> bool:
     death = facts.carry.held.get(("job_died", str(pid)))
     if death is None or not 0 <= facts.snapshot.at_ns - death.last_true_ns < _FOLLOWS_NS:
         return False
-    return not killed or ("oom", 1.0) in death.finding.args
+    return not oom_killed or ("oom", 1.0) in death.finding.args
 
 
 def _oom_killed(event: Event, kills: list[Event]) -> bool:
@@ -94,9 +94,9 @@ def _follows_from_kill(end: Event, kill: Event) -> bool:
     return end.code == KILLED or (end.code is None and end.role == TRAINER)
 
 
-def _is_failure(event: Event, killed: bool) -> bool:
+def _is_failure(event: Event, oom_killed: bool) -> bool:
     if event.code is None:
-        return killed
+        return oom_killed
     if event.role == TRAINER:
         return event.code not in _WANTED
     return event.role == WORKER and event.code in _FAULTS
@@ -110,11 +110,11 @@ def _names(event: Event) -> tuple[str, str]:
     return (job, name) if event.role == WORKER and job else (name, "")
 
 
-def _advice(facts: Facts, event: Event, killed: bool, args: Args) -> tuple[Advice, ...]:
+def _advice(facts: Facts, event: Event, oom_killed: bool, args: Args) -> tuple[Advice, ...]:
     if event.code == _BUS:
         job = next((job_facts for job_facts in facts.jobs if ("job_pid", float(job_facts.job.key.pid)) in args), None)
         return (Advice("larger_shm", (*args, *shm_args(facts, job))),)
-    if killed:
+    if oom_killed:
         return (Advice("less_memory", args),)
     if event.code == KILLED:
         return (Advice("who_killed", args),)
@@ -127,7 +127,7 @@ def _advice(facts: Facts, event: Event, killed: bool, args: Args) -> tuple[Advic
     return (Advice("read_log", args),)
 
 
-def _claim(facts: Facts, pid: int, event: Event, killed: bool) -> Claim:
+def _claim(facts: Facts, pid: int, event: Event, oom_killed: bool) -> Claim:
     job, worker = _names(event)
     memory = facts.snapshot.memory.value
     args: Args = (
@@ -136,7 +136,7 @@ def _claim(facts: Facts, pid: int, event: Event, killed: bool) -> Claim:
         ("pid", None if event.pid is None else float(event.pid)),
         ("worker", worker),
         ("end", how_it_ended(event.code)),
-        ("oom", 1.0 if killed else 0.0),
+        ("oom", 1.0 if oom_killed else 0.0),
         ("available", None if memory is None else memory.available_bytes),
     )
     finding = Finding(
@@ -145,12 +145,12 @@ def _claim(facts: Facts, pid: int, event: Event, killed: bool) -> Claim:
         SURE if event.code is not None else UNKNOWN_END,
         str(pid),
         args,
-        _evidence(pid, event, killed),
-        advice=_advice(facts, event, killed, args),
+        _evidence(pid, event, oom_killed),
+        advice=_advice(facts, event, oom_killed, args),
     )
     return Claim(finding, 1.0, 1, 1, at_once=True)
 
 
-def _evidence(pid: int, event: Event, killed: bool) -> tuple[Evidence, ...]:
+def _evidence(pid: int, event: Event, oom_killed: bool) -> tuple[Evidence, ...]:
     out = (Evidence(f"jobs.{pid}.exit_code", None if event.code is None else float(event.code), "count", 0.0),)
-    return (*out, Evidence("memory.oom_kills", 1.0, "count", 0.0)) if killed else out
+    return (*out, Evidence("memory.oom_kills", 1.0, "count", 0.0)) if oom_killed else out

@@ -14,7 +14,7 @@ from iotop_ai.diagnosis.rules.job.common import (
     severity,
     stall_evidence,
 )
-from iotop_ai.diagnosis.rules.job.storage import families, wait_finding, waits_of
+from iotop_ai.diagnosis.rules.job.storage import family_count, wait_finding, waits_of
 from iotop_ai.model.finding import Advice, Evidence, Finding
 
 BASE = 0.85
@@ -50,11 +50,11 @@ def _advice(neighbour: Neighbour, args: Args) -> tuple[Advice, ...]:
 
 
 def job_shares_its_device(facts: Facts) -> tuple[Claim, ...]:
-    """A job's loaders are blocked by a device that mostly serves other programs.
+    """A job's loaders are blocked by a device that other programs use heavily.
 
-    Claim: noisy_neighbour: another program, container or a RAID check takes the device's time.
+    Claim: noisy_neighbour: another program or container, a RAID resync or an iotop-ai check takes the device's time.
     Evidence: as storage_read; the job's bytes against the device's; the programs that move the rest.
-    Threshold: as storage_read without its await. Others have >= 40 % of the device's bytes and the job < 50 %. The
+    Threshold: as storage_read, whatever the await. Others have >= 40 % of the device's bytes and the job < 50 %. The
         device is slow or busy, or the job's readers are not in its queue. One program, or an iotop-ai check, accounts
         for the bytes of the others.
     Blind spot: it compares bytes, not requests. Where the I/O of others is unreadable, the rule infers it (at most
@@ -67,18 +67,18 @@ def job_shares_its_device(facts: Facts) -> tuple[Claim, ...]:
             continue
         hidden = [NOT_SEEN] if neighbour.kind == UNSEEN else []
         sure = confidence(
-            BASE, 1 + families(facts, wait), *caps(wait.job, wait.share, facts.limits.decider_sure), *hidden
+            BASE, 1 + family_count(facts, wait), *caps(wait.job, wait.share, facts.limits.decider_sure), *hidden
         )
         args = _args(neighbour, "disk")
         base = base_of(wait.device.info, facts.snapshot.disks.value or {})
-        cure: Args = (*args, ("device", wait.device.name), ("scheduler", base.scheduler))
+        advice_args: Args = (*args, ("device", wait.device.name), ("scheduler", base.scheduler))
         name = f"disks.{wait.device.name}"
         evidence = (
             Evidence(f"{name}.others_ratio", neighbour.share, "ratio", facts.limits.other_share),
             Evidence(f"{name}.others_bytes_per_s", neighbour.theirs, "B/s"),
             Evidence(f"jobs.{wait.job.subject}.bytes_per_s", neighbour.own, "B/s"),
         )
-        finding = wait_finding(facts, "noisy_neighbour", wait, sure, _advice(neighbour, cure), args, evidence)
+        finding = wait_finding(facts, "noisy_neighbour", wait, sure, _advice(neighbour, advice_args), args, evidence)
         out.append(job_claim(facts, wait.job, finding, wait.level))
     return tuple(out)
 

@@ -33,7 +33,7 @@ def _is_calm(facts: Facts, job: JobFacts) -> bool:
         return False
     time = job.time
     if time is not None and (time.compute < limits.decider or largest_other(time) >= limits.gate):
-        return False  # OK needs evidence: time in which the job is seen to train
+        return False  # OK needs evidence: time in which the job trains
     if time is not None and job.loaders_compute and time.data + time.host >= limits.gate:
         return False  # a part of ``host`` may be a wait for loaders that compute
     if time is not None and time.unexplained > UNEXPLAINED:
@@ -46,10 +46,11 @@ def job_is_fed(facts: Facts) -> tuple[Claim, ...]:
 
     Claim: healthy: data loading does not limit the job.
     Evidence: samples of trainer and workers; GPU utilisation, if there is a GPU.
-    Threshold: time lost below 8 % of 10 s and 5 % of 60 s; the trainer < 30 % in state D; GPU >= 70 %, power >= 40 % of
-        the limit where known. A job without a GPU must have workers, and the rule is at most 60 % sure. Where the job's
-        time is counted, >= 50 % is compute, every other lost share is < 8 % (with loader processes that compute, data
-        and `host` together), and <= 25 % is unexplained.
+    Threshold: the job waits for data < 8 % of 10 s and < 5 % of 60 s; its trainer is in state D < 30 % of the time; its
+        GPUs are >= 70 % busy, and draw >= 40 % of their power limit where it is known. A job without a GPU must have
+        workers, and the rule is then at most 60 % sure. Where the job's time is counted, >= 50 % of it is compute,
+        <= 25 % is unexplained, and every other share is < 8 %. Where the loader processes compute, data and `host`
+        together must be < 8 %.
     Blind spot: without a GPU the rule does not know how fast the training itself is.
     """
     out = []
@@ -118,9 +119,9 @@ def job_starts(facts: Facts) -> tuple[Claim, ...]:
 
     Claim: starting: it has not begun to train.
     Evidence: the job's age, loaders and GPUs; compilers below it; growth of its memory.
-    Threshold: the job is younger than 20 minutes and has no loader. None of its GPUs (where these are not visible: no
-        GPU) was at 5 % or more since its start, or in the last minute if the start is longer ago. A compiler runs below
-        it, or its memory grows by 5 MB/s.
+    Threshold: the job is younger than 20 minutes and has no loader. No GPU of the job (where its GPUs are not visible,
+        no GPU at all) was >= 5 % busy in the last minute; time before the job's start does not count. A compiler runs
+        below the job, or its memory grows by >= 5 MB/s.
     Blind spot: a job without loaders that keeps its data in memory grows as well.
     """
     limits, out = facts.limits, []
@@ -145,10 +146,17 @@ def job_starts(facts: Facts) -> tuple[Claim, ...]:
     return tuple(out)
 
 
-def _checkpoint_write(facts: Facts, job: JobFacts, sample: Sample, disk: float | None) -> tuple[BlockKey, float] | None:
-    """The device that is written while the trainer is blocked, and its bytes per second; None without a checkpoint."""
+def _checkpoint_write(
+    facts: Facts, job: JobFacts, sample: Sample, blocked_ratio: float | None
+) -> tuple[BlockKey, float] | None:
+    """The device that is written while the trainer is blocked, and its bytes per second; None without a checkpoint.
+
+    blocked_ratio: the share of the Sample in which the main thread waits for a disk; None when unknown.
+    """
     limits = facts.limits
-    if disk is None or disk < limits.decider or sample.block.value is None or sample.processes.value is None:
+    if blocked_ratio is None or blocked_ratio < limits.decider:
+        return None
+    if sample.block.value is None or sample.processes.value is None:
         return None
     infos = facts.snapshot.disks.value or {}
     written = {
@@ -210,16 +218,18 @@ def job_saves(facts: Facts) -> tuple[Claim, ...]:
 
     Claim: checkpoint_write: the trainer waits until its checkpoint is on the disk.
     Evidence: samples of the trainer; bytes that the disk and the job write, and bytes that the job reads.
-    Threshold: the share `checkpoint` is >= 8 % of 10 s. Otherwise, the trainer is in state D in >= 50 % of the samples
-        in 3 ticks of 10 s, in which the job reads less than 10 % of what the disk writes; and the job wrote >= 20 % of
-        that in the window.
-    Blind spot: a checkpoint that a separate process writes, and writes below 1 MB/s.
+    Threshold: the share `checkpoint` is >= 8 % of 10 s. Otherwise, at least 3 ticks of the last 10 s meet two
+        conditions: the trainer is in state D in >= 50 % of the tick's samples, and the job reads less than 10 % of the
+        bytes that the disk writes. In addition, the job's writes in the 10 s are >= 20 % of the bytes that the disk
+        writes in these ticks.
+    Blind spot: a checkpoint that a separate process writes, or that is written at less than 1 MB/s.
     """
     limits, out = facts.limits, []
     for job in facts.jobs:
-        disks = dict(zip((s.at_ns for s in job.window.samples), job.main_disk, strict=True))
         saves = [
-            (s, saved) for s in job.window.samples if (saved := _checkpoint_write(facts, job, s, disks.get(s.at_ns)))
+            (s, saved)
+            for s, blocked_ratio in zip(job.window.samples, job.main_disk, strict=True)
+            if (saved := _checkpoint_write(facts, job, s, blocked_ratio))
         ]
         if job.time is not None and job.time.checkpoint >= limits.gate:
             out.append(_checkpoint_claim(facts, job, job.time.checkpoint))

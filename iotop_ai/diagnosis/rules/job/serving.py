@@ -20,7 +20,8 @@ def job_waits_for_requests(facts: Facts) -> tuple[Claim, ...]:
     Claim: serving: it is an inference server without requests. Nothing starves.
     Evidence: its listening TCP sockets; the state of its main thread; CPU, reads and GPU.
     Threshold: it has one main process, no loaders and no launcher. Its main thread sleeps in a queue or socket >= 60 %
-        of up to 60 s. It uses < half a core, reads < 1 MB/s, and its GPU is < 70 % busy.
+        of the last 60 s, or of the time observed so far if that is shorter. It uses < half a core, reads < 1 MB/s, and
+        its GPU is < 70 % busy.
     Blind spot: the rule treats a busy server like any job. It does not recognise a server behind a Unix socket or a
         message queue.
     """

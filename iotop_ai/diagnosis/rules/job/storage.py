@@ -55,17 +55,17 @@ def disk_waits(facts: Facts) -> list[Wait]:
     limits, out = facts.limits, []
     for job in facts.jobs:
         loss_level = loss_over_gate(facts, job)
-        disk, running = job.disk, job.running
-        if loss_level < limits.leave_level or disk is None:
+        blocked, running = job.disk, job.running
+        if loss_level < limits.leave_level or blocked is None:
             continue
         if job.workers or job.time is not None:
-            level = min(loss_level, disk / limits.decider)
+            level = min(loss_level, blocked / limits.decider)
         else:
-            level = min(loss_level, disk / limits.main_share) if disk >= (running or 0.0) else 0.0
+            level = min(loss_level, blocked / limits.main_share) if blocked >= (running or 0.0) else 0.0
             # Use the blocked share of the wait: a trainer that computes meanwhile does not wait for the device.
-            disk = disk / max(job.stall or 0.0, disk) if disk else 0.0
+            blocked = blocked / max(job.stall or 0.0, blocked) if blocked else 0.0
         if level >= limits.leave_level:
-            out.append(Wait(job, job_device(job, facts.devices, limits.carried_share), disk, level))
+            out.append(Wait(job, job_device(job, facts.devices, limits.carried_share), blocked, level))
     return out
 
 
@@ -170,6 +170,7 @@ def _refault_ratio(facts: Facts, wait: Wait) -> float | None:
         return None
     refault = mean(None if s.memory.value is None else s.memory.value.refault_file_bytes_per_s for s in window.samples)
     if refault is None or refault < facts.limits.leave_level * facts.limits.refault_ratio * read:
+        # Even the refaults of the whole machine are too few.
         return None if refault is None else refault / read
     disk_reads = {
         s.at_ns: block_totals(s.block.value, infos.values()).read_bytes_per_s or 0.0
@@ -230,7 +231,7 @@ def waits_of(facts: Facts, class_id: str) -> list[Wait]:
     return [wait for wait_class, wait in waits if wait_class == class_id]
 
 
-def families(facts: Facts, wait: Wait) -> int:
+def family_count(facts: Facts, wait: Wait) -> int:
     """The number of families of signals that agree: task states, device, pressure, GPU."""
     under_pressure = (facts.io_pressure_ratio or 0.0) >= facts.limits.pressure
     return 1 + (wait.device is not None) + under_pressure + (wait.job.gpu_busy is not None)
@@ -252,7 +253,7 @@ def job_waits_for_storage(facts: Facts) -> tuple[Claim, ...]:
         slow = device is not None and share(device.slow) >= facts.limits.leave_share
         more = [] if slow else [NEARLY_SLOW] if device is not None else [WITHOUT_DEVICE]
         upper_limits = (*caps(wait.job, wait.share, facts.limits.decider_sure), *more)
-        sure = confidence(BASE, families(facts, wait), *upper_limits)
+        sure = confidence(BASE, family_count(facts, wait), *upper_limits)
         advice: tuple[Advice, ...] = (
             () if device is None else storage_advice(facts, device, lost_share(wait.job), None, wait.job)
         )
@@ -268,13 +269,13 @@ def job_reads_small(facts: Facts) -> tuple[Claim, ...]:
 
     Claim: small_random: latency, not bandwidth, limits them.
     Evidence: as storage_read; mean size of the device's reads.
-    Threshold: as storage_read without its await; reads are below 48 KiB. The device need not be slow: small reads
+    Threshold: as storage_read, whatever the await; reads are below 48 KiB. The device need not be slow: small reads
         starve a fast one.
     Blind spot: metadata that the server caches, and requests that the kernel merges.
     """
     out = []
     for wait in waits_of(facts, "small_random"):
-        sure = confidence(BASE, families(facts, wait), *caps(wait.job, wait.share, facts.limits.decider_sure))
+        sure = confidence(BASE, family_count(facts, wait), *caps(wait.job, wait.share, facts.limits.decider_sure))
         size = None if wait.device is None else wait.device.read_size_bytes
         advice = (Advice("pack_files", (("read_size_bytes", size),)), *job_worker_advice(facts, wait.job, io=True))
         out.append(job_claim(facts, wait.job, wait_finding(facts, "small_random", wait, sure, advice), wait.level))
@@ -286,7 +287,7 @@ def job_reads_from_network(facts: Facts) -> tuple[Claim, ...]:
 
     Claim: network_fs: the filesystem's server, or the network path to it, is slow.
     Evidence: as storage_read; the filesystem of the job's open files; no local device delivers what the job reads.
-    Threshold: as storage_read without its await; no local device has 20 % of the bytes.
+    Threshold: as storage_read, whatever the await; no local device has 20 % of the bytes.
     Blind spot: a file that is closed again between two samples; a FUSE server with a local cache.
     """
     out = []
@@ -295,7 +296,7 @@ def job_reads_from_network(facts: Facts) -> tuple[Claim, ...]:
         if mount is None:
             continue
         base = FUSE_BASE if mount.fstype.startswith("fuse") else BASE
-        sure = confidence(base, 1 + families(facts, wait), *caps(wait.job, wait.share, facts.limits.decider_sure))
+        sure = confidence(base, 1 + family_count(facts, wait), *caps(wait.job, wait.share, facts.limits.decider_sure))
         where: Args = (
             ("mount", mount.path),
             ("fstype", mount.fstype),
@@ -314,16 +315,16 @@ def job_is_throttled(facts: Facts) -> tuple[Claim, ...]:
     Claim: io_limit: the loaders are blocked before their requests reach the device.
     Evidence: as storage_read; limits of the job's cgroup and its parents; the device's queue (for a stacked device that
         the kernel does not time, the queues of its members).
-    Threshold: as storage_read without its await, and the read rate is within 15 % of a limit (io.max, blkio.throttle)
-        on its device. Or fewer than 0.3 requests are queued per blocked task while the await is below 3 times normal
-        (measured: 0.005 under a limit, 0.9 and above without one).
+    Threshold: as storage_read, whatever the await. In addition, the read rate is within 15 % of a limit (io.max,
+        blkio.throttle) on its device; or fewer than 0.3 requests are queued per blocked task while the await is below 3
+        times normal (measured: 0.005 under a limit, 0.9 and above without one).
     Blind spot: a limit outside this machine (a cloud volume's) shows in the device's own await.
     """
     out = []
     for wait in waits_of(facts, "io_limit"):
         limit = _slowing_limit(facts, wait)
         base = LIMIT_GUESS if limit is None else LIMIT_BASE
-        count = families(facts, wait) + (2 if limit is not None else 0)
+        count = family_count(facts, wait) + (2 if limit is not None else 0)
         sure = confidence(base, count, *caps(wait.job, wait.share, facts.limits.decider_sure))
         args: Args = (("blocked_tasks", wait.job.blocked_tasks), ("rate", wait.job.read_bytes_per_s))
         evidence: tuple[Evidence, ...] = (
@@ -347,7 +348,7 @@ def job_rereads_what_was_cached(facts: Facts) -> tuple[Claim, ...]:
 
     Claim: cache_thrash: the data almost fits into memory, and each epoch pushes out what the next epoch needs.
     Evidence: as storage_read; refaults of file pages against the job's reads.
-    Threshold: over 30 s, refaults are >= 30 % of the bytes read, after the bytes that others read in the same second
+    Threshold: over 30 s, refaults are >= 30 % of the bytes read, after the bytes that others read in the same tick
         are subtracted. The job makes at least 80 % of all disks' reads.
     Blind spot: the kernel counts refaults for the whole machine, so the rule is silent if other programs read much.
     """
@@ -356,7 +357,7 @@ def job_rereads_what_was_cached(facts: Facts) -> tuple[Claim, ...]:
         refault = _refault_ratio(facts, wait)
         # Readahead that is dropped unread is read twice and may exceed the job's reads, so the ratio is at most 1.
         ratio = None if refault is None else min(1.0, refault)
-        count = 1 + families(facts, wait)
+        count = 1 + family_count(facts, wait)
         sure = confidence(THRASH_BASE, count, *caps(wait.job, wait.share, facts.limits.decider_sure))
         memory = facts.snapshot.memory.value
         args: Args = (("refault", ratio), ("available", None if memory is None else memory.available_bytes))
@@ -377,7 +378,8 @@ def job_asks_for_too_little(facts: Facts) -> tuple[Claim, ...]:
     """
     out = []
     for wait in waits_of(facts, "loader_serial"):
-        sure = confidence(SERIAL_BASE, families(facts, wait), *caps(wait.job, wait.share, facts.limits.decider_sure))
+        count = family_count(facts, wait)
+        sure = confidence(SERIAL_BASE, count, *caps(wait.job, wait.share, facts.limits.decider_sure))
         args: Args = (("blocked_tasks", wait.job.blocked_tasks),)
         advice = job_worker_advice(facts, wait.job, io=True)
         finding = wait_finding(facts, "loader_serial", wait, sure, advice, args)

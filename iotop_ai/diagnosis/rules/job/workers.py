@@ -19,8 +19,8 @@ def job_restarts_its_workers(facts: Facts) -> tuple[Claim, ...]:
     Claim: worker_respawn: the training waits while the new workers start, import and fill their queues.
     Evidence: start times of the workers; samples of trainer and workers right after a start.
     Threshold: all workers of the first rank are replaced twice, and each time >= 1 s is lost. The sum is >= 5 % of the
-        time since the first restart, and at least half of all lost time. Of a longer period
-        without workers, only 3 s at its mean loss count.
+        time since the first restart, and at least half of all lost time. If a job has no workers for n > 3 s, only
+        3/n of the time lost meanwhile counts.
     Blind spot: a validation with a loader of its own looks like a restart. Epochs of more than ten minutes are missed.
     """
     out, limits = [], facts.limits
