@@ -35,7 +35,7 @@ TIME_FLAGS = ("--at", "--begin", "--end")
 RECORD_SWITCHES = ("-h", "--help", "--append", "--control", "--exact", "--smart", "--no-smart")
 """The flags of ``record`` that take no value."""
 TEXT_FLAGS = ("-b", "--batch", "-t", "--timestamps", "--once", "--json", "-n", "--count")
-"""The flags that select text output instead of the screen."""
+"""The flags of the text output that ``iotop-ai -b`` prints instead of the screen."""
 GC_THRESHOLD = 20_000
 """The number of new objects that starts a garbage collection. It is large, because a tick's objects form no cycles."""
 

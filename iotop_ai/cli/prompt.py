@@ -1,4 +1,4 @@
-"""The confirmation prompt, progress line and timeline mark of commands that change the machine.
+"""The confirmation prompt and the timeline mark of commands that change the machine, and a progress line.
 
 All text goes to stderr.
 """

@@ -46,7 +46,8 @@ class Baselines:
         """The baselines by serial number, with their parts numbered since this boot; {} without a file.
 
         Parts older than a day are treated as a day old, so that they still count in the first day of this session.
-        Baselines older than OLDEST_S are left out. Raises OSError, and ValueError for a file of another kind.
+        Baselines older than OLDEST_S are left out. Raises OSError, and ValueError for a file that another user owns or
+        that is not valid.
 
         at_ns, wall_s: the current monotonic and Unix time
         """
@@ -63,6 +64,7 @@ class Baselines:
         Returns False without writing if no present disk has a baseline.
 
         own: this session's baselines by serial number
+        infos: the present disks; this session's baselines of other disks are not written
         """
         serials = {info.serial for info in infos.values() if info.serial}
         own_entries = {

@@ -73,7 +73,8 @@ class _Packed(NamedTuple):
 class Ring:
     """A ring buffer of compressed Frames, filled on a separate thread. ``put`` never blocks. ``recording`` reads it.
 
-    most_bytes, most_s: the limits of size and age, beyond which the oldest block is dropped
+    most_bytes, most_s: the limits of size and age, beyond which the oldest block is dropped; the limit of age does not
+        count HISTORY_S, the history that the oldest Frame needs
     """
 
     def __init__(self, most_bytes: int = RING_BYTES, most_s: float = RING_S) -> None:
@@ -222,7 +223,7 @@ class Ring:
             self._drop_oldest()
 
     def _encode(self, frame: Frame, gap: bool) -> tuple[_Compress, list[bytes], bytes]:
-        """The block's compressor, the compressed text of a keyframe, and the uncompressed text of a change.
+        """The block's compressor, the compressed chunks of a keyframe's lines, and the uncompressed text of a change.
 
         The compressor is new for a keyframe. A keyframe is compressed in chunks and without the lock, so that readers
         do not wait for it and its whole text is never in memory. Raises LineTooLong.

@@ -39,10 +39,12 @@ def print_blocks(
     timestamps: bool = False,
     as_json: bool = False,
 ) -> int:
-    """Print a block at the end of each interval.
+    """Print a block at the end of each interval; return the exit code 0.
 
-    count: the number of blocks to print; None prints blocks without end. Ctrl-C after the first block is the usual way
-    to end the command, so the exit code is 0 then too. Ctrl-C before the first block raises KeyboardInterrupt.
+    Ctrl-C after the first block is the usual way to end the command, so the exit code is 0 then too. Ctrl-C before the
+    first block raises KeyboardInterrupt.
+
+    count: the number of blocks to print; None prints blocks without end.
     """
     printed = 0
     first: Frame | None = None

@@ -120,7 +120,7 @@ def watch(
 ) -> Frame | None:
     """Watch for a while and return the last Frame, or None when there was none.
 
-    Ctrl-C stops early, and raises KeyboardInterrupt before the first Frame. Raises UsageError if the first Frame lacks
+    Ctrl-C stops early; before the first Frame it raises KeyboardInterrupt. Raises UsageError if the first Frame lacks
     the process that --job names.
 
     seconds: the time to watch; None watches for WATCH_S, or up to LONGEST_WATCH_S while there is no clear verdict.

@@ -50,7 +50,7 @@ def run(args: argparse.Namespace) -> int:
     """Judge and print; return the exit code.
 
     Without --fail-if, the code is as in ``exit_code_of``: 1 for a problem of the job or the hardware, 2 without a clear
-    verdict. With --fail-if it is 1 when a condition is met.
+    verdict. With --fail-if it is as in ``exit_code_of_conditions``.
     """
     conditions = [ConditionOverRun(condition) for condition in conditions_of(args)]
     job, diagnosis = SelectedJob(getattr(args, "job", 0)), Diagnosis(conditions)

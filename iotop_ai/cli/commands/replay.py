@@ -123,7 +123,7 @@ def _show_file(path: str, args: argparse.Namespace, settings: Settings) -> int:
     speed = args.speed or 1.0
 
     def make_screen_start() -> ScreenStart:
-        view = {
+        changes = {
             "mode": "replay", "timeline": Timeline(begin, max(end, begin + 1), begin), "playing": playing,
             "speed": speed, "interval_s": chain.parts[-1].header.interval_s,
         }  # fmt: skip
@@ -134,9 +134,9 @@ def _show_file(path: str, args: argparse.Namespace, settings: Settings) -> int:
         frame = cursor.seek(wall_ns)
         if args.at is None and not playing:
             frame = cursor.first_verdict()
-        view["base"] = frame.snapshot if settings.accumulated else None
-        view["devices"] = devices_in_frame(frame, settings.devices)
-        return ScreenStart(frame, (), MemoryRecording(), view, make_playback=make_playback)
+        changes["base"] = frame.snapshot if settings.accumulated else None
+        changes["devices"] = devices_in_frame(frame, settings.devices)
+        return ScreenStart(frame, (), MemoryRecording(), changes, make_playback=make_playback)
 
     return run_screen(settings, make_screen_start, chain.close, RECORDED_TEXT)
 

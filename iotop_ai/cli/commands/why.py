@@ -39,7 +39,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Watch and print the verdict; return the code of ``exit_code_of``. Raises UnknownError if it is unknown."""
+    """Watch and print the verdict; return its ``exit_code_of``. Raises UnknownError if the verdict is unclear."""
     settings = resolve_devices(settings_of(args))
     job = SelectedJob(getattr(args, "job", 0))
     source = LiveSource(settings, marks=True)

@@ -17,8 +17,8 @@ from iotop_ai.model.settings import Settings
 class Effective(NamedTuple):
     """The settings in effect, and the origin of each.
 
-    origins: the origin by the setting's name: "flag", "flag --path", "environment VARIABLE",
-    "FILE:LINE", "FILE" or "default".
+    origins: the origin by the setting's name: "flag", "flag --path", "environment VARIABLE", "FILE:LINE", "FILE" or
+        "default"
     """
 
     settings: Settings
@@ -28,8 +28,9 @@ class Effective(NamedTuple):
 def effective_settings(flags: Mapping[str, object], environ: Mapping[str, str], config: str | None = None) -> Effective:
     """Return the settings that result from the flags, the environment and the settings file.
 
-    flags: the values of the flags on the command line, by the field of Settings. config: the file that --config names.
     Raises UsageError for the first invalid value.
+
+    flags: the values of the flags on the command line, by the field of Settings. config: the file that --config names.
     """
     path = config_path(environ, config)
     try:

@@ -34,8 +34,8 @@ class Problem(NamedTuple):
 class ConfigFile(NamedTuple):
     """A parsed file.
 
-    values, lines: the values and their line numbers, by the setting's name. problems: its mistakes, in the order of the
-    file.
+    values, lines: the values and their line numbers, by the setting's name
+    problems: its mistakes, in the order of the file
     """
 
     path: Path
@@ -52,9 +52,10 @@ class ConfigFile(NamedTuple):
 def read_config(path: Path, *, required: bool) -> ConfigFile | None:
     """Return the parsed file; None if the file is missing.
 
-    required: True if the user named the file, so that a missing file is an error. Raises UsageError for a file that
-    cannot be read or is not trusted (another user's, or writable by all users), and TimeoutError when a file that is
-    not required does not answer.
+    Raises UsageError for a file that cannot be read or is not trusted (another user's, or writable by all users), and
+    TimeoutError when the disk or server of a file that is not required does not answer.
+
+    required: True if the user named the file, so that a missing file is an error.
     """
     try:
         text = call_with_timeout(HOME_TIMEOUT_S, path, lambda: _read_text(path, required=required))

@@ -29,10 +29,13 @@ _TRUE, _FALSE = ("1", "true", "yes", "on"), ("0", "false", "no", "off", "")
 class Setting(NamedTuple):
     """One setting.
 
-    name: its key in the file, such as "marks.util" for ``util`` in the table ``marks``. field: the field of Settings,
-    or mark_FIELD for a field of Marks; mark_await stands for ``await_ms``. allowed: the allowed values, as text. text:
-    its description. example: the line for it in the file that ``config init`` writes. in_environment: whether an
-    environment variable can set it too.
+    name: its key in the file, such as "marks.util" for ``util`` in the table ``marks``
+    field: the field of Settings, or mark_FIELD for a field of Marks; mark_await stands for ``await_ms``
+    read: converts and checks a value of the file or the environment
+    allowed: the allowed values, as text
+    text: its description
+    example: the line for it in the file that ``config init`` writes
+    in_environment: whether an environment variable can set it too
     """
 
     name: str

@@ -45,10 +45,10 @@ def alerts_path() -> str:
 def load_alerts(flag: str | None, say: Callable[[str], object] = print_notice) -> AlertConfig | None:
     """Return the content of the file that --alerts names, or of the default file.
 
-    Returns None if the default file is missing or does not answer, or if --alerts is "none".
-
-    flag: the value of --alerts; None without it. say: reports a default file that does not answer. Raises UsageError or
+    Returns None if the default file is missing or does not answer, or if --alerts is "none". Raises UsageError or
     InputError.
+
+    flag: the value of --alerts; None without it. say: reports a default file that does not answer.
     """
     if flag == "none":
         return None

@@ -18,7 +18,8 @@ def add_fail_if_flag(parser: argparse.ArgumentParser) -> None:
         metavar="EXPR",
         action="append",
         default=[],
-        help="exit 1 if this holds, else 0: 'data_wait > 10%%', 'finding failing_disk' (docs/conditions.md)",
+        help="exit 1 if this holds, 2 if that is unknown, else 0: 'data_wait > 10%%', 'finding failing_disk' "
+        "(docs/conditions.md)",
     )
 
 

@@ -17,8 +17,9 @@ LIGHT_BACKGROUNDS = ("7", "15")
 class Terminal(NamedTuple):
     """The capabilities of a terminal.
 
-    theme: the name of a theme in present.text.theme. colours: the number of colours: 2**24, 256, 16 or 0. ascii_only:
-    whether only ASCII glyphs are shown.
+    theme: the name of a theme in present.text.theme
+    colours: the number of colours: 2**24, 256, 16 or 0
+    ascii_only: whether only ASCII glyphs are shown
     """
 
     theme: str

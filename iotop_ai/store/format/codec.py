@@ -3,9 +3,12 @@
 hdr      the writer and the machine: first in a file, and again after a reboot or when a session is appended
 ev       an event, before the snap line that it belongs to
 snap     a Snapshot: complete in a keyframe ("key"), otherwise the changes since the previous snap line
-verdict  the verdict, if it changed: a cache that is valid for rules with the stamp in the header
+verdict  the verdict, if it changed: a cache, valid only for the rules whose stamp is in the header
 tally    the summed verdicts since the last keyframe, written just before the next one; also a cache
 end      the last line of a file that was closed properly
+
+The stamp is the version of the rules with a checksum of their numbers. A keyframe also contains the fold state
+(``carry``), which the rules pass from one Sample to the next, and the Sample (``last``): the rates up to this Snapshot.
 """
 
 from __future__ import annotations
@@ -44,8 +47,8 @@ FORMAT = 1
 KEYFRAME_EVERY = 60
 """The number of snap lines from one keyframe to the next."""
 CLOCK_STEP_NS = 1_000_000_000
-"""If the wall clock moved this much more or less than the monotonic clock, it was set. A smaller difference proves
-nothing, because the two clocks are not read at the same instant."""
+"""If the wall clock and the monotonic clock moved by amounts that differ by more than this, the wall clock was set. A
+smaller difference proves nothing, because the two clocks are not read at the same instant."""
 
 _SNAPSHOT, _SAMPLE, _CARRY = shape_of(Snapshot), shape_of(Sample), shape_of(FoldState)
 _LINE_FIELDS = ("seq", "at_ns", "wall_ns", "events")
@@ -61,7 +64,7 @@ _NAMES_IN_FORMAT_1 = {
     "ProgramIo": "Moved",
     "ProgramIoRates": "MovedRates",
 }
-"""The record's name in the legend of a header, for each class that was renamed after format 1 was defined."""
+"""The old name of each record class that was renamed after format 1 was defined; headers still use the old name."""
 _FIELDS_IN_FORMAT_1 = {
     "VerdictTotals": {"finding_totals": "shares", "spans": "stretches", "verdict_job_time": "led"},
     "FindingTotal": {"active_ns": "stood_ns", "primary_ns": "first_ns", "primary_lost_ns": "led_ns"},
@@ -69,11 +72,11 @@ _FIELDS_IN_FORMAT_1 = {
     "JobMemory": {"restarts": "turns", "last_worker_ended_ns": "left_ns"},
     "Wait": {"sampled": "looked"},
 }
-"""By class and field, the name in the legend of a header for fields that were renamed after format 1 was defined."""
+"""By class and field, the old name of each field that was renamed after format 1 was defined."""
 
 
 def record_fields() -> dict[str, list[str]]:
-    """The legend of a header: the field names of each record that is written as an array, by the record's name."""
+    """The ``fields`` of a header: the field names of each record that is written as an array, by the record's name."""
     names: dict[str, list[str]] = {}
 
     def walk(shape: Any) -> None:
@@ -100,10 +103,10 @@ class Header(NamedTuple):
     """A decoded hdr line.
 
     redact: the level to which command lines are redacted
-    stamp: the stamp (version) of the rules that made the cached verdicts
+    stamp: the stamp of the rules that made the cached verdicts
     continues: whether the session began in another file
     origin: the program whose log was imported; "" if iotop-ai itself recorded
-    after: the name of the file that this one replaces because it could not be written any more; otherwise ""
+    after: the name of the earlier file, if this file continues it because writing to it failed; otherwise ""
     """
 
     format: int
@@ -199,7 +202,7 @@ class Encoder:
 
 
 def _clock_was_set(before: Snapshot, after: Snapshot) -> bool:
-    """Whether the two clocks moved by different amounts, which also happens when the machine is suspended."""
+    """Whether the two clocks moved by different amounts (CLOCK_STEP_NS), as also happens during a suspend."""
     return abs((after.wall_ns - before.wall_ns) - (after.at_ns - before.at_ns)) > CLOCK_STEP_NS
 
 
@@ -237,9 +240,10 @@ def verdict_key(verdict: Verdict) -> tuple[str, str, str]:
 class SnapLine(NamedTuple):
     """A decoded snap line.
 
+    key: whether it is a keyframe
     gap: whether Snapshots before it were dropped
-    pre: whether it is pre-roll
-    carry, last: None unless it is a keyframe and its fold state and Sample were decoded
+    pre: whether it is pre-roll, which is from the minute before the recording and is not shown
+    carry, last: the fold state and the Sample of a keyframe; None if they are missing or were not decoded
     """
 
     snapshot: Snapshot
@@ -322,7 +326,7 @@ class Decoder:
             raise InputError(f"{place}not a line of a recording") from None
 
     def skip(self, line: bytes) -> None:
-        """Skip a snap line whose Snapshot is not needed. Raises InputError if the line exceeds a limit."""
+        """Skip a snap line whose Snapshot is not needed, and its events. Raises InputError if it exceeds a limit."""
         try:
             self._budget.count_line(len(line), has_key(line))
         except ShapeError as error:

@@ -36,7 +36,7 @@ class LineHead(NamedTuple):
 
     kind: the value of ``k``
     at_ns, wall_ns: the values of ``m`` and ``t``; None if they do not directly follow the kind
-    pre: whether the line is pre-roll
+    pre: whether the line is pre-roll, which is from the minute before the recording and is not shown
     """
 
     kind: str

@@ -1,8 +1,9 @@
-"""The times of the process sweeps, which a line omits if they follow from the usual order of sweeps.
+"""The times at which processes were read, which a line omits if they follow from the usual order of the reads.
 
-A usual tick reads the io of all processes, and the stat of one cohort and of the processes whose io changed. Cohorts
-are groups of processes that take turns. So ``io_at_ns``, ``stat_at`` and ``stat_out`` of a ProcessTable are written
-only if they differ from this prediction.
+A sweep reads one file in /proc/PID of many processes. At a usual tick, one sweep reads ``io`` of all processes, and
+another reads ``stat`` of one cohort and of the processes whose ``io`` changed. Cohorts are groups of processes that
+take turns. The times of a usual tick can be predicted from the previous line, so ``io_at_ns``, ``stat_at`` and
+``stat_out`` of a ProcessTable are written only if they differ from the prediction.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ _PREDICTED = ("io_at_ns", "stat_at", "stat_out")
 def _prediction(
     before: ProcessTable, after: ProcessTable, at_ns: int | None, io_changed: Iterable[ProcessKey]
 ) -> dict[str, Any]:
-    """The values of the three fields after a usual sweep.
+    """The values of the three fields at a usual tick.
 
     at_ns: the time of the Reading
     io_changed: the processes whose io is in the line

@@ -1,4 +1,4 @@
-"""Checks of decoded records beyond their shape; each raises ShapeError for values that no machine has."""
+"""Checks of decoded records beyond their shape; each raises ShapeError for values that cannot occur."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ def _width(kind: Any) -> int:
     return len(kind._fields) + _ENTRY
 
 
-def _rows(kind: Any) -> Callable[[Any], int]:
+def _cell_counter(kind: Any) -> Callable[[Any], int]:
     """A function that counts the cells of a table of these records."""
     width = _width(kind)
     return lambda table: len(table) * width
@@ -42,37 +42,37 @@ _TASK, _JOB = 8, 40
 """The cells of a job's task and of a job, rounded up."""
 
 
-def _cores(table: CpuTable) -> int:
+def _cpu_cells(table: CpuTable) -> int:
     return len(table.cores) * _CORE
 
 
-def _netfs(table: NetfsTable) -> int:
+def _netfs_cells(table: NetfsTable) -> int:
     return sum(_NFS + len(mount.ops) * _NFS_OP for mount in table.nfs.values())
 
 
-def _cgroups(table: CgroupTable) -> int:
+def _cgroup_cells(table: CgroupTable) -> int:
     return sum(_CGROUP + len(group.io or ()) * _CGROUP_IO for group in table.groups.values())
 
 
-def _pools(table: PoolTable) -> int:
+def _pool_cells(table: PoolTable) -> int:
     return (len(table.zfs) + len(table.lustre)) * _PROGRAM_IO
 
 
-def _jobs(table: JobTable) -> int:
+def _job_cells(table: JobTable) -> int:
     return len(table.tasks) * _TASK + (len(table.jobs) + len(table.times)) * _JOB
 
 
 _COUNTS: tuple[tuple[str, Callable[[Any], int]], ...] = (
-    ("block", _rows(BlockRates)),
-    ("cpu", _cores),
-    ("gpu", _rows(GpuRates)),
-    ("network", _rows(LinkRates)),
-    ("netfs", _netfs),
-    ("cgroups", _cgroups),
-    ("rdma", _rows(RdmaRates)),
-    ("pools", _pools),
-    ("jobs", _jobs),
-    ("steps", _rows(StepRates)),
+    ("block", _cell_counter(BlockRates)),
+    ("cpu", _cpu_cells),
+    ("gpu", _cell_counter(GpuRates)),
+    ("network", _cell_counter(LinkRates)),
+    ("netfs", _netfs_cells),
+    ("cgroups", _cgroup_cells),
+    ("rdma", _cell_counter(RdmaRates)),
+    ("pools", _pool_cells),
+    ("jobs", _job_cells),
+    ("steps", _cell_counter(StepRates)),
 )
 
 

@@ -1,4 +1,4 @@
-"""Short options that take a password, by program, and programs that take a password without an option.
+"""Options that take a password, by program, and programs that take a password without an option.
 
 Source: the manual page of each program, for options with a password, a key or ``user:password``.
 """

@@ -34,8 +34,8 @@ _HARMLESS = {
     "pin": words("memory mem device cpu cpus gpu thread threads"),
     "signature": words("name def"),
 }
-"""For a secret part of a name, other parts of the same name that make it harmless, as in --pad_token_id or --key-dim.
-"""
+"""By the ending of a secret part of a name, other parts of the same name that make it harmless, as in --pad_token_id
+or --key-dim."""
 _FOLDERS = ("PWD", "OLDPWD")
 """The shell's variables for working directories. They are not passwords, although "pwd" usually means one."""
 _PARTS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
@@ -50,10 +50,11 @@ _BARE_NAME = re.compile(
 )
 """A word without a leading dash that precedes a secret, as in ``connect NET password X``."""
 _OPTION = re.compile(r"--?[A-Za-z][A-Za-z-]*(?:=.*)?|-[A-Za-z]")
-"""An option. If it follows an option that takes a secret, it is not that secret."""
+"""An option. Where the next word may be a secret, but need not be, such a word is not replaced."""
 _LOGIN = re.compile(r"[^\d:]:.|:.*[^\d]|%")
-"""A login as user:password, but not the uid:gid of ``docker run -u 1000:1000``."""
+"""A login as user:password or user%password, but not the uid:gid of ``docker run -u 1000:1000``."""
 _SPLITS = re.compile(r"[\s;|]")
+"""A separator of words. A word that contains one is a command line itself, as in ``sh -c "a; b"``."""
 _VARIABLE = re.compile(r"[\w.:/@-]+")
 _URL_LOGIN = re.compile(r"(?<=//)[^\s/?#@]*@|(?<=//)[^\s:/@?#]*:(?!\d{1,5}(?:/|$))[^\s\"']{0,512}@")
 """The login in a URL. Its length is limited so that text with many "//" does not take quadratic time."""
@@ -78,7 +79,8 @@ _LONG_TOKEN = re.compile(
 _TOKEN = re.compile(r"[A-Za-z0-9+/]{16,}={0,2}")
 """Base64 text that is replaced if it looks random."""
 _MIXED = 0.35
-"""A text looks random if at least this share of its neighbouring characters differ in kind; CamelCase reaches 0.25."""
+"""A text looks random if at least this share of its pairs of neighbouring characters differ in kind (lower case, upper
+case, digit), and if all three kinds occur. CamelCase reaches 0.25."""
 _CHARACTER_KINDS = str.maketrans(
     {c: k for k, cs in (("a", "abcdefghijklmnopqrstuvwxyz"), ("A", "ABCDEFGHIJKLMNOPQRSTUVWXYZ"), ("0", "0123456789"))
      for c in cs}
@@ -235,7 +237,7 @@ class _Words:
 
 
 def note_redacted(text: str) -> str:
-    """A text that the user typed, with secrets replaced, because it may quote a command line."""
+    """A text that may quote a command line, such as the text of a mark or an event, with secrets replaced."""
     return _Words().word(text)
 
 

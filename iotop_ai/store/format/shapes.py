@@ -1,11 +1,12 @@
 """Converts records to JSON by their type hints, and back: whole, or only the changes since the previous line.
 
-A NamedTuple without tables becomes an array in field order, without the defaults at its end; its change is an object
-with the fields that changed. A NamedTuple with a table (a mapping or a set), and every Reading and Rated, becomes an
-object by field name, without the fields that have their default. A mapping becomes an object, and a set a sorted array
-of keys. The change of either is an object without empty parts: ``{"+": {key: value}, "-": [key]}`` for a mapping and
-``{"+": [key], "-": [key]}`` for a set. Keys that are records are joined with "/". Numbers are written as they are,
-never as differences.
+A NamedTuple without tables becomes an array in field order, without the defaults at its end. A NamedTuple with a table
+(a mapping or a set), and every Reading and Rated, becomes an object by field name, without the fields that have their
+default. The change of a NamedTuple is an object with the fields that changed.
+
+A mapping becomes an object, and a set becomes a sorted array of keys. Their change is an object without empty parts:
+``{"+": {key: value}, "-": [key]}`` for a mapping and ``{"+": [key], "-": [key]}`` for a set. Keys that are records are
+joined with "/". Numbers are written as they are, never as differences.
 """
 
 from __future__ import annotations
@@ -130,7 +131,7 @@ class Maybe(Shape):
 
 
 class Several(Shape):
-    """A union of scalars that JSON distinguishes, such as ``str | float | None``."""
+    """A union of scalars that JSON distinguishes, such as ``str | float``."""
 
     verbatim = True
 
@@ -313,6 +314,7 @@ class Record(Shape):
     plain: whether each changed field is written as its new value
     deep: the indexes of the fields that ``dump`` converts
     ints: for each field, whether it is an int
+    counters: the indexes of the int fields, by name
     """
 
     partial = True

@@ -51,11 +51,11 @@ LARGEST_HISTORY = 192 * MIB
 MOST_SNAPSHOTS = 3600
 """The maximum number of Snapshots in HISTORY_S. Imported logs of nvidia-smi have at most 60 samples a second."""
 MOST_ROWS = 8_000_000
-"""The maximum number of processes, summed over the Snapshots in HISTORY_S: 10,000 at the shortest interval of 0.1 s. At
-intervals of 0.5 s and more, MOST_ENTRIES is the stricter limit."""
+"""The maximum number of processes, summed over the Snapshots in HISTORY_S: enough for 10,000 at the shortest interval,
+0.1 s. At intervals of 0.5 s and more, MOST_ENTRIES is the stricter limit."""
 MOST_CELLS = 20_000_000
-"""The maximum number of figures in other tables of rates, summed over the Snapshots in HISTORY_S: 2,000 disks at 0.2 s,
-or 1,000 at the shortest interval. Each figure takes 32 bytes."""
+"""The maximum number of figures in other tables of rates, summed over the Snapshots in HISTORY_S: enough for 2,000
+disks at 0.2 s, or for 1,000 at the shortest interval. Each figure takes 32 bytes."""
 MOST_BLOCKS = 600_000
 """The maximum number of keyframes in a file: one per minute for a year."""
 _HISTORY_NS = int(HISTORY_S * 1e9)
@@ -81,7 +81,7 @@ def check_values(line: bytes) -> None:
 
 
 class ReaderBudget:
-    """Counts the data of the newest block and the last minute that a reader keeps in memory.
+    """Counts the data that a reader keeps in memory: that of the newest block and of the last minute.
 
     The methods raise ShapeError when a limit is exceeded.
     """

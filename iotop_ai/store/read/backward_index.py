@@ -80,6 +80,7 @@ def _start_at(fd: int, offset: int, end: int) -> BlockStart | None:
             head = data[at : at + PREVIOUS_LENGTH_WITHIN]
             if not has_key(head):
                 return None
+            # The end of the keyframe's line is not known here, and the index does not need it.
             return BlockStart((*lines, Line(offset + at, offset + at, head)), previous_length_of(head))
         if not data.startswith((EVENT, HEADER, SNAP), at):
             return None

@@ -30,7 +30,7 @@ class BlockContents(NamedTuple):
 
     totals: the totals of the block; None if it does not contain them
     snapshots: the keyframe or all Snapshots, oldest first, without fold states
-    events: all events of the block, including those in Snapshots; () at depth TOTALS
+    events: the events of all ev lines in the block; () at depth TOTALS
     """
 
     totals: TotalsLine | None
@@ -41,7 +41,8 @@ class BlockContents(NamedTuple):
 def block_contents(recording: FileRecording, index: int, depth: Depth) -> BlockContents:
     """Read one block. Raises InputError.
 
-    Totals before its last Snapshot are ignored. Callers check the stamp of the rules that made the totals.
+    Totals before its last Snapshot are ignored. Callers must check (``FileRecording.stamp_of``) that the present rules
+    made the totals.
     """
     block, decoder = recording.blocks[index], Decoder(ReaderBudget(), states=False)
     snapshots: list[SnapLine] = []

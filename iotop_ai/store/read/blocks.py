@@ -25,7 +25,7 @@ _CHUNK = 1 << 20
 class Block(NamedTuple):
     """A keyframe with the header and event lines directly before it, and the lines up to the next block.
 
-    offset, length: the position in the file, which is packed (gzip) or plain
+    offset, length: its position in the file (plain or gzip); for a block in memory, ``offset`` is only its number
     at_ns, wall_ns: the times of the keyframe
     session: the number of its session within the file
     pre: whether it belongs to the pre-roll, which builds history and is not shown

@@ -1,6 +1,7 @@
 """A recording in a file, which can be read starting at any keyframe, even while the file grows.
 
-Verdicts come from a fold over the Snapshots. A keyframe contains the fold state, so that a fold can begin there.
+A fold over the Snapshots makes the verdicts: the rules judge each Snapshot and pass their state on to the next one. A
+keyframe contains this fold state, so that a fold can begin there.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ class Entry(NamedTuple):
 
     block: the index of the first block to read
     fold_ns: the time of the keyframe at which the fold begins; earlier Snapshots only build history
-    warming: whether the recorded fold state is ignored, because other rules made it
+    warming: whether the recorded fold state is ignored, because other rules made it, so that the fold begins earlier
     """
 
     block: int
@@ -125,7 +126,7 @@ class FileRecording:
         return max(low, bisect.bisect_right(self.blocks, at_ns, low, high, key=lambda b: b.at_ns) - 1)
 
     def stamp_of(self, index: int) -> str:
-        """The stamp of the rules that is valid at a block."""
+        """The stamp (version) of the rules that made the recorded verdicts and fold states of a block."""
         return self.header_of(index).stamp
 
     def header_of(self, index: int) -> Header:

@@ -25,7 +25,9 @@ _STEP = 1 << 20
 _PART = 4 << 20
 """The maximum number of bytes that are unpacked at once."""
 STARTS_SESSION = 1
+"""The flag of a member whose block begins a session."""
 PREROLL = 2
+"""The flag of a member that is pre-roll: it is from the minute before the recording and is not shown."""
 
 
 class Member(NamedTuple):
@@ -45,7 +47,8 @@ class Member(NamedTuple):
 def pack(data: bytes, at_ns: int, wall_ns: int, flags: int, level: int = 6) -> bytes:
     """Compress the data to one gzip member.
 
-    Z_FILTERED avoids short matches, which take more bits than the digits of a counter; the result is 4 to 7 % smaller.
+    Z_FILTERED avoids short matches. A reference to a few earlier digits takes more bits than these digits themselves,
+    so the result is 4 to 7 % smaller.
     """
     compressor = zlib.compressobj(level, zlib.DEFLATED, -zlib.MAX_WBITS, zlib.DEF_MEM_LEVEL, zlib.Z_FILTERED)
     body = compressor.compress(data) + compressor.flush()

@@ -1,7 +1,7 @@
 """Finds the lines by which a plain recording is indexed: headers, events and keyframes, at the speed of a line search.
 
 The file is read through a small buffer and not mapped. The pages of a mapping would count as memory of this process,
-each would cost a fault, and the process would be killed if the file is truncated meanwhile.
+each would cost a fault, and SIGBUS would kill the process if the file were truncated meanwhile.
 """
 
 from __future__ import annotations

@@ -160,7 +160,7 @@ class Recorder:
         self._lost = Lost()
         """The totals of lost Snapshots that are already reported in the file."""
         self._after = ""
-        """The name of the file that the current one replaces; "" once a header contains it."""
+        """The name of the file that the current one continues after errors; "" once a header contains it."""
         self._busy_ns: int | None = None
         """The time at which the sink became busy; None while it is idle."""
         self._thread = threading.Thread(target=self._run, name="recorder", daemon=True)

@@ -1,5 +1,5 @@
 """Rotation: PATH always names the file being written; full files get a time in their name, are packed (gzip), and are
-passed to a hook.
+passed to a hook. A full file is called a part of the recording.
 
 Packing, the removal of old files and the hook run on a separate thread and in child processes, so the recorder never
 waits for them. Packing has the lowest priority.
@@ -135,7 +135,7 @@ class Rotator:
         """A file name that sorts after the names of this user's earlier full files, even if the clock was set back."""
         when = datetime.fromtimestamp(self._clock.wall_ns() // 10**9, UTC)
         for _, newest in _own_parts(path)[-1:]:
-            with contextlib.suppress(ValueError, OverflowError):  # a user's file, or a year beyond 9999
+            with contextlib.suppress(ValueError, OverflowError):  # not a time, or a year beyond 9999
                 when = max(when, datetime.strptime(newest, _TIME).replace(tzinfo=UTC) + _SECOND)
         while any(os.path.lexists(part_name(path, when) + tail) for tail in ("", ".gz")):
             when += _SECOND

@@ -21,8 +21,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Show the machines until the user leaves the screen, or print them once; return the exit code.
 
-    After printing: 1 if a machine or, without --find, an alert reports trouble, 2 if machines or answers are missing,
-    else 0.
+    After printing, the code is 1 if a machine or, without --find, an alert reports trouble, 2 if there is no machine or
+    an answer is missing, else 0.
     """
     options = fleet_options(args)
     if options.once:

@@ -25,8 +25,9 @@ SHORTEST_TIMEOUT_S, LONGEST_TIMEOUT_S = 1.0, 600.0
 class FleetOptions(NamedTuple):
     """The values of the flags of ``fleet``, already checked.
 
-    server: the Prometheus server, not connected yet. window_s: the time that shares and rates cover, in seconds.
-    interval_s: the time between two refreshes, in seconds.
+    server: the Prometheus server, not connected yet
+    window_s: the time that shares and rates cover, in seconds
+    interval_s: the time between two refreshes, in seconds
     """
 
     server: Prometheus

@@ -75,23 +75,23 @@ def is_terminal() -> bool:
 class ScreenStart(NamedTuple):
     """The parts that a screen needs to start.
 
-    first: the Frame that is painted first. judged: whether ``first`` already has a verdict. frames: the Frames that
-    follow ``first``. If ``first`` has no verdict, they begin with the same Frame and its verdict, which is computed
-    after the first paint. changes: new values for fields of the View, by field name.
-
-    keeper, make_playback, make_alerts: functions that make the recorder of a live session, the player of a recording,
-    and the alerts of a live session. They are called after the first paint. on_exit: called with the View, the theme
-    ("" if unchanged), the newest Frame and a time limit in seconds.
-
-    shared: whether the program that writes to our stdin can read the same terminal. on_paint: called after ``first`` is
-    painted.
+    first: the Frame that is painted first
+    frames: the Frames that follow ``first``; if ``judged`` is False, they begin with ``first`` again, now with its
+        verdict, which is computed after the first paint
+    changes: new values for fields of the View, by field name
+    make_keeper, make_playback, make_alerts: functions that make the recorder of a live session, the player of a
+        recording, and the alerts of a live session; they are called after the first paint
+    on_exit: called with the View, the theme ("" if unchanged), the newest Frame and a time limit in seconds
+    shared: whether the program that writes to our stdin can read the same terminal
+    on_paint: called after ``first`` is painted
+    judged: whether ``first`` already has a verdict
     """
 
     first: Frame
     frames: Iterable[Frame]
     source: Source
     changes: Mapping[str, Any] = {}
-    keeper: Callable[[], SessionRecorder] | None = None
+    make_keeper: Callable[[], SessionRecorder] | None = None
     make_playback: Callable[[MessageReceiver], PlaybackThread] | None = None
     make_alerts: Callable[[MessageReceiver], LiveAlerts] | None = None
     on_exit: Callable[[View, str, Frame, float], None] | None = None
@@ -108,8 +108,9 @@ def run_monitor(
 ) -> int:
     """Show the live screen until the user leaves it; return the exit code.
 
-    on_paint: called after the first frame is painted. make_alerts: makes the alerts; None uses the default alert file.
     Raises the error that ended the screen, once the terminal is restored.
+
+    on_paint: called after the first frame is painted. make_alerts: makes the alerts; None uses the default alert file.
     """
     if in_browser():
         settings = settings._replace(readonly=True, remember=False)
@@ -128,11 +129,11 @@ def run_monitor(
             "message": view_error,
             "dismissed": remembered.dismissed or frozenset(),
         }
-        keeper = memory_keeper if in_browser() else partial(_keeper, settings, source)
+        make_keeper = memory_keeper if in_browser() else partial(_keeper, settings, source)
         alerts = None if in_browser() else partial(make_alerts or _default_alerts, source)
         stream = frames(_prepend(snapshot, snapshots))
         return ScreenStart(
-            first, stream, source, changes, keeper, None, alerts, on_exit, on_paint=on_paint, judged=False
+            first, stream, source, changes, make_keeper, None, alerts, on_exit, on_paint=on_paint, judged=False
         )
 
     def on_exit(view: View, theme: str, newest: Frame, limit_s: float) -> None:
@@ -211,8 +212,9 @@ def run_screen(
 ) -> int:
     """Show the screen of ``make_screen_start`` until the user leaves it; return the exit code.
 
-    close: closes the screen's source. instead: the commands that show the same without a screen. Raises the error that
-    ended the screen, once the terminal is restored.
+    Raises the error that ended the screen, once the terminal is restored.
+
+    close: closes the screen's source. instead: the commands that show the same without a screen.
     """
     if not in_browser() and (why := refusal(os.environ.get("TERM", ""), is_terminal(), instead)):
         close()
@@ -281,7 +283,7 @@ def _run_app(
         first = start.first if start.judged else next(stream)
 
         driver = driver_class(True, first_frame.attributes, shared=start.shared) if first_frame is not None else None
-        keeper = start.keeper() if start.keeper is not None else None
+        keeper = start.make_keeper() if start.make_keeper is not None else None
         save = None if in_browser() else _save_screenshot
         app = MonitorApp(
             first,

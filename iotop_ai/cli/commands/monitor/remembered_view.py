@@ -30,9 +30,12 @@ _VERSION = 1
 class RememberedView(NamedTuple):
     """The view at the last exit. A field is None if its value was not remembered.
 
-    device: the kernel name, serial number, model and label of the selected device. reverse, only_active: None, or the
-    values of an older file. They are never used, because a reversed order and the filter for active rows last for one
-    session only. dismissed: the names of the doctor's problems that the user dismissed.
+    reverse, only_active: None, or the values of an older file; they are never used, because a reversed order and the
+        filter for active rows last for one session only
+    hidden: the hidden panels
+    device: the kernel name, serial number, model and label of the selected device
+    no_columns: the hidden columns of the process table
+    dismissed: the names of the doctor's problems that the user dismissed
     """
 
     sort: str | None = None

@@ -42,9 +42,10 @@ def show_stream(
 ) -> int:
     """Show the recording from a descriptor until the user leaves the screen; return the exit code.
 
+    Raises InputError for a stream without a Snapshot.
+
     shared: whether the sender can read the same terminal. why_empty, why_ended: return the sender's reason for a stream
-    without a Snapshot, and for a stream that ended before the user left. Raises InputError for a stream without a
-    Snapshot.
+    without a Snapshot, and for a stream that ended before the user left.
     """
     source = ReplaySource("-", fd=fd)
     ended = False
@@ -65,7 +66,7 @@ def show_stream(
         base = first.snapshot if settings.accumulated else None
         devices = devices_in_frame(first, settings.devices)
         changes = {"remote": True, "interval_s": first.snapshot.interval_s, "base": base, "devices": devices}
-        return ScreenStart(first, stream, source, changes, keeper=memory_keeper, shared=shared)
+        return ScreenStart(first, stream, source, changes, make_keeper=memory_keeper, shared=shared)
 
     code = run_screen(settings, make_screen_start, source.close)
     if ended and (reason := why_ended()):

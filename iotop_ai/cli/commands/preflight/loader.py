@@ -92,7 +92,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Sweep the loader; return 0 if all is well.
+    """Run the loader with each combination of the settings; return 0 if all is well.
 
     Returns 2 if nothing was measured because the factory is refused or gives no batch, else 1 if a configuration fails.
     """

@@ -47,8 +47,10 @@ def redacted_text(argv: Sequence[str], level: str) -> str:
 class RecordedCommand:
     """A running command. It belongs to our process group, so that the terminal's keys reach it too.
 
+    Raises NotStarted.
+
     unblock: called in the child process to unblock signals before the command runs. on_end: called on another thread
-    with the exit code, or with the negative number of the signal that ended the command. Raises NotStarted.
+    with the exit code, or with the negative number of the signal that ended the command.
     """
 
     def __init__(self, argv: Sequence[str], unblock: Callable[[], None], on_end: Callable[[int], None]) -> None:

@@ -15,10 +15,9 @@ from iotop_ai.store.write.sink import TextSink
 
 
 class CsvLog:
-    """Writes the CSV log of a recording.
+    """Writes the CSV log of a recording. Raises InputError or UsageError when the file cannot be opened.
 
-    say: prints a line. on_end: called when a write fails or the reader of the pipe has gone. Raises InputError or
-    UsageError.
+    say: prints a line. on_end: called when a write fails or the reader of the pipe has gone.
     """
 
     def __init__(self, path: str, *, append: bool, say: Callable[[str], None], on_end: Callable[[], None]) -> None:

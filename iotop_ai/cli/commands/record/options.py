@@ -26,9 +26,11 @@ _DURATION = re.compile(r"([\d.]+(ms|s|m|min|h|d))+")
 class RecordOptions(NamedTuple):
     """The values of the flags of ``record``, already checked.
 
-    output, csv: a path, "-" for standard output, or "" for no file. keep: the number of full files to keep; None for
-    all. hook, command: the words of a command line; () for none. burst_s: the interval during a burst, in seconds; None
-    for no bursts.
+    output, csv: a path or "-" for standard output; "" if the flag is missing
+    keep: the number of full files to keep; None for all
+    hook, command: the words of a command line; () for none
+    burst_s: the interval during a burst (while rates or the verdict change), in seconds; None for no bursts
+    control: whether the starting program controls the recording through stdin and stdout
     """
 
     settings: Settings

@@ -1,4 +1,4 @@
-"""The parts that ``report`` and ``compare`` share: flags, reading a run as a Story, and writing the page."""
+"""The parts that ``report`` and ``compare`` share: flags, reading a run as a Story (its data), and the output."""
 
 from __future__ import annotations
 
@@ -57,11 +57,10 @@ def text_layout(args: argparse.Namespace) -> tuple[int, bool]:
 
 
 class HtmlOut:
-    """Writes a page to the file that --html names, or else to standard output.
+    """Writes the HTML page to the file that --html names, or the page, text or JSON to standard output.
 
-    The file appears only when it is complete.
-
-    Without --force, an existing file is refused at once, because reading the recording first may take a long time.
+    The file appears only when it is complete. Without --force, an existing file is refused at once, before the
+    recording is read, which may take a long time.
     """
 
     def __init__(self, args: argparse.Namespace) -> None:
@@ -69,7 +68,7 @@ class HtmlOut:
         self._file = OutFile(args.html, force=args.force) if to_file else None
 
     def put(self, text: str) -> None:
-        """Write the page."""
+        """Write the page, text or JSON."""
         if self._file is None:
             print_lines([text])
             return
@@ -109,7 +108,7 @@ def judged_story(
 def _read(
     file: str, args: argparse.Namespace, conditions: list[Condition], pid: int, *, again: bool = False
 ) -> tuple[Story, StoryBuilder]:
-    """Read the file for the job with the process ``pid``. again: whether it was read, and warned about, before."""
+    """Read the file for the job with the process ``pid``. again: whether a first read has printed the warnings."""
     conditions_over_run = tuple(ConditionOverRun(condition) for condition in conditions)
     job = SelectedJob(pid)
     with corrupt_input_as_error(file), Progress(after_s=1.0) as show:

@@ -60,7 +60,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Read both runs, compare them and print; return 0, or the result of --fail-if for AFTER and the changes."""
+    """Read both runs, compare them and print; return 0, or the exit code of --fail-if for AFTER and the changes."""
     changes = _change_figures(args.fail_if)
     conditions = conditions_of(args, {**_OWN_UNITS, **changes})
     if args.before == STREAM or args.after == STREAM:

@@ -114,7 +114,8 @@ class ServeSession:
         if not is_loopback(host):
             if not options.token:
                 say(
-                    "warning: any machine that reaches this address can read the metrics; --token-file asks for a token"
+                    "warning: any machine that reaches this address can read the metrics; use --token-file to "
+                    "require a token"
                 )
             elif options.tls is None:
                 say("warning: the token travels in clear text; --tls-cert and --tls-key encrypt it")

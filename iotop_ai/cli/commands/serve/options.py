@@ -23,9 +23,11 @@ LISTEN = "127.0.0.1:9743"
 class ServeOptions(NamedTuple):
     """The values of the flags of ``serve``, already checked.
 
-    listen: the address and port of the HTTP server; None without a server. textfile, socket: a path; "" for none.
-    token: the bearer token that requests need; "" for none. hosts: further host names that requests may use.
-    record: the options of the recording; their ``output`` is empty when nothing is recorded.
+    listen: the address and port of the HTTP server; None without a server
+    textfile, socket: a path; "" for none
+    token: the bearer token that requests need; "" for none
+    hosts: further host names that requests may use
+    record: the options of the recording; their ``output`` is empty when nothing is recorded
     """
 
     listen: tuple[str, int] | None
