@@ -23,7 +23,7 @@ def delta_u32(before: int | None, after: int | None) -> int | None:
 
 
 def delta_up_to(most: int, before: int | None, after: int | None) -> int | None:
-    """The growth of a counter that stops at ``most``; None if it was at ``most`` before."""
+    """The growth of a counter that stops at ``most``; None if it was there before, if it fell, or if unknown."""
     return None if before == most else delta(before, after)
 
 

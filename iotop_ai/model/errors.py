@@ -7,6 +7,7 @@ class IotopError(Exception):
     """An error whose message is one line: what failed, where, and what to do.
 
     word: the word before the message on stderr
+    exit_code: the exit code of the program
     """
 
     word = "unknown"

@@ -9,7 +9,7 @@ from iotop_ai.model.verdict_class import CLASS_SPECS, WITHOUT_JOB, State
 
 _STATES_WITHOUT_JOB: dict[object, State] = {state.value: state for state in WITHOUT_JOB}
 SHORTEST_S = 10.0
-"""The shortest window of a rule, in seconds."""
+"""The shortest window of a rule, in seconds. At long intervals between readings, all windows are longer."""
 
 
 class Severity(StrEnum):
@@ -64,8 +64,8 @@ class Finding(NamedTuple):
     lost_ratio: float | None = None
     """The share of the job's time that is lost, 0 to 1."""
     gpu_hours_lost: float | None = None
-    """GPU-hours that the job has lost so far, set by the engine; None without a job, for a job without a GPU, and if
-    its use of the GPUs is unknown."""
+    """GPU-hours that the job has lost so far, set by ``diagnosis.engine``; None without a job, for a job without a
+    GPU, and if its use of the GPUs is unknown."""
     since_ns: int | None = None
     """The monotonic time in ns at which the finding became active."""
 
@@ -73,7 +73,7 @@ class Finding(NamedTuple):
     def state(self) -> State:
         """The word that the banner shows for this class.
 
-        For the class ``unknown``, it is the value of ``state`` in ``args``, or UNSURE without one.
+        For the class ``unknown``, it is CALM or BUSY if ``state`` in ``args`` has that value, and otherwise UNSURE.
         """
         if self.class_id == "unknown":
             for name, value in self.args:
@@ -106,12 +106,13 @@ class Verdict(NamedTuple):
     watched_s: float
     """The time in seconds since the session began."""
     needed_s: float
-    """The shortest window of a rule, in seconds. While ``watched_s`` is less, the primary finding is ``unknown``."""
+    """The shortest window of a rule at the current intervals between readings, in seconds. While ``watched_s`` is less,
+    the primary finding has class ``unknown``."""
     groups_seen: int
-    """The number of signal groups that can be read on this machine."""
+    """The number of signal groups that can be read on this machine, by ``model.signal_coverage``."""
     groups_all: int
     missing: tuple[str, ...] = ()
-    """One clause for each group that cannot be read."""
+    """One clause for each other group."""
     job_pid: int | None = None
     """The pid of the top process of the job that the verdict is about; None without a job."""
     slow_disk: SlowDisk | None = None

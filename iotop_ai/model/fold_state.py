@@ -37,15 +37,15 @@ class JobMemory(NamedTuple):
     """The restarts of a job's loader workers, and the time that they cost."""
 
     newest_ticks: int = 0
-    """The start time of the youngest worker of the job's first rank, in clock ticks; 0 before it has a worker."""
+    """The start time of the youngest worker that the job's first rank has had, in clock ticks; 0 without one."""
     restarts: tuple[WorkerRestart, ...] = ()
     """The restarts, oldest first, at most eight."""
     following: bool = False
     """Whether the newest restart still costs time."""
     idle_s: float = 0.0
-    """Seconds lost while the job has no worker. Those just before the next restart count as caused by that restart."""
+    """Seconds lost since the job lost its last worker. At the next restart, a part of them counts as caused by it."""
     last_worker_ended_ns: int | None = None
-    """When the job's last worker ended; None while the job has a worker, and before its first one."""
+    """The time at which a worker was last seen; None while the first rank has a worker, and before its first one."""
 
 
 class GpuMemory(NamedTuple):
@@ -76,15 +76,15 @@ class FoldState(NamedTuple):
     decided_ns: int | None = None
     """The time of the newest verdict."""
     states: tuple[tuple[int, str], ...] = ()
-    """(at_ns, state word) at each change of the last hour and at the last change before that hour, oldest first."""
+    """(at_ns, state word) at each change of the last hour and at the last change before that hour, oldest first; at
+    most the newest 120."""
     lost: Mapping[ProcessKey, float] = {}
     """The hours (not GPU-hours) that each job has lost so far."""
     classes: tuple[tuple[int, str], ...] = ()
     """(at_ns, class of the verdict) at each change in the same period as ``states``, oldest first."""
     pending: Mapping[tuple[str, str], int] = {}
-    """For each finding that is not active yet, the time at which its condition became true; the keys are as in
-    ``held``.
-    """
+    """For each finding whose condition is true but which is not active yet, the time at which the condition became
+    true; the keys are as in ``held``."""
     learned: Mapping[str, DeviceBaseline] = {}
     """The read latency baseline of each disk, by serial number, or by name without one."""
     memory: Mapping[ProcessKey, JobMemory] = {}

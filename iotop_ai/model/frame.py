@@ -10,15 +10,15 @@ from iotop_ai.model.snapshot import Snapshot
 
 HISTORY_S = 60.0
 HISTORY_LEAST = 5
-"""A history keeps at least this many Samples, however old they are. A rule needs three in its window and one before it.
-"""
+"""A history keeps at least this many Samples, however old they are. At long intervals, the window of a rule contains
+three Samples, or four if the intervals vary; the fifth is a reserve."""
 
 
 class Frame(NamedTuple):
     """Everything that is shown at one time.
 
     history: the Samples of the last 60 s, but at least the newest five, oldest first; the last one is ``sample``
-    carry: the state of the fold after ``sample``
+    carry: the state that ``diagnosis.engine.fold()``, which runs the rules, passes on to the next Frame
     """
 
     snapshot: Snapshot

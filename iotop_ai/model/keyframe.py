@@ -1,4 +1,7 @@
-"""A Snapshot from which ``diagnosis.engine.fold()`` can continue, with the fold's state and the Snapshot's rates."""
+"""A Snapshot from which a reader of a recording can continue, with its rates and the state of the fold.
+
+The fold is ``diagnosis.engine.fold()``, which runs the rules and passes their state from one Sample to the next.
+"""
 
 from __future__ import annotations
 
@@ -9,8 +12,9 @@ from iotop_ai.model.snapshot import Snapshot
 
 SPACING_S = 0.05
 """The shortest time in seconds between two Snapshots of a recording. A fold that begins with a keyframe's state
-continues with the next Snapshot, so it needs the Samples of only HISTORY_S - SPACING_S before the keyframe. If it read
-HISTORY_S, a seek would read one more block whenever a block is slightly shorter than that, such as 59.999 s."""
+continues with the next Snapshot, so it needs the Samples of only HISTORY_S - SPACING_S before the keyframe. With the
+whole HISTORY_S, a seek would read one more block (the lines from one keyframe to the next) whenever a block is slightly
+shorter than HISTORY_S, such as 59.999 s."""
 
 
 class Keyframe(NamedTuple):

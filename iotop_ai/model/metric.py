@@ -67,7 +67,7 @@ class Exported(NamedTuple):
     unit: the unit in which the value is stored ("sectors", "ms", "count")
     text: one sentence for HELP lines
     name: the name in exports, without the unit; "" for the name of the field
-    level: whether the value is a level instead of a counter
+    level: whether the value is a level (a gauge) instead of a counter
     """
 
     unit: str

@@ -80,9 +80,9 @@ def parse_time_ns(text: str, begin_ns: int, end_ns: int, zone: tzinfo | None = N
     """The Unix time in ns of a time in the recording from begin_ns to end_ns. Raises UsageError for other texts.
 
     "14:32" and "14:32:05" mean the last such time within the recording; if there is none, the nearest one outside it.
-    "-3m" is 3 minutes before the end, "+3m" 3 minutes after the beginning, "45%" a share of the whole length, and
-    "start", "begin" and "end" its ends. A text that ``parse_moment_ns`` accepts is valid too. The result may be outside
-    the recording.
+    "-3m" is 3 minutes before the end, "+3m" 3 minutes after the beginning, and "45%" a share of the whole length.
+    "start" and "begin" are the beginning of the recording, and "end" is its end. A text that ``parse_moment_ns``
+    accepts is valid too. The result may be outside the recording.
     """
     typed = text.strip()
     if (word := typed.lower()) in _STARTS or word == "end":
@@ -106,7 +106,10 @@ def is_time_of_day(text: str) -> bool:
 
 
 def _clock_ns(text: str, clock: re.Match[str], begin_ns: int, end_ns: int, zone: tzinfo | None) -> int:
-    """The Unix time in ns of a time of day: the last one in the recording, or else the nearest one outside it."""
+    """The Unix time in ns of a time of day: the last one in the recording, or else the nearest one outside it.
+
+    Raises UsageError for a time such as 25:00.
+    """
     from datetime import datetime, time, timedelta
 
     hour, minute, second = int(clock[1]), int(clock[2]), int(clock[3] or 0)

@@ -15,12 +15,18 @@ class Status(StrEnum):
 
     OK = "ok"
     PENDING = "pending"
+    """Not read yet."""
     ABSENT = "absent"
+    """This machine does not have the object."""
     UNSUPPORTED = "unsupported"
+    """The kernel, the driver or the device does not report the value."""
     DENIED = "denied"
+    """This user may not read the value."""
     FAILED = "failed"
     ASLEEP = "asleep"
+    """The device is in standby and is not woken; a value is from an earlier read."""
     OFF = "off"
+    """A setting of the monitor or of the kernel switches the value off."""
 
 
 class Reading(NamedTuple, Generic[T]):

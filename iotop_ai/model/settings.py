@@ -9,7 +9,7 @@ SORT_KEYS = ("io", "read", "write", "delay", "cpu", "name", "user")
 SHORTEST_S, LONGEST_S = 0.1, 3600.0
 """The shortest and the longest time between two readings, in seconds."""
 UNITS = ("binary", "decimal")
-"""The sizes of a MB in rates: 1,048,576 B as in the kernel's tools, or 1,000,000 B as in data sheets."""
+"""The systems of units for rates: a MB is 1,048,576 B as in the kernel's tools, or 1,000,000 B as in data sheets."""
 CMDLINE_LEVELS = ("names", "redacted", "full")
 
 
@@ -33,7 +33,7 @@ class Settings(NamedTuple):
     devices: the kernel names or labels of the devices to show; () for all
     path: the folder whose devices were selected; "" without one
     only_active: whether idle disks and processes are hidden
-    accumulated: whether sums since the start are shown instead of rates
+    accumulated: whether sums since the first Snapshot are shown instead of rates
     theme: one of THEMES; "" to choose one that fits the terminal
     readonly: whether actions that change the machine are refused
     smart: whether smartctl is used at all

@@ -9,9 +9,10 @@ GROUP_COUNT = 6
 
 
 def signal_groups(snapshot: Snapshot) -> tuple[int, tuple[str, ...]]:
-    """The number of groups that can be read completely, and a clause for each other group.
+    """The number of groups that can be read, and a clause for each other group.
 
-    The groups are processes, disks, memory, GPU, SMART and network.
+    The groups are processes (of all users), disks, memory (with PSI), GPU, SMART and network. GPU and SMART can be read
+    if at least one device answers.
     """
     missing = []
     if snapshot.processes.value is None:

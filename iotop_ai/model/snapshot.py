@@ -128,7 +128,7 @@ class Snapshot(NamedTuple):
     network: Reading[Mapping[str, LinkCounters]] = Reading()
     netfs: Reading[NetfsTable] = Reading()
     gpu_slow: Reading[GpuDetails] = Reading()
-    """Details of the GPUs by UUID, read in every fifth sweep."""
+    """Details of the GPUs by UUID, read in every fifth sweep; a sweep reads all GPUs once."""
     jobs: Reading[JobTable] = Reading()
     kernel: Reading[KernelLog] = Reading()
     baselines: Reading[Mapping[str, DeviceBaseline]] = Reading()
@@ -138,7 +138,7 @@ class Snapshot(NamedTuple):
     """How long the machine has been suspended since boot; None in recordings without this field. Monotonic time
     excludes this time; the start_ticks of a process include it."""
     marks: Reading[bool] = Reading()
-    """Whether marks from other programs are received; set only if the monitor should receive them."""
+    """Whether marks (events that other programs send) are received; set only if the monitor should receive them."""
     cgroups: Reading[CgroupTable] = Reading()
     """The cgroups of the jobs."""
     tcp: Reading[TcpCounters] = Reading()

@@ -69,9 +69,10 @@ class ClassSpec(NamedTuple):
     names_disk: bool = False
     """Whether its subject is the kernel name of a disk, which the panel of disks highlights."""
     spins: bool = False
-    """Whether its GPUs look busy although they make little progress."""
+    """Whether it is about GPUs that look busy although they make little progress."""
 
 
+# Template ids of advice that several classes share.
 _THREADS = ("parallel_calls", "more_threads", "faster_simulation", "ray_tasks", "more_processes")
 _READERS = ("more_readers", "more_reads_at_once", *_THREADS)
 _WORKERS = ("more_workers", "worker_options", "one_worker", "cheaper_transforms", "raise_quota", *_THREADS)

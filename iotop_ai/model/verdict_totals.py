@@ -41,7 +41,10 @@ class VerdictSpan(NamedTuple):
 
 
 class JobTime(NamedTuple):
-    """The time of one job; ``counts`` divides it into shares, in milliseconds, and is all 0 if not recorded."""
+    """The time of one job.
+
+    counts: the milliseconds in each share of its time; all are 0 if not recorded
+    """
 
     key: ProcessKey
     name: str

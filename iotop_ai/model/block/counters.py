@@ -139,7 +139,7 @@ class BlockInfo(NamedTuple):
 
 
 class BlockRates(NamedTuple):
-    """The figures of ``iostat -x`` for one device and one interval; None if unknown, or a mean over no requests."""
+    """The figures of ``iostat -x`` for one device and one interval; None if unknown, or for a mean over no requests."""
 
     reads_per_s: Annotated[float | None, Metric("1/s", "Reads completed per second, after merging.", "r/s")]
     read_bytes_per_s: Annotated[float | None, Metric("B/s", "Bytes read per second.", "rkB/s")]
@@ -231,7 +231,7 @@ def block_rates_of(before: BlockCounters, after: BlockCounters, seconds: float) 
 
 
 def _plain_rates(growth: list[int], in_flight: int | None, seconds: float) -> BlockRates:
-    """The rates when every counter is known and has not fallen, as in nearly every reading."""
+    """The rates when every counter is known and has neither fallen nor wrapped, as in nearly every reading."""
     rd_ios, rd_merges, rd_sectors, rd_ms, wr_ios, wr_merges, wr_sectors, wr_ms = growth[:_IN_FLIGHT]
     busy_ms, queue_ms, dc_ios, dc_merges, dc_sectors, dc_ms, fl_ios, fl_ms = growth[_IN_FLIGHT + 1 :]
     all_ios = rd_ios + wr_ios + dc_ios
@@ -309,9 +309,9 @@ def block_rates(
 ) -> dict[BlockKey, BlockRates]:
     """The rates of every device in ``after``; unknown for a device that ``before`` lacks.
 
-    If the kernel does not count the head of an NVMe multipath device, the head gets the sum of its paths. If a device's
-    I/O accounting is off and its counters of reads and writes did not change, its rates are unknown; some drivers
-    (zram, brd) count even without accounting.
+    If the kernel does not count the I/O of the head of an NVMe multipath device, the head gets the sum of its paths. If
+    a device's I/O accounting is off and its counters of reads and writes did not change, its rates are unknown; some
+    drivers (zram, brd) count even without accounting.
     """
     if before is None or seconds is None or seconds <= 0:
         return {key: UNKNOWN_BLOCK_RATES._replace(in_flight=now.in_flight) for key, now in after.items()}

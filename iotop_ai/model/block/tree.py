@@ -15,6 +15,7 @@ BlockInfos = Mapping[str, BlockInfo]
 
 _HIDDEN_KINDS = frozenset(("loop", "ram", "zram", "rom", "floppy"))
 _FOLDED_KINDS = frozenset(("partition", "nvme-path"))
+"""Kinds of devices that always fold: they are listed, indented, under another device."""
 
 
 def hidden_when_idle(info: BlockInfo) -> bool:
@@ -70,7 +71,7 @@ def mounts_on(name: str, infos: BlockInfos) -> tuple[Mount, ...]:
 class DeviceRow(NamedTuple):
     """A device's place in a list.
 
-    title: the device's label, with the number of disks below it if there are several ("md0 x4")
+    title: the device's label; for a top device over several disks, with the number of disks ("md0 x4")
     depth: 0 for a top device, 1 for a device folded under the device ``under``
     member: whether the device is a disk or a path whose bytes the device ``under`` counts too
     """

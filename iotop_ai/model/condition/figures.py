@@ -31,6 +31,7 @@ UNNAMED = ""
 """The name of an object without a name: the only object of a family, or an object whose name is unknown."""
 _EVERY_CORE = "all"
 _DERIVED = {"data_wait": DATA, "lost": LOST, "goodput": ("compute",)}
+"""Shares that are sums of other shares, with the names of those."""
 SHARE_NAMES = (*_DERIVED, *SHARES)
 """Names of shares of a job's time: "data_wait" is for the verdict's job, "jobs.PID.data_wait" for any job."""
 
@@ -337,7 +338,10 @@ def _job_matches(figure: Figure, frame: Frame, pid: str) -> bool:
 
 
 def _verdict_job_share(figure: Figure, frame: Frame) -> list[Value]:
-    """The share of the verdict's job; [] without a job. A figure that the caller defines has an unknown value."""
+    """The share of the verdict's job; [] without a job.
+
+    The value is unknown for a figure that the caller defines, and while the jobs are unknown.
+    """
     if figure.field not in SHARE_NAMES:
         return [Value(UNNAMED, None)]
     table, names = _jobs(frame), (UNNAMED, str(frame.verdict.job_pid))

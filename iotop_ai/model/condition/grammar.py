@@ -28,9 +28,12 @@ _COMPARISON = pattern(
 _HELP = "write FIGURE > NUMBER or finding CLASS; add 'for 30s' to require a duration; see docs/conditions.md"
 _BINARY = {letter: 1024**power for power, letter in enumerate("kmgt", 1)}
 _BITS = pattern("[KMGT]b(/s)?")
+"""Matches units of bits, which no figure has."""
 _TIMES = {"us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+"""The seconds in each unit of time that a condition may contain."""
 _UNIT_ALIASES = {"c": "celsius", "celsius": "celsius", "w": "W", "mhz": "MHz", "/s": "1/s", "rpm": "1/min"}
 _IN_SECONDS = {"ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0}
+"""The seconds in each unit of time that a figure may have."""
 
 
 class Clause(NamedTuple):
@@ -101,7 +104,11 @@ def _hold_s(text: str | None) -> float:
 
 
 def _in_unit(text: str, number: float, unit: str, figure: Figure) -> float:
-    """Convert a number to the figure's unit. Raises UsageError if ``unit`` measures something else."""
+    """Convert a number to the figure's unit; without ``unit``, the number is in that unit already.
+
+    Raises UsageError if ``unit`` measures something else, if the number is not finite, or for a share above 1 without
+    "%".
+    """
     figure_unit, lower = figure.unit, unit.lower()
     if not math.isfinite(number):
         raise UsageError(f"{text!r}: not a number")

@@ -133,6 +133,7 @@ def _is_mean(clause: Clause) -> bool:
 
 
 def _order(result: ClauseResult) -> tuple[bool, bool, float]:
+    """A sort key: an unknown result first, then one that is not met, then one that is met, by the time it held."""
     return result.met is not None, bool(result.met), result.held_s
 
 

@@ -18,9 +18,11 @@ class ClauseResult(NamedTuple):
     """The result of one clause.
 
     met: whether the clause is met; None if unknown
-    name: the object that meets the clause or, if none does, the object that comes nearest
+    name: the object that meets the clause or, if none does, the object that comes nearest; for a finding, its class and
+        subject
     value: the value of that object; None for a finding, and if the value is unknown
-    held_s: how long the comparison has been true without a break
+    held_s: how long the clause, without its "for", has been true without a break; over a whole period, how long the
+        finding was active
     all_met: all objects that meet the clause; empty unless a ClauseWatch made the result
     """
 
@@ -52,12 +54,13 @@ class ClauseWatch:
     def __init__(self, clause: Clause) -> None:
         self.clause = clause
         self._since: dict[str, int] = {}
-        """For each object that meets the clause without its "for": the monotonic time in ns at which that began."""
+        """For each object that meets the clause, its "for" aside: the monotonic time in ns since which it does."""
         self._known: dict[str, float | None] = {}
         """The newest value of each object; None if unknown."""
         self._was_known = False
         """Whether a value has been known in any Frame."""
         self._disks: dict[str, BlockKey] = {}
+        """The disks in the newest Frame that lists them, by kernel name."""
         self._serials: dict[str, str] = {}
         """For each active finding that the clause names, the serial number of its disk; "" while unknown."""
 
@@ -90,7 +93,7 @@ class ClauseWatch:
         )
 
     def about(self, name: str, result: ClauseResult, now_ns: int) -> ClauseResult:
-        """The clause's result for the object ``name``, which may no longer meet the clause."""
+        """The result with the newest value and ``held_s`` of the object ``name``, which may not meet the clause now."""
         held_s = (now_ns - self._since.get(name, now_ns)) / 1e9
         return result._replace(name=name, value=self._known.get(name), held_s=held_s)
 
@@ -105,7 +108,7 @@ class ClauseWatch:
         self._disks = disks
 
     def _take_findings(self, frame: Frame, begin_ns: int) -> bool:
-        """Take in the Frame's findings. Returns whether the rules have a full window."""
+        """Take in the Frame's findings. Return False while the rules have no full window and so give no verdict."""
         verdict = frame.verdict
         if verdict.unjudged:
             self._since.clear()
@@ -161,7 +164,7 @@ class ConditionWatch:
         return tuple(clause.add(frame) for clause in self._clauses)
 
     def about(self, name: str, results: tuple[ClauseResult, ...], now_ns: int) -> tuple[ClauseResult, ...]:
-        """The results, but the first one for the object ``name``, which may no longer meet its clause."""
+        """The results, the first of them with the newest figures of the object ``name`` (see ``ClauseWatch.about``)."""
         return self._clauses[0].about(name, results[0], now_ns), *results[1:]
 
 

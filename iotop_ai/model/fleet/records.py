@@ -11,7 +11,8 @@ from iotop_ai.model.verdict_class import LOSING, State
 OK, WARNING, CRITICAL = 0, 1, 2
 """The severities of a disk's health."""
 SILENT_S = 90.0
-"""A machine whose newest reading is older than this counts as silent; Prometheus scrapes at least once a minute."""
+"""A machine whose newest reading is older than this counts as silent. Prometheus usually scrapes once a minute or more
+often."""
 _TROUBLE_STATES = (*LOSING, State.WASTED)
 _LOST_INDEXES = tuple(SHARES.index(name) for name in LOST)
 
@@ -67,7 +68,7 @@ class JobPart(NamedTuple):
 
     slurm: the Slurm job id; "" without one
     unit: the name of the pod, container or service
-    seconds: how the job spent the time of the window, in the order of SHARES; None if unknown
+    seconds: how many seconds of the window the job spent in each share, in the order of SHARES; None if unknown
     numbers: the global numbers of its ranks on this machine, such as "8-15"; "" if unknown
     group: a name that its ranks on all machines share; "" without one
     late_rank: the number of the rank for which the other ranks on this machine wait; None if unknown
@@ -97,7 +98,7 @@ class JobPart(NamedTuple):
 
     @property
     def lost_gpu_h(self) -> float | None:
-        """GPU-hours lost: ``lost_s`` in hours times the number of GPUs; None without a GPU."""
+        """GPU-hours lost: ``lost_s`` in hours times the number of GPUs; None without a GPU, and if unknown."""
         lost = self.lost_s
         return None if lost is None or not self.gpus else lost * self.gpus / 3600
 
@@ -176,7 +177,7 @@ class FleetJob(NamedTuple):
 class FleetMachine(NamedTuple):
     """One machine.
 
-    instance: its label in Prometheus
+    instance: its value of the label ``instance`` in Prometheus
     sources: the exporters that report about it: iotop, node, dcgm, smartctl
     state: the word of its verdict; "" without a verdict
     age_s: the age of its newest reading in seconds; None if iotop-ai does not run on it
@@ -221,7 +222,8 @@ class FleetMachine(NamedTuple):
 
     @property
     def troubled(self) -> bool:
-        """Whether something is wrong: time is lost, a disk is unhealthy, an alert fires, or the machine is silent."""
+        """Whether something is wrong: time is lost, a GPU is wasted, a disk is unhealthy, an alert reports trouble, or
+        the machine is silent."""
         primary = self.primary
         loses_time = (
             primary is not None and primary.severity in ("warning", "critical") and primary.state in _TROUBLE_STATES

@@ -1,4 +1,4 @@
-"""A GPU's rarely changing facts: limits, health, topology.
+"""A GPU's rarely changing facts: limits, health, topology. They are read in every fifth sweep over all GPUs.
 
 Source: nvml.h; /sys/bus/pci/devices (https://docs.kernel.org/admin-guide/abi-testing.html).
 """
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class GpuDetail(NamedTuple):
-    """A GPU's rarely changing figures, read in every fifth sweep; None if this GPU or driver does not report them.
+    """A GPU's rarely changing figures; None if this GPU or driver does not report them.
 
     slowdown_celsius, shutdown_celsius: the limits of nvmlDeviceGetTemperatureThreshold
     slot_max_generation, slot_max_width: the PCIe limits of the bridge above the GPU, from sysfs

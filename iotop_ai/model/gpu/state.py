@@ -1,4 +1,4 @@
-"""The state of a GPU as its driver reports it.
+"""The state of a GPU as its driver reports it. A sweep reads all GPUs once.
 
 Source for NVIDIA: nvml.h; https://docs.nvidia.com/deploy/nvml-api/.
 """
@@ -133,7 +133,7 @@ class GpuState(NamedTuple):
     sw_thermal_ns: Annotated[int | None, Exported("ns", "Time slowed because GPU or memory was too hot.")] = None
     hw_thermal_ns: Annotated[int | None, Exported("ns", "Time at half clock or less because of heat.")] = None
     power_brake_ns: Annotated[
-        int | None, Exported("ns", "Time at half clock or less by the power supply's signal.")
+        int | None, Exported("ns", "Time at half clock or less because of the power-brake signal.")
     ] = None
     pcie_tx_bytes: Annotated[int | None, Exported("B", "Bytes that the GPU sent over PCIe.")] = None
     """Field 197; field 198 for received bytes. Both are counters."""
@@ -158,7 +158,7 @@ class GpuState(NamedTuple):
         int | None,
         Exported(
             "count",
-            "Newest Xid of this GPU since the monitor started; a board fault stays until the next one. Absent if none.",
+            "Newest Xid since the monitor started; only a board fault replaces a board fault. Absent if none.",
             level=True,
         ),
     ] = None
@@ -257,7 +257,7 @@ class GpuRates(NamedTuple):
         float | None, Metric("ratio", "Share of time at half clock or less because of heat.")
     ] = None
     power_brake_ratio: Annotated[
-        float | None, Metric("ratio", "Share of time at half clock or less by the power supply's signal.")
+        float | None, Metric("ratio", "Share of time at half clock or less because of the power-brake signal.")
     ] = None
     pcie_replays_per_s: Annotated[float | None, Metric("1/s", "PCIe packets replayed per second.")] = None
     slowed: bool | None = None
@@ -342,7 +342,7 @@ def _rates(growth: _Growth) -> GpuRates:
     gaps, _ = growth.growth_of("gap_samples")
     samples, _ = growth.growth_of("busy_samples")
     return GpuRates(
-        _busy(growth),
+        _busy_ratio(growth),
         _divided(now.memory_activity_percent, 100),
         _divided(now.memory_used_bytes, 1),
         _divided(now.memory_total_bytes, 1),
@@ -360,7 +360,7 @@ def _rates(growth: _Growth) -> GpuRates:
             _divided(now.gpm_pcie_tx_mib_per_s, 1 / MIB),
             _divided(now.pcie_tx_kib_per_s, 1 / KIB),
         ),
-        _received(growth),
+        _received_bytes_per_s(growth),
         _first_known(speed("nvlink_tx_kib", KIB), _divided(now.gpm_nvlink_tx_mib_per_s, 1 / MIB)),
         _first_known(speed("nvlink_rx_kib", KIB), _divided(now.gpm_nvlink_rx_mib_per_s, 1 / MIB)),
         share("power_cap_ns"),
@@ -382,7 +382,7 @@ def _rates(growth: _Growth) -> GpuRates:
     )
 
 
-def _busy(growth: _Growth) -> float | None:
+def _busy_ratio(growth: _Growth) -> float | None:
     return _first_known(
         _divided(growth.now.utilization_percent, 100), _highest(growth.share("graphics_ns"), growth.share("compute_ns"))
     )
@@ -390,10 +390,10 @@ def _busy(growth: _Growth) -> float | None:
 
 def busy_ratio(old: Reading[GpuState] | None, new: Reading[GpuState]) -> float | None:
     """How busy a GPU was between two readings, 0 to 1, as its driver or else its engines report; None if unknown."""
-    return None if new.value is None else _busy(_growth(old, new, new.value, None))
+    return None if new.value is None else _busy_ratio(_growth(old, new, new.value, None))
 
 
-def _received(growth: _Growth) -> float | None:
+def _received_bytes_per_s(growth: _Growth) -> float | None:
     now = growth.now
     return _first_known(
         growth.speed("pcie_rx_bytes"),
@@ -404,7 +404,7 @@ def _received(growth: _Growth) -> float | None:
 
 def received_bytes_per_s(old: Reading[GpuState] | None, new: Reading[GpuState]) -> float | None:
     """The bytes per second that a GPU received over PCIe between two readings; None if unknown."""
-    return None if new.value is None else _received(_growth(old, new, new.value, None))
+    return None if new.value is None else _received_bytes_per_s(_growth(old, new, new.value, None))
 
 
 def _divided(value: float | None, divisor: float) -> float | None:

@@ -1,4 +1,5 @@
-"""Xids, grouped by what has to be repaired: the board, the program, or nothing. Other Xids have to be looked up.
+"""Xids (numbers of errors that NVIDIA's driver reports), grouped by what has to be repaired: the board, the program, or
+nothing. Other Xids have to be looked up.
 
 Source: https://docs.nvidia.com/deploy/xid-errors/.
 """

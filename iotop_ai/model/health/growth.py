@@ -47,12 +47,12 @@ def span(seconds: float) -> str:
 
 
 def growth(state: SmartState, name: str) -> Growth | None:
-    """The growth of the field ``name`` since ``earlier``; None if it did not grow, fell, or a value is unknown."""
+    """The growth of the field ``name`` since ``state.earlier``; None if it did not grow, or if a value is unknown."""
     return _growth_since(state, name, state.earlier)
 
 
 def recent_growth(state: SmartState, name: str) -> Growth | None:
-    """The growth of the field ``name`` since ``recent``; None in the same cases as ``growth``."""
+    """The growth of the field ``name`` since ``state.recent``; None in the same cases as ``growth``."""
     return _growth_since(state, name, state.recent)
 
 

@@ -380,6 +380,7 @@ RULES: tuple[Rule, ...] = (
 )
 """All rules by severity, the worst first; within a severity, in the order in which reasons are shown."""
 
+# The figure that each rule judges, if several rules judge it.
 _SUBJECTS = {
     **dict.fromkeys(("reallocated-grows", "reallocated-many", "reallocated"), "reallocated"),
     **dict.fromkeys(("pending-grows", "pending"), "pending"),

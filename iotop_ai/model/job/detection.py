@@ -16,10 +16,10 @@ from iotop_ai.model.job.records import LOADER, MOST_JOBS, RAY, Job, Rank
 from iotop_ai.model.process.records import ProcessInfo, ProcessKey, ProcessStat
 
 _SINGLE_JOB_LAUNCHERS = ("launcher", "mpi", "notebook")
-"""Kinds of launchers that belong to a single job; slurmstepd and a raylet serve the whole machine."""
+"""Kinds of launchers that belong to a single job; below a slurmstepd or a raylet, there may be several jobs."""
 _RANK_LAUNCHERS = ("launcher", "mpi", "slurm")
 _LEAST_CHILDREN = 2
-"""The children of a module may prepare data only if at least this many of them work."""
+"""The children of a program that runs as ``python -m`` may prepare data only if at least this many of them work."""
 
 
 class Work(NamedTuple):
@@ -144,12 +144,16 @@ def _evidence(tree: CandidateTree, roles: RayRoles, work: Work) -> dict[ProcessK
 
 
 def _may_prepare_data(info: ProcessInfo, working_children: int) -> bool:
-    """Whether a program's busy children may prepare data: for a script always, for a module if enough of them work."""
+    """Whether a program's busy children may prepare data.
+
+    For a program that names a Python file they always may. For a program that runs as ``python -m`` they may if enough
+    of them work and it is no known server.
+    """
     return names_file(info) or (is_script(info) and working_children >= _LEAST_CHILDREN)
 
 
 def _works(tree: CandidateTree, key: ProcessKey, work: Work) -> bool:
-    """Whether the process or one of its children works."""
+    """Whether the process, or a child that it started by multiprocessing, works."""
     return key in work.working or any(tree.stat[child].ppid == key.pid for child in tree.pool_children & work.working)
 
 
@@ -248,7 +252,10 @@ def _worker_kind(search: _Search, key: ProcessKey, workers: Sequence[ProcessKey]
 
 
 def _top(search: _Search, key: ProcessKey) -> ProcessKey:
-    """The highest launcher, trainer or multiprocessing parent above a process, or the program that uses Ray."""
+    """The highest launcher, trainer or multiprocessing parent above a process; without one, the process itself.
+
+    For a worker of Ray, it is that of the program that the worker works for.
+    """
     tree, top = search.tree, key
     owner = search.roles.owner.get(key)
     if owner is not None and owner != key:
@@ -268,7 +275,7 @@ def _group_by_job(search: _Search, ranks: list[Rank], tops: Mapping[ProcessKey, 
     Ranks belong to one job if they share a top process, batch job, MPI job, pod, or master address.
     """
     tokens: dict[ProcessKey, set[object]] = {rank.key: {tops[rank.key]} for rank in ranks}
-    numbers: set[tuple[object, int | None]] = set()
+    seen_ranks: set[tuple[object, int | None]] = set()
     for rank in ranks:
         if is_notebook(search.tree.info[rank.key]):
             # Each notebook is a separate job, even if one batch job or pod runs a server with many notebooks.
@@ -280,8 +287,8 @@ def _group_by_job(search: _Search, ranks: list[Rank], tops: Mapping[ProcessKey, 
         shared += [("mpi", uid, own.mpi)] if own.mpi else []
         master = ("master", uid, own.master)
         # If a rank number occurs twice in a group, two programs use the same default address and port.
-        if own.master and (master, own.rank) not in numbers:
-            numbers.add((master, own.rank))
+        if own.master and (master, own.rank) not in seen_ranks:
+            seen_ranks.add((master, own.rank))
             shared.append(master)
         tokens[rank.key].update(shared)
     groups: list[tuple[set[object], list[Rank]]] = []

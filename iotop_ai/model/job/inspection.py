@@ -61,6 +61,7 @@ _RANKS = (
     (b"LOCAL_RANK", b"WORLD_SIZE"),
     (b"SLURM_PROCID", b"SLURM_NTASKS"),
 )
+"""Pairs of variables: the number of a rank, and the number of all ranks. The first pair with valid values counts."""
 _VARIABLES = frozenset(
     (
         *(name for pair in _RANKS for name in pair),

@@ -1,8 +1,8 @@
 """Samples ("looks") of one training process and of the makers of its data, and their counts.
 
-A look records whether the main thread and the makers of data run, or what they wait for. Makers of data are the other
-active threads of the trainer, and its child processes (loader workers, readers, actors); a process with all its threads
-is one maker. Whether time was lost also depends on the GPU's utilisation (model/job/time_account.py).
+A look records whether the main thread and the makers of data run, or what they wait for. Each other active thread of
+the trainer is a maker of data, and so is each child process with all its threads (a loader worker, reader or actor).
+Whether time was lost also depends on the GPU's utilisation (model/job/time_account.py).
 """
 
 from __future__ import annotations
@@ -66,8 +66,9 @@ class LookCounts(NamedTuple):
 
     Each look counts in ``looks`` and in exactly one other field; ``crowded`` additionally counts a part of ``running``.
 
-    waits: the main thread waits at its result queue while makers of its data work
-    futex: the main thread sleeps in a futex while makers work: it waits for a thread loader, or for a GPU
+    waits: the main thread waits at its result queue while makers of its data work; also if the kernel hides where it
+        sleeps
+    futex: the main thread sleeps in a futex while makers work: it waits for a loader that uses threads, or for a GPU
     futex_computing: the main thread sleeps in a futex while makers work and a thread of the trainer is on a CPU
     main_disk: the main thread itself waits for a device
     main_write: the main thread waits for a device in a call that writes
@@ -75,9 +76,9 @@ class LookCounts(NamedTuple):
     running: the main thread runs
     backward: the main thread sleeps while its backward pass runs
     asleep: the main thread sleeps for another reason, such as a timer or a call of a driver
-    resting: the main thread sleeps in a queue while nothing makes data, or until a child process ends
+    resting: the main thread sleeps in a queue or a futex while nothing makes data, or until a child process ends
     stopped: the process is stopped
-    hidden: the kernel does not show where the main thread sleeps
+    hidden: the kernel does not show where the main thread sleeps, and nothing makes data
     crowded: the looks of ``running`` in which a process that makes its data also ran, or was ready to run
     """
 
@@ -119,7 +120,7 @@ def split_look(look: Look, *, threads: bool = True) -> Split | None:
     return Split(disk / whole, network / whole, cpu / whole, 0.0) if whole else None
 
 
-def _busy_elsewhere(look: Look) -> bool:
+def _maker_sleeps_mid_batch(look: Look) -> bool:
     """Whether a process that makes data sleeps in the middle of a batch, such as at a lock, without waiting for I/O."""
     return any(any(wait_state in (OTHER, CHILD) for wait_state in wait_states) for wait_states, _ in look.makers)
 
@@ -151,7 +152,7 @@ def field_of(look: Look, loading: Loading) -> tuple[str, Split | None]:
         split = split_look(look, threads=loading is not Loading.NAMED)
         if split is None and look.receives and not look.makers:
             return "main_net", None
-        if split is None and _busy_elsewhere(look):
+        if split is None and _maker_sleeps_mid_batch(look):
             split = Split(other=1.0)
         return ("resting", None) if split is None else ("waits", split)
     return _at_futex(look, loading)
@@ -169,7 +170,7 @@ def _at_futex(look: Look, loading: Loading) -> tuple[str, Split | None]:
         at_queue = look.pin in (QUEUE, NET)
         if at_queue:
             split = split_look(look, threads=False)
-            if split is None and _busy_elsewhere(look):
+            if split is None and _maker_sleeps_mid_batch(look):
                 split = Split(other=1.0)
             return ("resting", None) if split is None else ("waits", split)
         look = look._replace(makers=())

@@ -52,7 +52,9 @@ class Movement:
     def __init__(self, at_ns: int) -> None:
         self.at_ns = at_ns
         self._base_ns = at_ns
+        """The time of ``_base``: the newest progress, or the end of the newest window without progress."""
         self._base: Mapping[ProcessKey, Totals] = {}
+        """The counters with which new counters are compared."""
 
     def update(
         self, now_ns: int, totals: Mapping[ProcessKey, Totals], looks: Mapping[ProcessKey, LookCounts], clk_tck: int
@@ -80,6 +82,7 @@ class Movement:
         seconds: float,
         clk_tck: int,
     ) -> bool:
+        """Whether the processes changed, their counters changed enough since ``_base``, or one waits for a device."""
         if totals.keys() != self._base.keys():
             return True
         changes = [_changes(self._base[key], now) for key, now in totals.items()]

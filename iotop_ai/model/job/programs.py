@@ -65,10 +65,12 @@ _LOKY = "joblib.externals.loky.backend.popen_loky"
 _NOTEBOOK = "ipykernel_launcher"
 _RAY = "ray::"
 _RAY_OWN = ("ray::DashboardAgent", "ray::RuntimeEnvAgent", "ray::JobSupervisor", "ray::_ray_internal")
+"""Beginnings of the titles of Ray's own services."""
 _RAY_SPILLS = ("SpillWorker", "RestoreWorker", "DeleteWorker")
+"""Ends of the titles of workers that move Ray's objects to and from a disk."""
 _RAY_FILES = ("/ray/dashboard/", "/ray/_private/", "/ray/autoscaler/", "/ray/util/client/")
 _SERVERS = ("gunicorn", "uvicorn", "hypercorn", "celery", "daphne", "pytest", "http.server", "ipykernel_launcher")
-"""Modules whose children answer requests or run tests."""
+"""Modules whose children answer requests, run tasks of a queue, or run tests."""
 
 
 def is_python(info: ProcessInfo) -> bool:
@@ -115,7 +117,10 @@ def is_ray(info: ProcessInfo) -> bool:
 
 
 def ray_title(info: ProcessInfo) -> str:
-    """The title, such as "ray::Actor.method"; without a command line, only its first 15 characters."""
+    """The title of a Ray process, such as "ray::Actor.method", or the name of any other process.
+
+    Without a command line, only the first 15 characters of a title are known.
+    """
     return info.cmdline[0] if info.cmdline and info.cmdline[0].startswith(_RAY) else info.name
 
 

@@ -72,7 +72,7 @@ StepTable = Mapping[ProcessKey, StepCounts]
 def step_rates(before: StepCounts | None, after: StepCounts) -> StepRates:
     """The rates between two messages of one process; unknown without an earlier message, and for a count that fell.
 
-    All are unknown if only one of the messages counts steps.
+    All rates are unknown if only one of the messages counts steps.
     """
     if before is None or after.at_ns <= before.at_ns or (before.steps is None) != (after.steps is None):
         return UNKNOWN_RATES._replace(rank=after.rank)
@@ -113,9 +113,10 @@ def rated_steps(
 
 
 def step_counts_of(message: Mapping[str, Any], now_ns: int, oldest_ns: int) -> StepCounts | None:
-    """The counts in a message from another process; None if the message is invalid.
+    """The counts in a message from another process; None if its time or its batches are missing or invalid.
 
-    A time outside ``oldest_ns`` to ``now_ns`` comes from another clock and is replaced by ``now_ns``.
+    Any other count that is missing or invalid is None. A time outside ``oldest_ns`` to ``now_ns`` comes from another
+    clock and is replaced by ``now_ns``.
     """
     at_ns, batches = _whole(message, "at_ns", MOST_COUNT), _whole(message, "batches", MOST_COUNT)
     if at_ns is None or batches is None:

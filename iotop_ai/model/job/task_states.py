@@ -18,14 +18,16 @@ from iotop_ai.model.metric import Metric
 from iotop_ai.model.process.records import ProcessKey
 
 DISK, RUNNING, QUEUE, NET, OTHER, HIDDEN, FUTEX, STOPPED, WRITING, CHILD = range(10)
-"""The wait states of a task: blocked in the kernel (state D), on a CPU or waiting for one (R), asleep in a queue,
-asleep in a socket, asleep elsewhere, asleep where the kernel does not show it (another user's process), asleep in a
-futex, stopped, blocked in a call that writes (main thread only), waiting for a child to end."""
+"""The wait states of a task: waiting for a device or a file server (usually state D), on a CPU or waiting for one (R),
+asleep in a queue, asleep in a socket, asleep elsewhere, asleep where the kernel does not show it (another user's
+process), asleep in a futex, stopped, waiting for a device in a call that writes (main thread only), waiting for a child
+to end."""
 COUNTED_WAIT_STATES = 6
 """Only the first six wait states have counts."""
 COARSE = (DISK, RUNNING, QUEUE, NET, OTHER, HIDDEN, QUEUE, OTHER, DISK, OTHER)
 """For each wait state, the one in whose count it is included."""
 
+# The following tuples contain prefixes of names of kernel functions, as wchan shows them.
 FUTEXES = (b"futex_", b"__futex_wait")
 """Waits for a lock or a condition variable of the program, such as that of a queue between threads, or for a GPU."""
 STOPS = (b"do_signal_stop", b"ptrace_stop", b"do_freezer_trap", b"__refrigerator", b"get_signal")
@@ -67,6 +69,7 @@ RINGS = (b"io_cqring_", b"__io_cqring_", b"read_events")
 """Waits in state S for requests that the program passed to the kernel: io_uring/io_uring.c (io_cqring_wait), fs/aio.c.
 """
 SOCKETS = (b"wait_woken", b"sk_wait", b"inet_csk_wait", b"tcp_", b"skb_wait", b"sk_stream_wait")
+"""Waits at a socket for data or for room to send."""
 REMOTE = (b"cl_", b"ptlrpc", b"cxiWait", b"weka", b"ll_", b"osc_", b"gpfs", b"beegfs", b"request_wait_answer")
 """Waits in state D, I or S for a server's answer, in the client code of cluster filesystems and of FUSE."""
 
@@ -148,7 +151,7 @@ class SweepCounts(NamedTuple):
         by wait state
     blind: the part of ``waits`` that is inferred from a worker that ran or was blocked, because the trainer's wait
         state was hidden
-    blocked: looks that found a task of the job in state D
+    blocked: looks that found a task of the job in wait state DISK
     partial: sweeps that could not include all workers
     apart: sweeps in which the trainer's main thread slept while another thread or process loaded data for it
     """
@@ -184,6 +187,7 @@ def add_sweep(counts: list[int], main: int, workers: Sequence[int], partial: boo
     """Add sweeps to ``counts``, the values of a SweepCounts.
 
     main, workers: the wait states of the trainer and of its workers
+    partial: whether the sweeps could not include all workers
     times: the number of equal sweeps
     """
     counts[0] += times
@@ -227,7 +231,7 @@ class JobRates(NamedTuple):
 
     sweeps: the number of sweeps in the interval
     worker_*: means over the watched workers; None if there are none
-    blocked_tasks: the mean number of tasks in state D, of one training process and its workers
+    blocked_tasks: the mean number of tasks in wait state DISK, of one training process and its workers
     """
 
     sweeps: int

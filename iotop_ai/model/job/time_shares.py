@@ -18,8 +18,10 @@ class TimeCounts(NamedTuple):
     compute: the job's GPUs work; without a GPU, its threads compute
     collective: ranks wait for another rank
     transfer: data is copied from the host at the rate of the link
-    data_disk, data_network, data_cpu, data_other: the trainer waits for data while the processes or threads that
-        load it wait for a disk, wait for the network, compute, or do none of these
+    data_disk, data_network, data_cpu: the trainer waits for data while the processes or threads that load it wait for a
+        disk, wait for the network, or compute
+    data_other: the trainer waits for data while the processes or threads that load it do something else, such as wait
+        for a lock
     host: the main thread runs, the GPUs are idle, and nothing is loaded
     checkpoint: the job waits for its own writes
     startup: the time before the first step
@@ -57,6 +59,7 @@ class TimeCounts(NamedTuple):
 
 SHARES = TimeCounts._fields
 DATA = ("data_disk", "data_network", "data_cpu", "data_other")
+"""The names of the shares in which the job waits for data."""
 LOST = tuple(name for name in SHARES if name not in ("compute", "unexplained"))
 """The names of the shares in which time is lost for a known reason."""
 
@@ -101,7 +104,7 @@ class TimeShares(NamedTuple):
         Metric(
             "ratio",
             "Share of time in which the job waits for data while the processes or threads that load it "
-            "do none of these.",
+            "neither compute nor wait for a disk or the network.",
         ),
     ]
     host: Annotated[float, Metric("ratio", "Share of time in which the main thread runs and the GPUs idle.")]

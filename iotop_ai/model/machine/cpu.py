@@ -30,7 +30,7 @@ class CpuTable(NamedTuple):
     """The ticks of all cores.
 
     cores: the ticks of each core, by its number
-    allowed: the number of cores that this process can run on
+    allowed: the number of cores that the monitor can run on
     physical: the number of physical cores; None if unknown
     total: the sum over all cores, including idle time; set only if the idle time of the cores is left out
     clk_tck: the number of ticks per second
@@ -78,7 +78,7 @@ class CpuRates(NamedTuple):
 def core_rates(before: CpuTicks, after: CpuTicks, ticks: int | None = None) -> CoreRates:
     """The shares of one core between two readings.
 
-    iowait and idle may fall by a tick; their share is then 0.
+    The kernel's iowait and idle may fall by a tick; a share whose counter fell is 0.
 
     ticks: the number of ticks between the readings, for a core whose idle time is left out
     """

@@ -22,6 +22,7 @@ class Levels(NamedTuple):
 class Cached(NamedTuple):
     """The part of a dataset that is in memory.
 
+    top: the folder or file that was examined
     files, size_bytes: the regular files; a file with several names counts once
     resident_bytes: the bytes in memory of the files whose state is known
     unknown_files, unknown_bytes: the files whose state is unknown
@@ -72,7 +73,7 @@ class Evicted(NamedTuple):
     files, size_bytes: the files that were evicted; a file with several names counts once
     before_bytes, after_bytes: the bytes in memory of the files whose state is known
     unknown_files: the number of evicted files whose state this user cannot see
-    unreadable, first_unreadable, elsewhere: as in Cached
+    top, unreadable, first_unreadable, elsewhere: as in Cached
     """
 
     top: str

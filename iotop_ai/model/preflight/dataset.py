@@ -9,7 +9,7 @@ DATASET = "dataset"
 MOST_OF_A_FILE = 64 << 20
 """The maximum number of bytes that are read from a file, from its beginning."""
 LEAST_CACHED = 0.005
-"""The least share of a dataset in the page cache that changes a forecast; it is displayed as 1 %."""
+"""A smaller share of a dataset in the page cache is not mentioned in a forecast, and does not make it a lower limit."""
 NEAR = 0.9
 """If several readers reach this share of perfect scaling, still more readers are expected to be faster."""
 
@@ -151,7 +151,8 @@ class Forecast(NamedTuple):
     first: the share in the first epoch
     later: the share in later epochs, which read from memory; None if the dataset may not fit, or if reading from memory
         was not measured
-    bound: the limit: gpu, storage, memory or decode; if the workers' turns limit the rate, the longest part of a turn
+    bound: the limit: gpu, storage, memory or decode; if too few workers limit the rate, what takes most of a worker's
+        time for a sample
     workers: the number of workers that would keep the GPU busy; None if the GPU is busy already, if more would not
     help, or without workers
     cached: the share of the dataset that counts as read from the page cache

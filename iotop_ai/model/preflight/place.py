@@ -27,6 +27,7 @@ class Place(NamedTuple):
     why_no_disk: why no disk is known
     remote: whether its data is on another machine; None if unknown
     memory: whether its data is in memory
+    kind: the type of its disk, or the number of its disks ("4 disks"); "" if none is known
     key: the name under which its speed is stored; "" if it is not stored
     limits: the I/O limits of the monitor's cgroups on these disks
     """

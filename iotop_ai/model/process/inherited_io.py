@@ -3,8 +3,9 @@
 At wait() the kernel adds the whole I/O of the child to the /proc/PID/io of its parent, and at the same time the child's
 minflt + cminflt to the parent's cminflt (kernel/exit.c, wait_task_zombie). Without this module, the bytes of the child
 would appear a second time, in one burst, as those of the parent. The growth of cminflt shows which process inherited.
-It need not be the parent: if that ignores SIGCHLD, nothing is added, and the I/O of an orphan goes to its subreaper or
-to init. Here a debt is the I/O of a process that has vanished, and its heir is the process that inherited that I/O.
+It need not be the parent: if the parent ignores SIGCHLD, nothing is added, and the I/O of an orphan goes to its
+subreaper or to init. Here a debt is the I/O of a process that has vanished, and its heir is the process that inherited
+that I/O.
 """
 
 from __future__ import annotations
@@ -71,7 +72,7 @@ class _Heirs:
         )
 
     def equals(self, key: ProcessKey, debt: Debt) -> bool:
-        """Whether the unclaimed growth of this process equals the debt, as if it only waited for that child."""
+        """Whether the unclaimed growth of this process equals the debt: it did nothing but wait for that child."""
         return self.unclaimed_faults.get(key) == debt.faults and self.unclaimed_io.get(key) == list(debt.io)
 
     def claim(self, key: ProcessKey, debt: Debt) -> None:
@@ -132,16 +133,18 @@ def _find_settlement(
     There are three passes over the debts, each from the oldest process to the youngest. The first pass assigns a debt
     to the nearest ancestor whose growth equals it; the second, to the nearest ancestor whose growth covers it in all
     seven I/O fields and in faults; the third, if an ancestor is unknown, to the only other process that covers it. (In
-    a single pass, a debt without an heir takes the bytes of a younger child: on random process trees, twice as many
-    bytes were counted double.) A debt that fits no process waits for one more table, because its heir may have been
-    read before the wait(). The growth of cminflt then covers both intervals, because stat is read after io.
+    a single pass, a debt without an heir would take the bytes of a younger child: on random process trees, twice as
+    many bytes were counted double.)
+
+    A debt that fits no process waits for one more table, because its heir may have been read before the wait(). The
+    heir's growth of cminflt then covers both intervals, because stat is read after io.
     """
     vanished = sorted(removed(after.stat, before.stat))
     heirs = _Heirs(before, after, earlier)
     if not vanished and not waiting:
         return Settlement({}, frozenset(), (), heirs.cminflt_before(earlier))
     debts: list[Debt] = list(waiting)
-    inexact: list[Debt] = []  # the I/O of these processes is unknown, or was read before the last sweep
+    inexact: list[Debt] = []  # the I/O of these processes is unknown, or was not read again for ``before``
     for key in vanished:
         stat, io = before.stat[key], before.io.get(key)
         debt = Debt(key, stat.ppid, io or ProcessIo(*[0] * 7), stat.minflt + stat.cminflt)

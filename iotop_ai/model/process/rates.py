@@ -1,8 +1,8 @@
 """Exact rates of each process between two readings.
 
-The io and the stat of a process are not read in every tick, nor always at the same time, so each has a separate time. A
-record that was not read again keeps the rate of the previous Sample; a record that was read and did not change has the
-rate 0.
+The io and the stat of a process (/proc/PID/io and /proc/PID/stat) are not read in every tick, nor always at the same
+time, so each has a separate time. A record that was not read again keeps the rate of the previous Sample; a record that
+was read and did not change has the rate 0. A sweep reads the io or the stat of many processes, one after the other.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _Rate = float | None
 _IoRates = tuple[_Rate, _Rate, _Rate, _Rate, _Rate, _Rate, _Rate]
 """The first seven fields of ProcessRates: bytes read, written and cancelled, then bytes and calls of read and write."""
 _StatRates = tuple[_Rate, _Rate, _Rate, bool, int | None, float]
-"""The fields cpu_ratio, io_delay_ratio, major faults, main_thread_only, threads_looked and stat_s of ProcessRates."""
+"""Fields of ProcessRates: cpu_ratio, io_delay_ratio, major_faults_per_s, main_thread_only, threads_looked, stat_s."""
 _UNKNOWN_IO: _IoRates = (None, None, None, None, None, None, None)
 _IDLE_IO: _IoRates = (0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
 _UNKNOWN_STAT: _StatRates = (None, None, None, False, None, 0.0)

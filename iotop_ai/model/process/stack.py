@@ -28,7 +28,7 @@ class CodeLine(NamedTuple):
     """A line of the program, and how often its thread was at this line.
 
     samples: the number of samples at this line
-    calls: the names of the functions called from this line, outermost first
+    calls: the functions in the most frequent chain of calls from this line, outermost first; at most the innermost four
     inner: the innermost of these calls; None without one
     text: the source of the line; "" if unknown
     """

@@ -40,7 +40,7 @@ class Diagnosis(NamedTuple):
 
 
 class Difference(NamedTuple):
-    """A value that differs between two diagnoses; None for a diagnosis that lacks it."""
+    """A value that differs between two diagnoses. ``first`` or ``second`` is None if that diagnosis lacks the value."""
 
     section: str
     name: str

@@ -1,1 +1,1 @@
-"""The sweep of a data loader: the configurations, the measurements of each, and the recommended configuration."""
+"""Records of a sweep, which runs a data loader in several configurations, and of the recommended configuration."""

@@ -26,11 +26,15 @@ class Outcome(NamedTuple):
     """The end of a loader's run.
 
     phase: the last phase: import, build, start or batches
+    start: the start method of the workers; "" for Python's default
     silent_s: the seconds without a batch or a step; 0 if the run did not hang
     returncode: the exit code of the loader's main process; None while it ran
     error, text, trace: the exception's class, message and traceback; "" without one
     refused: why the factory cannot be swept
     stderr: the end of the output on stderr
+    stuck: the processes of the loader at the end of the run
+    busy_cores: the mean number of cores that they used during ``silent_s``; None if the run did not hang
+    shm_bytes: the size of /dev/shm
     shm_free_bytes: the least free space of /dev/shm during the run
     workers: the number of workers in the configuration
     container: the kind of container that it ran in; "" outside a container

@@ -1,4 +1,4 @@
-"""The result of one sweep of ``iotop-ai loader``: its runs and the recommended configuration."""
+"""The result of ``iotop-ai loader``: the runs of a sweep through several configurations, and the recommended one."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Choice(NamedTuple):
 
     run: the run of the smallest configuration whose rate is near the best
     best: the run with the best rate
-    bound: the limit of the rate: cpu, storage, main, waiting, or "" if unknown
+    bound: the limit of the rate of ``run``: cpu, storage, main (the main process), waiting, or "" if unknown
     rising: whether still more workers may be better: the largest number that was tried is the best by more than 5 %,
         and cores are left
     """
