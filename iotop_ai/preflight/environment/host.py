@@ -1,4 +1,4 @@
-"""Reads the environment of a process on this machine: limits, namespaces, memory, terminal, and variables."""
+"""Reads the environment of this process: limits, namespaces, memory, terminal, variables, and facts of the machine."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ VARIABLES = (
     "HF_HUB_OFFLINE", "HF_DATASETS_IN_MEMORY_MAX_SIZE", "TOKENIZERS_PARALLELISM", "LANG", "LC_ALL",
     "VIRTUAL_ENV", "CONDA_PREFIX", "CONDA_DEFAULT_ENV", "TMUX", "TMPDIR",
 )  # fmt: skip
-"""The variables that are shown and compared. No other variable leaves the process."""
+"""The variables that are shown and compared. Of the other variables, only TERM is shown (``read_terminal``)."""
 
 
 def read_host_facts(root: Root, *, rights: bool = True) -> HostFacts:
@@ -117,7 +117,7 @@ def read_shm(root: Root) -> tuple[int | None, int | None, str]:
 
 
 def cgroup_version(root: Root, groups: Mapping[str, str]) -> str:
-    """Return "v2", "v1", "hybrid" (v1 controllers of memory or I/O beside v2), or "" without cgroups."""
+    """Return "v2", "v1" (for memory or I/O), "hybrid" (v1 for memory or I/O, beside v2), or "" for neither."""
     if root.exists("sys/fs/cgroup/cgroup.controllers"):
         return "v2"
     if "memory" in groups or "blkio" in groups:

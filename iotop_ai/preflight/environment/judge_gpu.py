@@ -20,7 +20,7 @@ from iotop_ai.model.snapshot import Snapshot
 from iotop_ai.present.text.units import plural
 
 DRIVERS = {11: (450, 80, 2), 12: (525, 60, 13), 13: (580, 65, 6)}
-"""The oldest Linux driver that runs programs built with a CUDA of this major version."""
+"""The oldest Linux driver that runs programs built with CUDA, for each major version of CUDA."""
 INDICES = {11: "cu118", 12: "cu126", 13: "cu130"}
 """The last part of the address of torch's package index for each major version of CUDA."""
 CUDA, ROCM, XPU = "CUDA", "ROCm", "XPU"
@@ -31,7 +31,7 @@ OK, WARN, FAIL, UNKNOWN = State
 
 
 def judge_gpu(snapshot: Snapshot, facts: HostFacts, python: PythonFacts) -> list[Check]:
-    """Return checks of the driver, of each GPU with a fault, of hidden GPUs, and of torch's build for these GPUs."""
+    """Return checks of the driver, each GPU's faults, CUDA_VISIBLE_DEVICES, and torch's build for these GPUs."""
     readings = snapshot.gpu.value or {}
     slow_readings = snapshot.gpu_slow.value or {}
     details = {uuid: reading.value for uuid, reading in slow_readings.items() if reading.value is not None}
@@ -45,12 +45,12 @@ def judge_gpu(snapshot: Snapshot, facts: HostFacts, python: PythonFacts) -> list
     for state in sorted(states, key=lambda state: state.number):
         out += _checks_of_gpu(state, details.get(state.uuid))
     if nvidia and (
-        hidden := _visible_devices(facts, nvidia, [state for state in states if _platform_of(state.uuid) == CUDA])
+        visible := _visible_devices(facts, nvidia, [state for state in states if _platform_of(state.uuid) == CUDA])
     ):
-        out.append(hidden)
+        out.append(visible)
     # amdgpu reports a power cap only for cards. An integrated GPU, which has none, is not used for training.
-    used = [state for state in states if _platform_of(state.uuid) != ROCM or state.power_limit_mw]
-    platforms = sorted({_platform_of(state.uuid) for state in used})
+    training_states = [state for state in states if _platform_of(state.uuid) != ROCM or state.power_limit_mw]
+    platforms = sorted({_platform_of(state.uuid) for state in training_states})
     if platforms and python.torches:
         out.append(_build(python, python.torches[0], driver, platforms))
     return out
@@ -74,8 +74,8 @@ def _driver(snapshot: Snapshot, facts: HostFacts, driver: str, nvidia: bool) -> 
         return Check("gpu", "GPU driver", UNKNOWN, "the driver did not answer in time", command)
     if facts.nvidia_cards:
         text = f"{plural(facts.nvidia_cards, 'NVIDIA GPU')} on the PCI bus: {reading.reason or 'the driver lists none'}"
-        inside = "docker run --gpus all (nvidia-container-toolkit)" if snapshot.host.container else "modprobe nvidia"
-        return Check("gpu", "GPU driver", FAIL, text, reading.remedy or inside)
+        remedy = "docker run --gpus all (nvidia-container-toolkit)" if snapshot.host.container else "modprobe nvidia"
+        return Check("gpu", "GPU driver", FAIL, text, reading.remedy or remedy)
     if reading.status is Status.FAILED:
         return Check("gpu", "GPU driver", FAIL, reading.reason, reading.remedy)
     return Check("gpu", "GPU driver", OK, "no GPU on this machine")
@@ -139,7 +139,8 @@ def _visible_devices(facts: HostFacts, uuids: Sequence[str], states: Sequence[Gp
             break
         if int(entry) < len(uuids) if entry.isdecimal() else _is_uuid_prefix(entry, (*uuids, *mig)):
             continue
-        if entry.startswith("MIG-") and not no_mig:  # NVML lists one compute instance of each GPU instance
+        # NVML lists only one compute instance of each GPU instance, so the MIG device may exist all the same.
+        if entry.startswith("MIG-") and not no_mig:
             return Check("gpu", name, UNKNOWN, f"{text}: whether {entry} exists is unknown", "nvidia-smi -L")
         wrong = f"GPU {entry}" if entry.isdecimal() else entry
         effect = "and CUDA ignores it and all after it" if position else "so CUDA sees no GPU"
@@ -148,12 +149,12 @@ def _visible_devices(facts: HostFacts, uuids: Sequence[str], states: Sequence[Gp
 
 
 def _ends_list(entry: str) -> bool:
-    """Whether this entry of the list ends it, as -1 does."""
+    """Whether this entry ends the list, because it is empty or negative, such as -1."""
     return not entry or entry.startswith("-")
 
 
 def _is_uuid_prefix(entry: str, uuids: Sequence[str]) -> bool:
-    """Whether this entry is a UUID or the beginning of one of these UUIDs."""
+    """Whether this entry is one of these UUIDs, or the beginning of one."""
     return entry.startswith(("GPU-", "MIG-")) and any(uuid.startswith(entry) for uuid in uuids)
 
 

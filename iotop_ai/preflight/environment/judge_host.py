@@ -17,10 +17,14 @@ floats takes 37 MB, and each worker holds two batches.
 """
 SHM_WARN_BYTES = GIB
 FILES_FAIL, FILES_WARN, FILES_WANTED = 256, 1024, 65536
+"""A limit of at most FILES_FAIL open files fails the check, and one of at most FILES_WARN gives a warning. The remedy
+raises the limit to FILES_WANTED.
+"""
 PROCESSES_WARN = 2048
 LOCKED_FAIL_BYTES = 512 * MIB
 """With RDMA, a lower limit fails the check, because UCX does not use InfiniBand then. The kernel's default is 8 MB."""
 MEMORY_FAIL_BYTES, MEMORY_WARN_BYTES = GIB, 4 * GIB
+"""With less memory than this left below the cgroup's limit, the check fails or gives a warning."""
 OK, WARN, FAIL, UNKNOWN = State
 
 

@@ -20,8 +20,8 @@ TIMEOUT_S = 30.0
 OLD_LOCK_S = 600
 """The age in seconds from which a lock is reported. A younger lock may belong to a build that is still running."""
 _SOURCE = Path(__file__).with_name("python_child.py")
-_FOLDERS = ("PYTHONPATH", "LD_LIBRARY_PATH")
-_TEXTS = ("version", "implementation", "machine", "libc", "prefix", "base_prefix", "start_method")
+_PATH_VARIABLES = ("PYTHONPATH", "LD_LIBRARY_PATH")
+_TEXT_FIELDS = ("version", "implementation", "machine", "libc", "prefix", "base_prefix", "start_method")
 
 
 def read_python(python: str, folder: str, clock: Clock, environ: Mapping[str, str] = os.environ) -> PythonFacts:
@@ -54,7 +54,7 @@ def read_python(python: str, folder: str, clock: Clock, environ: Mapping[str, st
 
 
 def child_environment(environ: Mapping[str, str], folder: str) -> dict[str, str]:
-    """Return the environment for the child: the user's variables, which decide what a training script imports.
+    """Return the variables for the child: the user's own, which decide what a training script imports.
 
     The relative paths of PYTHONPATH and LD_LIBRARY_PATH start from ``folder``. If root runs iotop-ai for another user
     (sudo), the variables of Python and of the dynamic linker and that user's ~/.local are left out. The child writes no
@@ -63,7 +63,7 @@ def child_environment(environ: Mapping[str, str], folder: str) -> dict[str, str]
     out = dict(environ)
     if invoking_user(environ) is not None:
         out = {key: value for key, value in out.items() if not key.startswith(("PYTHON", "LD_"))}
-    for key in _FOLDERS:
+    for key in _PATH_VARIABLES:
         if out.get(key):
             out[key] = ":".join(os.path.join(folder, path) for path in out[key].split(":") if path)
     return {**out, **without_user_site(environ), "PYTHONDONTWRITEBYTECODE": "1"}
@@ -85,7 +85,7 @@ def parse_python(executable: str, description: Mapping[str, Any], now_s: int) ->
     unmet, locks = description["unmet"], description["locks"]
     return PythonFacts(
         executable,
-        **{key: _cleaned(description[key]) for key in _TEXTS},
+        **{key: _cleaned(description[key]) for key in _TEXT_FIELDS},
         conda=bool(description["conda"]),
         managed=bool(description["managed"]),
         packages=packages,

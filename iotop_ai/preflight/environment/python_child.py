@@ -47,7 +47,7 @@ def url_of(direct: dict[str, Any]) -> str:
 
 
 def distributions() -> list[tuple[dict[str, Any], Any]]:
-    """Return the description of every installed distribution, and its object, in the order of the path."""
+    """Return the description of every installed distribution, and its object, in the order of the import path."""
     from importlib.metadata import distributions as find
 
     entries: list[tuple[dict[str, Any], Any]] = []
@@ -135,7 +135,7 @@ def unmet_requirements(entries: list[tuple[dict[str, Any], Any]]) -> list[list[s
 
 
 def torches() -> list[dict[str, str]]:
-    """Return the folder of each torch on the path, and the versions in its version.py; "" for a missing version."""
+    """Return the folder of each torch on the import path, and the versions in its version.py; "" for a missing one."""
     out: list[dict[str, str]] = []
     for folder in module_folders("torch"):
         source = text_of(os.path.join(folder, "version.py"))
@@ -148,7 +148,7 @@ def torches() -> list[dict[str, str]]:
 
 
 def module_folders(name: str) -> list[str]:
-    """Return the folders of a package on the path, each folder once."""
+    """Return the folders of a package on the import path, each folder once."""
     out: list[str] = []
     for place in PATH:
         folder = os.path.join(place, name)

@@ -57,7 +57,10 @@ def read_script(path: str) -> ScriptFacts:
 
 
 def cells_text(text: str) -> str:
-    """Return the code of the cells of a notebook (its JSON text), without magics such as %time or !pip."""
+    """Return the code of the cells of a notebook, without magics such as %time or !pip. text: the notebook's JSON.
+
+    A cell that begins with a cell magic, such as %%bash, is left out.
+    """
     out = []
     for cell in json.loads(text)["cells"]:
         if cell["cell_type"] == "code":

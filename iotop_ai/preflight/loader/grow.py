@@ -14,9 +14,9 @@ of the rate from the first third to the middle third. Buffers stop growing once 
 
 
 def growth_per_batch(points: Sequence[tuple[int, int]]) -> float | None:
-    """Return the growth in bytes per batch; None if memory does not grow steadily.
+    """Return the latest growth in bytes per batch; None if memory does not grow steadily.
 
-    points: pairs of the number of batches so far and the memory in bytes.
+    points: pairs of the number of batches so far and the memory in bytes, the oldest first.
     """
     third = len(points) // 3
     if len(points) < LEAST_POINTS:

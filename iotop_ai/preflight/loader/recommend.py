@@ -16,7 +16,7 @@ OFTEN = 0.5
 
 
 def recommend(runs: Sequence[Run], cores: float) -> Choice | None:
-    """Return the smallest configuration within 5 % of the best one; None if no configuration was measured."""
+    """Return the choice of the smallest configuration within 5 % of the best; None if no configuration was measured."""
     measured = [run for run in runs if run.samples_per_s > 0]
     if not measured:
         return None

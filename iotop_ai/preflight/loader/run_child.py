@@ -45,7 +45,7 @@ class MessageWriter:
 
 
 def prepare(folder: str, parent: int) -> None:
-    """Prepare this process: it dies with its parent, shows a stack on SIGUSR1 and imports from the user's folder."""
+    """Prepare this process: it dies with its parent, prints its stack on SIGUSR1 and imports from the user's folder."""
     import ctypes
     import faulthandler
     import signal
@@ -61,9 +61,10 @@ def prepare(folder: str, parent: int) -> None:
 
 
 def end_workers_with_parent() -> None:
-    """Start a process that ends the workers after the parent has ended. The kernel kills only the loader's process.
+    """Start a process that ends the workers after the parent (iotop-ai) has ended.
 
-    The new process is a child of init, so that it does not count as a worker. It is in the workers' process group.
+    The kernel ends only the loader's main process with its parent. The new process is a child of init, so that it does
+    not count as a worker. It is in the workers' process group.
     """
     child_pid, loader_pid = os.fork(), os.getppid()  # in the child, getppid() is the loader's process
     if child_pid:
@@ -90,7 +91,7 @@ def end_workers_after(loader_pid: int) -> None:
     while is_alive(loader_pid):
         time.sleep(0.1)
     os.killpg(0, signal.SIGTERM)
-    time.sleep(1.0)  # multiprocessing's tracker ignores SIGTERM, and removes the others' semaphores
+    time.sleep(1.0)  # multiprocessing's tracker ignores SIGTERM, and removes the semaphores of the other processes
     os.killpg(0, signal.SIGKILL)
 
 

@@ -166,6 +166,7 @@ class Session:
         return (self._watch.cpu_seconds() - self._last_message_cpu_s) / seconds
 
     def _failed_run(self, message: dict[str, Any], *, silent_s: float = 0.0, returncode: int | None = None) -> Run:
+        """Return the Run of a configuration that gave no figures. message: the child's last one; {} without one."""
         busy_cores = self._busy_cores(silent_s) if silent_s else None
         stuck = tuple(self._watch.process_states())
         stderr_before_stacks = self._stderr.decode("utf-8", "replace")

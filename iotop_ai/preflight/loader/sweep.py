@@ -78,6 +78,7 @@ def _runs(
     clock: Clock,
     show: Callable[[str, int], None],
 ) -> Iterator[Run]:
+    """Yield the run of each configuration. Ends after a failure that every other configuration would have too."""
     uses_threads = False
     tried: set[Configuration] = set()
     for number, configuration in enumerate(configurations, 1):

@@ -98,6 +98,7 @@ class TreeWatch:
         return wait_state_of(state.encode(), self._read(pid, f"{folder}wchan"))
 
     def _count(self, wait_states: list[int | None]) -> None:
+        """Count one sample of a worker, or of all threads of the loader. A wait state is None for a task that ended."""
         self._samples += any(wait_state is not None for wait_state in wait_states)
         if DISK in wait_states:
             self._blocked_samples += 1
@@ -107,7 +108,7 @@ class TreeWatch:
     def sample_memory(self, batches: int) -> None:
         """Update the workers, and read the memory and I/O of all processes, unless they were read a moment ago.
 
-        batches: the number of batches read so far.
+        batches: the number of batches read so far; 0 during the warm-up, which does not count as growth.
         """
         start = self._clock.monotonic_ns()
         if start < self._next_memory_ns:
@@ -147,7 +148,9 @@ class TreeWatch:
         self._base_ns = self._clock.monotonic_ns()
 
     def usage(self) -> Used:
-        """Return the cores, waits, memory growth and reads since ``begin``, and the largest memory since the start.
+        """Return the cores, waits, memory growth and reads since ``begin``.
+
+        The largest memory and the largest use of /dev/shm are those since the start of the run.
 
         Without workers, ``worker_cores`` is the same as ``main_cores``.
         """

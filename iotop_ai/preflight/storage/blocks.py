@@ -40,7 +40,7 @@ class Blocks:
         self._blocks = max(1, span // block)
         self._random = _ForkedRandom()
 
-    def next_offset(self, number: int) -> int:
+    def sequential_offset(self, number: int) -> int:
         """Return the offset of the sequential read with this number. The first block follows the last one."""
         return number % self._blocks * self._block
 
@@ -50,7 +50,7 @@ class Blocks:
 
     def sequential(self, buffer: mmap.mmap, number: int) -> int:
         """Read the block of this sequential operation into the buffer; return the number of bytes."""
-        return self._read(buffer, self.next_offset(number))
+        return self._read(buffer, self.sequential_offset(number))
 
     def random(self, buffer: mmap.mmap, number: int) -> int:
         """Read a random block into the buffer; return the number of bytes."""

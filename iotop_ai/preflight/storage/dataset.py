@@ -1,7 +1,7 @@
 """Reads a dataset's files as a loader reads them: whole, through the page cache, with the kernel's read-ahead.
 
-From a sample of the files, it reads only those that are not in the page cache at all, and evicts them afterwards, so
-that the cache stays as it was. If there are too few of these files, it reads the cached files with direct I/O.
+From a sample of the files, it reads only those that are not in the page cache at all, and evicts them afterwards if it
+may, so that the cache stays as it was. If there are too few of these files, it reads the cached files with direct I/O.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _MOST_RESIDENCY_S = 1.0
 
 
 class Scanned(NamedTuple):
-    """The dataset and the sample to read. files: the path of each file, and whether it can be evicted afterwards.
+    """The dataset and the sample to read. files: the path of each file, and whether it is evicted after a read.
 
     A path is relative to ``top``; it begins with "/" if a link leads out of ``top``. linked_images: the paths of
     files that are reached by a link with an image's name.
@@ -61,9 +61,10 @@ class Scanned(NamedTuple):
 
 
 def scan(path: str, seconds: float, clock: Clock, show: Callable[[int, int], None]) -> Scanned:
-    """List the dataset's files for ``seconds``, or until the first file is found if that takes longer. Raises OSError.
+    """Return the dataset and a sample of its files. Raises OSError.
 
-    The caller closes ``top`` of the result. show: called with the number of files and of bytes so far.
+    The files are listed for ``seconds`` or, if that takes longer, until the first one is found; at most MOST_SCANNED of
+    them. The caller closes ``top`` of the result. show: called with the number of files and of bytes so far.
     """
     absolute = os.path.realpath(path)
     if os.path.isdir(absolute):
@@ -116,8 +117,8 @@ class _Links:
         """Return the file's path from "/" and its stat, or the link's path and stat if the link adds no file.
 
         A link adds no file if its target is in the dataset, has already been counted or is not a regular file. Raises
-        OSError. A folder's owner may put any link there, so root follows a link in another user's folder only to files
-        of that user.
+        OSError. Whoever can write to a folder may put any link there. If that is not root alone, root follows the link
+        only to a file of the folder's owner, who must not be root.
         """
         handle = os.open(link.name, os.O_PATH | os.O_CLOEXEC, dir_fd=link.folder)
         try:
@@ -149,7 +150,7 @@ def _open(top: Pinned, path: str, *, direct: bool = False) -> tuple[int, bool]:
 
 
 def _with_residency(dataset: Dataset, top: Pinned, paths: Sequence[tuple[str, int]], clock: Clock) -> Scanned:
-    """Return the dataset with the share of the sample in the page cache, and with the files to read."""
+    """Return the dataset with the bytes of its sample in the page cache, and the files to read. paths: the sample."""
     cache, end_ns = PageCache(), clock.monotonic_ns() + int(_MOST_RESIDENCY_S * 1e9)
     resident = known = sampled = holes = 0
     cold: list[tuple[str, bool]] = []
@@ -176,7 +177,7 @@ def _with_residency(dataset: Dataset, top: Pinned, paths: Sequence[tuple[str, in
         known += size
         resident += residency.bytes
         (warm if residency.bytes else cold).append((path, not residency.bytes))
-    past = len(cold) < min(LEAST_COLD, sampled)
+    past = len(cold) < min(LEAST_COLD, sampled)  # whether the cached files are read, past the page cache
     dataset = dataset._replace(
         sampled=sampled, resident_bytes=resident, known_bytes=known, cold=len(cold), past=past, holes=holes
     )
@@ -217,7 +218,7 @@ class Files:
 
 
 def read_images(scanned: Scanned, proceed: Callable[[], bool]) -> list[bytes]:
-    """Return a few images of the sample. proceed: called before each read; if it returns False, the reading ends."""
+    """Return the content of some images of the sample. proceed: called before each read; False ends the reading."""
     out: list[bytes] = []
     for path, evict in scanned.part(0):
         if len(out) >= MOST_FILES or sum(map(len, out)) >= MOST_BYTES:

@@ -2,7 +2,7 @@
 
 Sources: fio(1), https://fio.readthedocs.io/en/latest/fio_doc.html (JSON output: read.total_ios, runtime, io_bytes,
 lat_ns). One process of fio runs several phases one after another (--stonewall). It may only read (--readonly), and it
-does not invalidate the cache, because that would drop the machine's cached metadata of a device.
+does not invalidate the cache, because on a device that would drop the cached metadata of its filesystem.
 """
 
 from __future__ import annotations

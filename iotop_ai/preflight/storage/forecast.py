@@ -24,7 +24,7 @@ def read_cores(root: Root) -> float:
 
 
 def with_forecast(report: Report, samples_per_s: float, workers: int, sample_bytes: int | None, cores: float) -> Report:
-    """Return the report with demand and forecast. The forecast is missing if the reads were not measured.
+    """Return the report with demand and forecast. The forecast is missing if reads that it needs were not measured.
 
     sample_bytes: the size of one sample; None if each file is a sample.
     """

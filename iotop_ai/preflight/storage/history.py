@@ -26,7 +26,7 @@ _LARGEST = 1 << 20
 def read_history(folder: str, key: str) -> tuple[Kept, ...]:
     """Return the earlier checks of a storage, oldest first; () if there are none.
 
-    Raises OSError, and ValueError for a file that this program did not write.
+    Raises OSError, and ValueError for a file of another user or one that this program did not write.
     """
     return _entries(folder).get(key, ())
 
@@ -37,12 +37,12 @@ def keep_check(folder: str, key: str, kept: Kept) -> None:
         storages = _entries(folder)
     except ValueError:  # a damaged file is replaced
         storages = {}
-    fresh = [check for check in storages.pop(key, ()) if kept.wall_s - check.wall_s <= OLDEST_S]
-    newest = dict(list(storages.items())[-(MOST_STORAGES - 1) :])
-    newest[key] = (*fresh, kept)[-MOST_CHECKS:]
+    recent = [check for check in storages.pop(key, ()) if kept.wall_s - check.wall_s <= OLDEST_S]
+    latest = dict(list(storages.items())[-(MOST_STORAGES - 1) :])
+    latest[key] = (*recent, kept)[-MOST_CHECKS:]
     content = {
         "format": FORMAT,
-        "storages": {name: [list(check) for check in checks] for name, checks in newest.items()},
+        "storages": {name: [list(check) for check in checks] for name, checks in latest.items()},
     }
     keep_file(folder, FILE, (json.dumps(content, separators=(",", ":")) + "\n").encode())
 

@@ -1,6 +1,7 @@
 """The loops of a reader: operations one at a time, or reads of which many are in flight.
 
-On a fast disk, the time between two reads matters, so the loops look up attributes once and share their values rarely.
+On a fast disk, the time between two reads matters, so the loops look up attributes once, and rarely share their figures
+with the parent process.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from typing import NamedTuple
 from iotop_ai.preflight.storage.read_queue import ReadQueue
 
 _SHARE_EVERY_NS = 5_000_000
-"""The time after which a reader shares its values again."""
+"""The minimum time between two calls of ``Share``."""
 
 Operation = Callable[[mmap.mmap, int], int]
 """A function that does the n-th operation of the phase. Its arguments are a buffer of block_bytes, and n.
@@ -53,7 +54,7 @@ class Part(NamedTuple):
 
 
 def repeat(operation: Operation, buffer: mmap.mmap, part: Part, now: Callable[[], int], share: Share) -> array[int]:
-    """Repeat the operation; return the time of each one in nanoseconds. Raises OSError."""
+    """Repeat the operation; return how long each one took, in nanoseconds. Raises OSError."""
     first, step, end_ns, most_bytes, most_ops = part
     times, size, ended_ns, share_ns = array("q"), 0, 0, 0
     add_time = times.append
@@ -76,7 +77,7 @@ def repeat(operation: Operation, buffer: mmap.mmap, part: Part, now: Callable[[]
 def keep_in_flight(
     reads: ManyInFlight, queue: ReadQueue, part: Part, now: Callable[[], int], share: Share
 ) -> array[int]:
-    """Keep the queue full of reads; return the time of each read in nanoseconds. Raises OSError."""
+    """Keep the queue full of reads; return how long each read took, in nanoseconds. Raises OSError."""
     offset_of, end_ns, most_bytes = reads.offset_of, part.end_ns, part.most_bytes
     times, size, share_ns = array("q"), 0, 0
     add_time = times.append

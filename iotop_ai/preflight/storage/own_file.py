@@ -63,7 +63,7 @@ class Opened(NamedTuple):
 
 
 def open_target(path: str, clock: Clock, *, write: bool, most_bytes: int = MOST_BYTES) -> Opened:
-    """Open the folder, file or device that ``path`` names. Raises OSError."""
+    """Open what the check reads: the file or device that ``path`` names, or a file of that folder. Raises OSError."""
     info = os.stat(path)
     if stat.S_ISBLK(info.st_mode):
         handle, direct = _open_for_reading(path)

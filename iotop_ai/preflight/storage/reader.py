@@ -30,7 +30,9 @@ READ_MOST_BYTES = 16 << 30
 """The most bytes that are read in one phase."""
 _TICK_MS = 50
 _BUSY = 0.9
-"""If the readers use at least this share of a core or of all cores, the limit may be the readers, not the storage."""
+"""If one reader uses at least this share of a core, or all readers this share of all cores, the limit may be the
+readers, not the storage.
+"""
 _PR_SET_PDEATHSIG = 1
 _OPS, _BYTES, _ENDED, _ERROR, _WIDTH = 0, 1, 2, 3, 4
 """The positions of a reader's values in the shared memory, and the number of values of a reader."""
@@ -76,8 +78,8 @@ class Bounds(NamedTuple):
 class Run:
     """Measures one phase.
 
-    work: an Operation, which one reader for each unit of the phase's depth repeats, one at a time; or a ManyInFlight,
-    with which fewer readers together keep as many reads in flight as the depth.
+    work: an Operation, which as many readers as the phase's depth repeat, each reader one operation at a time; or a
+    ManyInFlight, with which fewer readers together keep as many reads in flight as the depth.
     """
 
     def __init__(self, phase: Phase, work: Operation | ManyInFlight, bounds: Bounds, clock: Clock) -> None:
@@ -120,9 +122,11 @@ class Run:
         return Measured(name, block, depth, len(self._times), size, seconds / 1e9, latency_of(self._times), busy)
 
     def _column(self, position: int) -> list[int]:
+        """Return the value at this position for each reader."""
         return self._shared[position:-1:_WIDTH].tolist()
 
     def _fork(self, number: int, go: int, start: int) -> None:
+        """Start the reader with this number. It waits at ``go`` for the other readers, and closes its ``start``."""
         times_fd, times_out = os.pipe2(os.O_CLOEXEC)
         parent = os.getpid()
         pid = os.fork()
@@ -146,6 +150,7 @@ class Run:
             os._exit(0)
 
     def _read(self, number: int, buffer: mmap.mmap, in_flight: int, go: int, out: int) -> None:
+        """Do this reader's part of the phase, and write the time of each operation to ``out``."""
         base, count, work, now = number * _WIDTH, self._count, self._work, self._clock.monotonic_ns
 
         def share(ops: int, size: int, ended_ns: int) -> None:
@@ -171,6 +176,7 @@ class Run:
             raw = raw[os.write(out, raw) :]
 
     def _collect(self, start_ns: int, show: Show) -> None:
+        """Receive the times of all readers until they have ended or ``stop`` is set. Raises HangError."""
         poll, raw = select.poll(), bytearray()
         parts: dict[int, bytearray] = {}
         for times_fd in self._readers:

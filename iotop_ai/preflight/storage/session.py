@@ -254,9 +254,9 @@ class Session:
             if phase.name == RANDOM:
                 read, offset_of = blocks.random, blocks.random_offset
             else:
-                read, offset_of = blocks.sequential, blocks.next_offset
+                read, offset_of = blocks.sequential, blocks.sequential_offset
             if direct and phase.depth > readers:
-                # If this fails, one reader for each read in flight is used below; a fault of the disk fails there too.
+                # If this fails, one reader for each read in flight is used below. On a faulty disk, that fails too.
                 with suppress(OSError):
                     self._measure(phase, ManyInFlight(handle, offset_of, readers))
                     continue

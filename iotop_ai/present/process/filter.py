@@ -34,7 +34,7 @@ Predicate = Callable[[Subject], bool | None]
 
 
 class Filter(NamedTuple):
-    """A parsed filter. query: whether it compares fields; otherwise it searches names, users and command lines.
+    """A parsed filter. query: whether it is a query; otherwise it searches names, users and command lines.
 
     trouble: why a query is invalid; "" if it is valid. An invalid query matches every process.
     """
@@ -199,7 +199,7 @@ def _command_line(info: ProcessInfo) -> str:
 
 
 def _matching(matches: Callable[[str], bool]) -> Predicate:
-    """The predicate that the process's name, user or command line matches."""
+    """The predicate that is true if ``matches`` accepts the process's name, user or command line."""
 
     def predicate(subject: Subject) -> bool:
         info = subject.info

@@ -1,5 +1,5 @@
 """The state, threads and memory of a process group. For large groups, the sums are cached while no member changes,
-because adding up ten thousand sleeping processes at each tick would take long.
+because adding up ten thousand sleeping processes for each Frame would take long.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def group_stats(keys: Collection[ProcessKey], table: ProcessTable) -> GroupStats
         return GroupStats(_state(stat, table.threads.get(key)), 1, stat and (stat.threads, stat.rss_pages))
     stats = [*filter(None, map(table.stat.get, keys))]
     if len(stats) == len(keys) and table.threads.keys().isdisjoint(keys):
-        counts = Counter(map(_STATE, stats))  # counts a thousand sleepers at C speed
+        counts = Counter(map(_STATE, stats))  # counts a thousand processes at C speed
     else:
         counts = Counter(map(_state, map(table.stat.get, keys), map(table.threads.get, keys)))
     worst = min(counts, key=lambda s: _RANK.get(s, 7), default="?")
@@ -96,14 +96,15 @@ def any_in_group(group_id: GroupId, keys: Collection[ProcessKey], table: Process
 
 
 def _unchanged(group_id: GroupId, stat: Mapping[ProcessKey, ProcessStat], table: ProcessTable) -> bool:
-    """Whether all processes of this name and user have the same stat now as in ``stat``."""
+    """Whether all processes of this name and user have the same stat now as in ``stat``; False if that is not known."""
     now = table.stat
     if now is stat:
         return True
     return isinstance(now, TrackedDict) and follows(now, stat) and not any_in_group(group_id, now.touched, table)
 
 
-def _state(stat: ProcessStat | None, look: ThreadLook | None) -> str:
-    if look is not None and any(state == "D" for state, _ in look.states):
+def _state(stat: ProcessStat | None, sampled: ThreadLook | None) -> str:
+    """The state of a process: D if a sampled thread is in D, else that of the main thread; "?" when unknown."""
+    if sampled is not None and any(state == "D" for state, _ in sampled.states):
         return "D"
     return "?" if stat is None else stat.state

@@ -73,8 +73,8 @@ class Group(NamedTuple):
 
 @cached_per_frame
 def rates_of(frame: Frame, view: View) -> tuple[Mapping[ProcessKey, ProcessRates] | None, float | None]:
-    """(rates of the active processes, None) for the latest interval; with a base, (rates since the base, seconds since
-    the base). (None, None) when unknown.
+    """(rates of the active processes, None) for the latest interval. While the list shows sums since a base Snapshot
+    (``View.base``), (rates since the base, seconds since the base). (None, None) when unknown.
 
     A rate since the base times these seconds is the exact growth of the counter, however often the counter was read.
     """
@@ -94,12 +94,12 @@ def rates_of(frame: Frame, view: View) -> tuple[Mapping[ProcessKey, ProcessRates
 
 _IO_RATES = frozenset(ProcessRates._fields[:7])
 _PER_S = tuple(name for name in ProcessRates._fields if name.endswith("_per_s"))
-"""The rates that count events over time. Those not in _IO_RATES are derived from the process's stat."""
+"""The rates that count events over time. Those in _IO_RATES are derived from /proc/PID/io, the others from stat."""
 
 
 def _rates_over(rates: ProcessRates, seconds: float) -> ProcessRates:
     """The rates, converted so that they give the same growth over ``seconds``. Each rate covers the interval of its
-    process, which is shorter or longer, because many processes are not read at every tick.
+    process, which is shorter or longer, because many processes are not read in every interval.
     """
     changes = {}
     for name in _PER_S:
@@ -128,8 +128,8 @@ def _sum(values: Sequence[float | None]) -> float | None:
         return sum(known) if known else None
 
 
-_Fold = Callable[[Sequence[Any]], Any]
-_FOLDS: dict[str, _Fold] = {
+_Combine = Callable[[Sequence[Any]], Any]
+_COMBINE: dict[str, _Combine] = {
     "cpu_ratio": _largest,
     "io_delay_ratio": _largest,
     "incl_children": any,
@@ -139,7 +139,7 @@ _FOLDS: dict[str, _Fold] = {
     "stat_s": _largest,
 }
 """How the members' values are combined where the group's value is not their sum."""
-_ALL_FOLDS: tuple[_Fold, ...] = tuple(_FOLDS.get(name, _sum) for name in ProcessRates._fields)
+_COMBINE_FIELDS: tuple[_Combine, ...] = tuple(_COMBINE.get(name, _sum) for name in ProcessRates._fields)
 """How each field of ProcessRates is combined, in the order of the fields."""
 
 
@@ -147,7 +147,8 @@ def aggregate(rates: list[ProcessRates]) -> ProcessRates:
     """The rates of a group, from its members' rates."""
     if len(rates) == 1:
         return rates[0]
-    return ProcessRates._make(fold(values) for fold, values in zip(_ALL_FOLDS, zip(*rates, strict=True), strict=True))
+    columns = zip(_COMBINE_FIELDS, zip(*rates, strict=True), strict=True)
+    return ProcessRates._make(combine(values) for combine, values in columns)
 
 
 def _is_idle(rates: ProcessRates, key: ProcessKey, table: ProcessTable) -> bool:
@@ -161,9 +162,9 @@ def _is_idle(rates: ProcessRates, key: ProcessKey, table: ProcessTable) -> bool:
 class ProcessList(NamedTuple):
     """The groups of the process list.
 
-    matching: the number of processes that match the filter. Without a filter it is None, except in a tree, where it is
-    the number of all processes but idle kernel threads and iotop-ai itself while idle. active: how many of them are
-    active, if only active processes are shown; otherwise None. Both are None while unknown.
+    matching: the number of processes that match the filter; without a filter None or, in a tree, that of all processes
+    but idle kernel threads and an idle iotop-ai. active: how many of them are active, if only active ones are shown;
+    otherwise None. Both are None while unknown.
     """
 
     groups: tuple[Group, ...]
@@ -189,8 +190,8 @@ def process_list(frame: Frame, view: View) -> ProcessList:
             return _tree(frame, view, table.info)
     elif view.tree:
         return _tree(frame, view, {k: i for k, i in table.info.items() if not wanted or wanted.matches(_subject(k, i))})
-    members = _members(frame)
-    idle = cache_part(view, IdleGroupsCache).groups(table, view.pattern, own_pid, members)
+    job_of = _job_by_process(frame)
+    idle = cache_part(view, IdleGroupsCache).groups(table, view.pattern, own_pid, job_of)
     if rates is None:
         unknown = [_group(g.group_id, sorted(g.keys), [UNKNOWN_PROCESS_RATES]) for g in idle.groups.values()]
         return ProcessList(() if view.only_active else tuple(ordered(unknown, view)), _count(unknown, view))
@@ -210,7 +211,7 @@ def process_list(frame: Frame, view: View) -> ProcessList:
     return ProcessList((*out, *rest), _count((*out, *rest), view))
 
 
-def _members(frame: Frame) -> Mapping[ProcessKey, str]:
+def _job_by_process(frame: Frame) -> Mapping[ProcessKey, str]:
     """The job of each process that is part of a job, as in ``Group.job``."""
     table, out = frame.snapshot.jobs.value, dict[ProcessKey, str]()
     for job in () if table is None else table.jobs.values():
@@ -230,10 +231,8 @@ def groups(frame: Frame, view: View) -> tuple[Group, ...]:
 
 @cached_per_frame
 def group_at_cursor(frame: Frame, view: View) -> Group | None:
-    """The group under the cursor; None without a cursor, or while the group has no row.
-
-    Processes of one name, user and job may have an active and an idle row. If the row under the cursor disappears, the
-    cursor is on the other row instead.
+    """The group under the cursor; None without a cursor, or while the group has no row. The processes of one name, user
+    and job may have an active and an idle row. If the row under the cursor disappears, the cursor moves to the other.
     """
     if view.focus != "process" or not view.cursor:
         return None
@@ -243,8 +242,8 @@ def group_at_cursor(frame: Frame, view: View) -> Group | None:
 
 
 def selected_group(frame: Frame, view: View) -> Group | None:
-    """The group that the keys act on while the process panel is focused: the group under the cursor, or the first one
-    if there is no cursor. None if the panel is not focused.
+    """The group that the keys act on: the group under the cursor, or the first one if there is no cursor; None if the
+    process panel is not focused.
     """
     if view.cursor or view.focus != "process":
         return group_at_cursor(frame, view)
@@ -288,7 +287,7 @@ def _matching_table(
 
 
 def _tree(frame: Frame, view: View, matches: Mapping[ProcessKey, ProcessInfo]) -> ProcessList:
-    """The matching processes and all their ancestors, one row each; the busiest branch comes first."""
+    """The matching processes and their ancestors, one row each, with the branches in the order that the user chose."""
     table, rates = frame.snapshot.processes.value, rates_of(frame, view)[0]
     if table is None:
         return ProcessList(())
@@ -320,18 +319,18 @@ _NO_JOBS: Mapping[ProcessKey, str] = {}
 
 
 class _IdleGroups:
-    """All processes, grouped as if all were idle; ``without`` leaves out those that are active in a tick.
+    """All listed processes, grouped as if all were idle; ``without`` leaves out those that are active now.
 
     Most processes are idle and few start or end, so the groups are kept and updated. position: each process's place in
-    the table.
+    the table. job_of: the job of each process, as in ``Group.job``.
     """
 
     def __init__(
-        self, table: ProcessTable, pattern: str, own_pid: int, members: Mapping[ProcessKey, str] = _NO_JOBS
+        self, table: ProcessTable, pattern: str, own_pid: int, job_of: Mapping[ProcessKey, str] = _NO_JOBS
     ) -> None:
         self.inputs = _inputs(table, pattern, own_pid)
         self.info: Mapping[ProcessKey, ProcessInfo] = {}
-        self.members: Mapping[ProcessKey, str] = {}
+        self.job_of: Mapping[ProcessKey, str] = {}
         self.position: dict[ProcessKey, int] = {}
         self.group_ids: dict[ProcessKey, GroupId] = {}
         self.groups: dict[GroupId, Group] = {}
@@ -339,20 +338,20 @@ class _IdleGroups:
         wanted = parse_filter(pattern) if pattern else None
         # After a query, the table holds only the matching processes.
         self._wanted = EVERY if wanted is not None and wanted.query else wanted
-        # A table without the fields that change from tick to tick, because idle groups need only the stable ones.
+        # A table without the fields that change in each Snapshot, because idle groups need only the stable ones.
         self._table = ProcessTable(
             {}, {}, {}, table.denied, 0, 0, (), {}, {}, {}, {},
             delayacct=table.delayacct, delayacct_since=table.delayacct_since,
         )  # fmt: skip
-        self.update(table.info, members)
+        self.update(table.info, job_of)
 
-    def update(self, info: Mapping[ProcessKey, ProcessInfo], members: Mapping[ProcessKey, str]) -> None:
+    def update(self, info: Mapping[ProcessKey, ProcessInfo], job_of: Mapping[ProcessKey, str]) -> None:
         """Add new processes, remove ended ones, and regroup those whose name or job changed."""
         dropped: dict[GroupId, set[ProcessKey]] = {}
         added: dict[GroupId, list[ProcessKey]] = {}
         new = changed(info, self.info)
-        if members != self.members:
-            other_job = {key for key, _ in members.items() ^ self.members.items()}
+        if job_of != self.job_of:
+            other_job = {key for key, _ in job_of.items() ^ self.job_of.items()}
             new = (*new, *(key for key in other_job.difference(new) if key in info))
         reordered = any(key in self.info for key in new)
         for key in (*removed(info, self.info), *new):
@@ -366,7 +365,7 @@ class _IdleGroups:
             if key not in self.position:
                 self.position[key] = self._next
                 self._next += 1
-            self.group_ids[key] = (listed_name(info[key]), info[key].user, members.get(key, ""))
+            self.group_ids[key] = (listed_name(info[key]), info[key].user, job_of.get(key, ""))
             if self._has_row(key, info[key]):
                 added.setdefault(self.group_ids[key], []).append(key)
         for group_id in dict.fromkeys((*dropped, *added)):
@@ -381,7 +380,7 @@ class _IdleGroups:
                 self.groups.pop(group_id, None)
         if dropped or reordered:
             self.groups = dict(sorted(self.groups.items(), key=lambda item: self.position[item[1].keys[0]]))
-        self.info, self.members = info, members
+        self.info, self.job_of = info, job_of
 
     def _has_row(self, key: ProcessKey, info: ProcessInfo) -> bool:
         match = not info.kernel if self._wanted is None else self._wanted.matches(_subject(key, info))
@@ -411,13 +410,13 @@ class _IdleGroups:
 
 
 class IdleGroupsCache:
-    """The idle groups of two tables or filters, so that rows of a recording and of the live machine can alternate."""
+    """The idle groups of the last two tables or filters, so that a recording and the live machine can alternate."""
 
     def __init__(self) -> None:
         self._newest: list[_IdleGroups] = []
 
     def groups(
-        self, table: ProcessTable, pattern: str, own_pid: int, members: Mapping[ProcessKey, str] = _NO_JOBS
+        self, table: ProcessTable, pattern: str, own_pid: int, job_of: Mapping[ProcessKey, str] = _NO_JOBS
     ) -> _IdleGroups:
         """The idle groups of this table, updated from the previous table if the changes since then are known."""
         inputs = _inputs(table, pattern, own_pid)
@@ -425,15 +424,15 @@ class IdleGroupsCache:
             if idle.inputs != inputs:
                 continue
             if follows(table.info, idle.info):
-                idle.update(table.info, members)
-            elif members == idle.members and _equal(table.info, idle.info):
+                idle.update(table.info, job_of)
+            elif job_of == idle.job_of and _equal(table.info, idle.info):
                 idle.info = table.info
             else:
                 continue
             if i:
                 self._newest = [idle, *self._newest[:i]]
             return idle
-        idle = _IdleGroups(table, pattern, own_pid, members)
+        idle = _IdleGroups(table, pattern, own_pid, job_of)
         self._newest = [idle, *self._newest[:1]]
         return idle
 
@@ -448,8 +447,8 @@ def _equal(new: Mapping[ProcessKey, ProcessInfo], old: Mapping[ProcessKey, Proce
     return old is new or (len(old) == len(new) and list(old.items()) == list(new.items()))
 
 
-_ZERO = ProcessRates._make(0.0 if fold in (_sum, _largest) else fold(()) for fold in _ALL_FOLDS)
-"""The rates of an idle process: each known rate is 0."""
+_ZERO = ProcessRates._make(0.0 if combine in (_sum, _largest) else combine(()) for combine in _COMBINE_FIELDS)
+"""The rates of an idle process, which are 0."""
 _UNCOUNTED = _ZERO._replace(io_delay_ratio=None)
 """The rates of an idle process for which the kernel does not count IO-wait."""
 _HIDDEN = UNKNOWN_PROCESS_RATES._replace(cpu_ratio=0.0)

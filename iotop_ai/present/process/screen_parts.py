@@ -93,11 +93,11 @@ def part_rows(
         nothing = [rule(width, "the rest"), *(row(width, [Span(f" {text}", "dim")]) for text in rest)]
         return stack_sections([_recorded_threads(frame, key, width), nothing], width, spread=spread)
     parts: list[list[Line]] = [
-        _part(width, "threads", detail.threads, lambda t: _threads(width, t, thread_cpu(before, detail.threads))),
-        _part(width, "open files", detail.files, lambda f: _files(frame, width, f)),
-        _part(width, "sockets", detail.sockets, lambda s: _sockets(width, s)),
-        _part(width, "limits and cgroup", detail.cgroup, lambda c: _limits(width, c, _limits_of(detail))),
-        [] if view.for_picture else _part(width, "environment", detail.environ, lambda e: _environ(width, e)),
+        _part(width, "threads", detail.threads, lambda t: _thread_rows(width, t, thread_cpu(before, detail.threads))),
+        _part(width, "open files", detail.files, lambda f: _file_rows(frame, width, f)),
+        _part(width, "sockets", detail.sockets, lambda s: _socket_rows(width, s)),
+        _part(width, "limits and cgroup", detail.cgroup, lambda c: _limit_rows(width, c, _limits_of(detail))),
+        [] if view.for_picture else _part(width, "environment", detail.environ, lambda e: _environment_rows(width, e)),
     ]
     return stack_sections(parts, width, spread=spread)
 
@@ -114,10 +114,10 @@ def _recorded_threads(frame: Frame, key: ProcessKey, width: int) -> list[Line]:
     table = frame.snapshot.processes.value
     if table is None:
         return []
-    look, wchan, stat = table.threads.get(key), table.wchan.get(key), table.stat.get(key)
+    sampled, wchan, stat = table.threads.get(key), table.wchan.get(key), table.stat.get(key)
     texts = []
-    if look is not None:
-        texts.append(", ".join(f"{count} in state {state}" for state, count in look.states))
+    if sampled is not None:
+        texts.append(", ".join(f"{count} in state {state}" for state, count in sampled.states))
     elif stat is not None:
         texts.append(f"main thread in state {stat.state}")
     if wchan:
@@ -159,7 +159,7 @@ def wait_text(thread: ThreadDetail, room: int = 0) -> str:
     return before + cut_left(path, max(1, room - cells(before)))
 
 
-def _threads(width: int, table: ThreadTable, cpu: Mapping[int, float]) -> list[Line]:
+def _thread_rows(width: int, table: ThreadTable, cpu: Mapping[int, float]) -> list[Line]:
     alike: dict[tuple[str, str, str], list[ThreadDetail]] = {}
     for thread in table.threads:
         alike.setdefault((thread.name, thread.state, wait_text(thread)), []).append(thread)
@@ -190,7 +190,7 @@ def _most_cpu(cpu: Mapping[int, float], threads: list[ThreadDetail]) -> float | 
     return max((cpu[thread.tid] for thread in threads if thread.tid in cpu), default=None)
 
 
-def _files(frame: Frame, width: int, open_files: OpenFiles) -> list[Line]:
+def _file_rows(frame: Frame, width: int, open_files: OpenFiles) -> list[Line]:
     room = max(24, width - 42) if width < 120 else width - 60
     slots = place_columns(fit_columns(FILE_COLUMNS, width - room), room, width - 1)
     number = f"{open_files.number}+ descriptors" if open_files.more else plural(open_files.number, "descriptor")
@@ -261,7 +261,7 @@ def mount_disk(frame: Frame, mount: Mount | None) -> tuple[str, str]:
     return devices.without_namespace(name), "bad" if name == devices.culprit_disk(frame) else ""
 
 
-def _sockets(width: int, sockets: Sockets) -> list[Line]:
+def _socket_rows(width: int, sockets: Sockets) -> list[Line]:
     inet = [socket for socket in sockets.sockets if socket.protocol != "unix"]
     kinds = [
         f"{socket.protocol} x{socket.alike}" if socket.alike > 1 else socket.protocol for socket in inet[:_MOST_SOCKETS]
@@ -296,7 +296,7 @@ def _limits_of(detail: ProcessDetail) -> tuple[Limit, ...]:
     return () if identity is None else identity.limits
 
 
-def _limits(width: int, cgroup: CgroupDetail, limits: tuple[Limit, ...]) -> list[Line]:
+def _limit_rows(width: int, cgroup: CgroupDetail, limits: tuple[Limit, ...]) -> list[Line]:
     fields = []
     for resource_limit in limits:
         soft, unit, used = resource_limit.soft, resource_limit.unit, resource_limit.used
@@ -308,7 +308,7 @@ def _limits(width: int, cgroup: CgroupDetail, limits: tuple[Limit, ...]) -> list
             fields.append(Field(resource_limit.name, str(used), f" of {text}", "warn" if near else "text"))
     out = [rule(width, "limits and cgroup"), *field_rows(fields, width)]
     out.append(place(width, Cell(1, "cgroup", "dim"), Cell(9, cut_left(plain(cgroup.path), width - 10))))
-    memory = _memory(cgroup.group.memory)
+    memory = _memory_fields(cgroup.group.memory)
     more = [Field("CPU quota", f"{figure(cgroup.cpu_cores).removesuffix('.0')} cores")] if cgroup.cpu_cores else []
     for limit in cgroup.io_limits:
         text = limit_text({"what": limit.what, "limit": float(limit.value)})
@@ -316,7 +316,7 @@ def _limits(width: int, cgroup: CgroupDetail, limits: tuple[Limit, ...]) -> list
     return [*out, *field_rows([*memory, *more], width)]
 
 
-def _memory(memory: CgroupMemory) -> list[Field]:
+def _memory_fields(memory: CgroupMemory) -> list[Field]:
     if memory.current_bytes is None:
         return []
     limits = [limit for limit in (memory.high_bytes, memory.max_bytes) if limit is not None]
@@ -329,7 +329,7 @@ def _memory(memory: CgroupMemory) -> list[Field]:
     return out
 
 
-def _environ(width: int, variables: tuple[tuple[str, str], ...]) -> list[Line]:
+def _environment_rows(width: int, variables: tuple[tuple[str, str], ...]) -> list[Line]:
     note = [Span("as it was started; secrets are hidden", "dim")]
     out = [rule(width, f"environment {len(variables)}", note)]
     for name, value in variables:

@@ -80,14 +80,14 @@ _BYTES: dict[str, Callable[[Group], float | None]] = {
 _MARKED = {"io": ("read", "write"), "read": ("read",), "write": ("write",), "delay": ("delay",), "cpu": ("cpu",)}
 """The columns whose titles are marked, by sort order. Any other sort order marks the column of the same name."""
 FRESH = 2
-"""A row shows the age of its cpu% and state if they are more than this number of ticks old: processes without I/O are
-not all read at every tick.
+"""A row shows the age of its cpu% and state if they are more than this number of intervals old: processes without I/O
+are not all read in every interval.
 """
 
 
 @panel
 def process_rows(frame: Frame, view: View, width: int, height: int) -> list[Line]:
-    """The rule with the titles, a row for each process group, and a footer; one sentence if height is 1."""
+    """The line with the titles, a row for each process group, and a footer; one sentence if height is 1."""
     table = frame.snapshot.processes.value
     every = groups(frame, view)
     if height == 1:
@@ -218,7 +218,7 @@ class _Facts(NamedTuple):
     loud_wait: float
     """An IO-wait is highlighted if it is at least this share of the time; 0 for never."""
     age_s: int
-    """The age of cpu% and state in seconds if they are older than ``FRESH`` ticks; otherwise 0."""
+    """The age of cpu% and state in seconds if they are older than ``FRESH`` intervals; otherwise 0."""
     hue: str = ""
     """The verdict's colour if the verdict names the process; otherwise ""."""
     named_column: str = ""
@@ -245,16 +245,16 @@ def _facts(group: Group, frame: Frame, table: ProcessTable, view: View, *, comma
 
 
 def _age_s(group: Group, table: ProcessTable, interval_s: float) -> int:
-    """The age in seconds of the oldest reading of a member; 0 if it is from the last few ticks.
+    """The age in seconds of the oldest reading of a member; 0 if it is from the last few intervals.
 
-    It is also 0 for an idle group. Idle processes are read in turns, so their rows would change at every tick, and
+    It is also 0 for an idle group. Idle processes are read in turns, so their rows would change in every interval, and
     only in the age.
     """
     if group.idle or not table.stat_at:
         return 0
     keys = group.keys
     age_s = (table.stat_at_ns - (table.stat_time(keys[0]) if len(keys) == 1 else min(map(table.stat_time, keys)))) / 1e9
-    # The length of a tick varies: three ticks can be as short as two and a half.
+    # The length of an interval varies: three can be as short as two and a half.
     return round(age_s) if age_s >= (FRESH + 0.5) * interval_s else 0
 
 
@@ -268,7 +268,7 @@ def _row(
     without: frozenset[str],
     tag: str = "",
 ) -> Line:
-    """One row, cached because most rows do not change from tick to tick. group: ``first_only``, so that the cache
+    """One row, cached because most rows do not change from Frame to Frame. group: ``first_only``, so that the cache
     compares only one process key.
     """
     slots = _columns(width, without)
@@ -280,14 +280,14 @@ def _row(
         spans = [Span(tag or ">", "strong" if tag else facts.hue), Span(mark, "dim"), Span(name, facts.hue)]
     else:
         spans = [Span(tag or " ", "strong"), Span(mark, "dim"), Span(name)] if tag or mark else [Span(" " + name)]
-    words = [_word(group, facts, slot, seconds) for slot in slots]
+    texts = [_cell_text(group, facts, slot, seconds) for slot in slots]
     if facts.hue:
         ids = [slot.column.id for slot in slots]
-        words = [(w[0], facts.hue, w[2]) if id_ == facts.named_column else w for id_, w in zip(ids, words, strict=True)]
-    return Line(layout_row(spans, 1 + len(mark) + cells(name), slots, words, width), background, group.row_key)
+        texts = [(t[0], facts.hue, t[2]) if id_ == facts.named_column else t for id_, t in zip(ids, texts, strict=True)]
+    return Line(layout_row(spans, 1 + len(mark) + cells(name), slots, texts, width), background, group.row_key)
 
 
-def _word(group: Group, facts: _Facts, slot: ColumnSlot, seconds: float | None) -> CellText:
+def _cell_text(group: Group, facts: _Facts, slot: ColumnSlot, seconds: float | None) -> CellText:
     id_ = slot.column.id
     value_of = _BYTES.get(id_)
     if value_of is not None:
@@ -419,11 +419,11 @@ def _footer(
         denied, root = len(table.denied), frame.snapshot.host.euid == 0
         owners = "" if root else " of other users"
         # Changes on this machine cannot make a recording show more, so a replay names no remedy.
-        cure, brief = ("", "") if root or recorded else (" (sudo shows them)", " (sudo)")
+        note, short_note = ("", "") if root or recorded else (" (sudo shows them)", " (sudo)")
         clauses.append(
             _Clause(
-                [Span("?", "unsure"), Span(f" {denied}{owners} unreadable{cure}", "dim")],
-                [Span("?", "unsure"), Span(f" {denied} unreadable{brief}", "dim")],
+                [Span("?", "unsure"), Span(f" {denied}{owners} unreadable{note}", "dim")],
+                [Span("?", "unsure"), Span(f" {denied} unreadable{short_note}", "dim")],
             )
         )
     if not table.complete:
@@ -447,7 +447,7 @@ def _joined(clauses: list[list[Span]]) -> list[Span]:
 
 
 def _at_most(hidden: tuple[Group, ...], tree: bool) -> str:
-    """An upper limit on the I/O of each hidden group, in words; "" if the I/O of all of them is unknown.
+    """An upper limit on the I/O of each hidden group, in words; "" if all of it is unknown or one exceeds 1 GB/s.
 
     If only some are unknown, the limit is that of the others: another clause counts the unreadable processes.
     ``groups`` puts the idle groups last.

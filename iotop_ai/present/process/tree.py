@@ -1,4 +1,4 @@
-"""The order of processes in a tree: each under its parent, the busiest branch first."""
+"""The order of processes in a tree: each under its parent, the branch with the largest member first."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ class Action(NamedTuple):
     keys: the default keys, by Textual's names. command: what the key runs, as in a binding of Textual. text: the words
     in the palette. name: an id, unique over all screens. priority: whether the key works wherever the focus is. hint:
     the action's entry in the row of keys and in the help; None for no entry. replay: the entry while the past is shown;
-    above: the entry on the screens above the main one. For both, None stands for ``hint``.
+    above: the entry on the screens over the main one. For both, None stands for ``hint``.
     """
 
     keys: tuple[str, ...]
@@ -51,6 +51,7 @@ def _key(
     replay: Hint | None = None,
     above: Hint | None = None,
 ) -> Action:
+    """An Action. keys: the default keys, separated by commas."""
     return Action(tuple(keys.split(",")), command, text, name, priority, hint, replay, above)
 
 
@@ -107,7 +108,7 @@ DETAIL_ACTIONS: tuple[Action, ...] = (
     _key("apostrophe", "app.time('mark')", "Mark now, or the next mark", "detail.mark"),
     _key("R", "app.time('record')", "Record", "detail.record", Hint("", "record")),
 )
-"""The actions about time and recording on the screens above the main one. They run the main screen's actions."""
+"""The actions about time and recording on the screens over the main one. They run the main screen's actions."""
 
 MAIN_ACTIONS: tuple[Action, ...] = (
     _key("question_mark,f1", "help", "Help", "help.open", Hint("", "this help, also F1")),
@@ -291,7 +292,7 @@ def _help_action(screen: str) -> Action:
 
 
 def _pace_actions(screen: str) -> tuple[Action, ...]:
-    """The keys for pause and interval of a screen above the main one. screen: the prefix of their names."""
+    """The keys for pause and interval of a screen over the main one. screen: the prefix of their names."""
     shorter = f"{screen}.shorter"
     longer = Hint("interval", "interval, or speed", pair=shorter)
     return (
@@ -316,7 +317,7 @@ def _pace_actions(screen: str) -> tuple[Action, ...]:
 
 
 def _time_actions(screen: str) -> tuple[Action, ...]:
-    """The keys for pause, interval, time and help of a screen above the main one. screen: the prefix of their names."""
+    """The keys for pause, interval, time and help of a screen over the main one. screen: the prefix of their names."""
     return (
         *_pace_actions(screen),
         *DETAIL_ACTIONS,

@@ -29,7 +29,7 @@ graph has two rows. _MOST_ROWS: a graph gets at most this many rows before anoth
 
 
 class _PanelSeries:
-    """The series of the graphs of the whole machine and of the job, kept from tick to tick."""
+    """The series of the graphs of the whole machine and of the job, kept from Frame to Frame."""
 
     def __init__(self) -> None:
         self.busy = SlidingSeries()

@@ -107,8 +107,8 @@ def _lower_row(start: int, bits: str, parts: tuple[tuple[int, str], ...], right:
 def axis_and_graphs(
     frame: Frame, view: View, width: int, height: int, graphs_of: Callable[[int], list[Graph]], tallest: int = 2
 ) -> list[Line]:
-    """The axis, and as many graphs as fit, all of the same height. graphs_of: makes the graphs for a number of slots.
-    tallest: the maximum number of rows of a graph.
+    """The axis, and as many graphs as fit, all of the same height. graphs_of: makes the graphs for a number of slots
+    (intervals, two in each cell). tallest: the maximum number of rows of a graph.
     """
     where = room(width)
     if where.cells < LEAST_GRAPH_CELLS or height < 2:

@@ -96,7 +96,7 @@ def page_count(width: int, height: int, view: View, screen: str = "main") -> int
 def _pages(view: View, width: int, height: int, screen: str) -> list[_Page]:
     """The help as one page, with page columns as wide as possible, if everything fits; otherwise as several pages.
 
-    The pages of a screen above the main one are in this order: its keys, the meaning of its columns, the keys of the
+    The pages of a screen over the main one are in this order: its keys, the meaning of its columns, the keys of the
     main screen. Those of the main screen begin with its keys.
     """
     most_columns = max(1, (width - 1) // COLUMN_CELLS)
@@ -122,7 +122,7 @@ def _pages(view: View, width: int, height: int, screen: str) -> list[_Page]:
 
 
 def _own_page(view: View, own: tuple[Key, ...], width: int, room: int) -> _Page:
-    """The keys of a screen on one page, in as few columns as possible."""
+    """The keys of a screen, as from ``screen_keys``, on one page, in as few columns as possible."""
     for number in range(1, max(1, (width - 1) // LEAST_CELLS) + 1):
         column_cells = (width - 1) // number
         columns = _page_columns(_key_table("keys", own, view, column_cells), room)
@@ -132,10 +132,10 @@ def _own_page(view: View, own: tuple[Key, ...], width: int, room: int) -> _Page:
 
 
 def _groups(view: View, own: tuple[Key, ...], screen: str, column_cells: int, room: int) -> list[list[_Block]]:
-    """The keys of the screen, the meaning of its columns, and, for a screen above the main one, the keys of the main
+    """The keys of the screen, the meaning of its columns, and, for a screen over the main one, the keys of the main
     screen.
 
-    Each of these is a list of page columns of at most ``room`` rows.
+    Each of these is a list of page columns of at most ``room`` rows. own: the keys from ``screen_keys``.
     """
     main = _key_table("keys of the main screen" if own else "keys", keys_of(view), view, column_cells)
     columns = _columns_table("columns", COLUMN_HELP[screen], column_cells)

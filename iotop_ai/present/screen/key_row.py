@@ -133,12 +133,12 @@ def keys_of(view: View) -> tuple[Key, ...]:
 
 
 def keys_above(names: tuple[str, ...], view: View) -> tuple[Key, ...]:
-    """The keys of these actions on a screen above the main one. Actions without a hint are left out."""
+    """The keys of these actions on a screen over the main one. Actions without a hint are left out."""
     return _keys(names, "replay above" if view.mode in ("replay", "back") else "above", view.keymap)
 
 
 def words_above(names: tuple[str, ...], view: View) -> list[tuple[str, str]]:
-    """(keys, word) of these actions, for the last row of a screen above the main one."""
+    """(keys, word) of these actions, for the last row of a screen over the main one."""
     return [(key.keys, key.word) for key in keys_above(names, view)]
 
 
@@ -228,7 +228,7 @@ def above_rows(
     height: int,
     mode: Sequence[Span] = (),
 ) -> list[Line]:
-    """A screen above the main one as exactly ``height`` rows: its rows, then the keys and the answer to the last key,
+    """A screen over the main one as exactly ``height`` rows: its rows, then the keys and the answer to the last key,
     or the time being typed. mode: ``mode_spans``, for the right end of the last row, if no other row has them.
     """
     out = fill_rows(rows, width, height - 1)
@@ -243,7 +243,7 @@ def _time_row(typed: str, width: int) -> Line:
 
 
 def mode_spans(frame: Frame, view: View) -> list[Span]:
-    """The mode, for the right end of a row of a screen above the main one, with the time shown if it is in the past.
+    """The mode, for the right end of a row of a screen over the main one, with the time shown if it is in the past.
     While live: [], or for how long no reading has arrived.
     """
     if is_silent(view):
@@ -260,7 +260,7 @@ def mode_spans(frame: Frame, view: View) -> list[Span]:
 
 
 def key_row(keys: Iterable[tuple[str, str]], width: int, right: Sequence[Span] = ()) -> Line:
-    """The last row of a screen above the main one: as many (key, word) entries as fit, then the answer to the
+    """The last row of a screen over the main one: as many (key, word) entries as fit, then the answer to the
     last key.
     """
     spans: list[Span] = []

@@ -120,8 +120,8 @@ class _Heights(NamedTuple):
 
 
 def _gap_count(heights: _Heights, hidden: frozenset[str]) -> int:
-    """The number of sections with a blank row above them. These are the panels with a rule. A low system panel has no
-    rule and belongs to the section of the processes.
+    """The number of sections with a blank row above them. These are the panels with a rule (a line with their title). A
+    low system panel has no rule and belongs to the section of the processes.
     """
     names = ["path", "graphs", "gpu", "disk", "process"]
     if heights.system >= 4:

@@ -50,35 +50,35 @@ def timeline_rows(frame: Frame, view: View, width: int, height: int) -> list[Lin
     word is shown where it fits. ``×`` is a fault, the end of a trainer or the crash of a worker, ``'`` a mark, ``!`` an
     alert. When the user looks back, the row ends with "now".
     """
-    line = view.timeline
-    if line is None:
+    timeline = view.timeline
+    if timeline is None:
         return []
-    pattern = "%a %H:%M" if line.end_ns - line.begin_ns >= _DAY_NS else "%H:%M:%S"
-    begin, end = (clock(ns, view.utc_offset_s, pattern) for ns in (line.begin_ns, line.end_ns))
+    pattern = "%a %H:%M" if timeline.end_ns - timeline.begin_ns >= _DAY_NS else "%H:%M:%S"
+    begin, end = (clock(ns, view.utc_offset_s, pattern) for ns in (timeline.begin_ns, timeline.end_ns))
     if view.mode == "back":
         end = "now"
     room = width - cells(begin) - cells(end) - 4
     if room < _LEAST_ROOM:
-        return [row(width, [Span(" "), *_spans(frame, line, max(1, width - 2))])]
+        return [row(width, [Span(" "), *_spans(frame, timeline, max(1, width - 2))])]
     label = "title-focus" if view.focus == "timeline" else "dim"
-    return [row(width, [Span(f" {begin} ", label), *_spans(frame, line, room), Span(f" {end} ", label)])]
+    return [row(width, [Span(f" {begin} ", label), *_spans(frame, timeline, room), Span(f" {end} ", label)])]
 
 
-def _spans(frame: Frame, line: Timeline, room: int) -> list[Span]:
-    span_ns = max(1, line.end_ns - line.begin_ns)
+def _spans(frame: Frame, timeline: Timeline, room: int) -> list[Span]:
+    span_ns = max(1, timeline.end_ns - timeline.begin_ns)
 
     def column(wall_ns: int) -> int:
-        return min(room - 1, max(0, (wall_ns - line.begin_ns) * room // span_ns))
+        return min(room - 1, max(0, (wall_ns - timeline.begin_ns) * room // span_ns))
 
-    ranks = _ranks(line, room, column)
+    ranks = _ranks(timeline, room, column)
     row_cells = [_Cell(*_STATE_CELLS[_RANK[rank]]) for rank in ranks]
-    for begin, stop in line.gaps:
+    for begin, stop in timeline.gaps:
         for x in range(column(begin) + 1, column(stop)):
             row_cells[x], ranks[x] = _Cell(_GAP, "dim"), -1
     position = column(frame.snapshot.wall_ns)
-    events = [(wall_ns, _Cell(_MARK, "strong")) for wall_ns, _ in line.marks]
-    events += [(wall_ns, _Cell(_ALERT, "bad" if critical else "warn")) for wall_ns, _, critical in line.alerts]
-    events += [(wall_ns, _Cell(_END, "bad" if bad else "strong")) for wall_ns, _, bad in line.ends]
+    events = [(wall_ns, _Cell(_MARK, "strong")) for wall_ns, _ in timeline.marks]
+    events += [(wall_ns, _Cell(_ALERT, "bad" if critical else "warn")) for wall_ns, _, critical in timeline.alerts]
+    events += [(wall_ns, _Cell(_END, "bad" if bad else "strong")) for wall_ns, _, bad in timeline.ends]
     # If a cell has several events, the most severe one is drawn.
     events.sort(key=lambda event: _SEVERITIES.index(event[1].token))
     signs = {column(wall_ns): sign for wall_ns, sign in events}
@@ -97,14 +97,14 @@ def _spans(frame: Frame, line: Timeline, room: int) -> list[Span]:
     return out
 
 
-def _ranks(line: Timeline, room: int, column: Callable[[int], int]) -> list[int]:
+def _ranks(timeline: Timeline, room: int, column: Callable[[int], int]) -> list[int]:
     """The state of each cell, as its index in _RANK."""
     ranks = [0] * room
-    for (begin, state), (stop, _) in pairwise([*line.changes, (line.known_ns, "")]):
-        if begin >= line.known_ns:
+    for (begin, state), (stop, _) in pairwise([*timeline.changes, (timeline.known_ns, "")]):
+        if begin >= timeline.known_ns:
             break
         rank = _RANK.index(state) if state in _RANK else 0
-        for x in range(column(begin), column(max(begin, min(stop, line.known_ns) - 1)) + 1):
+        for x in range(column(begin), column(max(begin, min(stop, timeline.known_ns) - 1)) + 1):
             ranks[x] = max(ranks[x], rank)
     return ranks
 

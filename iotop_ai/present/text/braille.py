@@ -208,8 +208,8 @@ class SlidingSeries:
         slots: int,
         interval_s: float,
     ) -> Series:
-        """Like the function ``series``. key: everything that ``value`` reads, except a sample's block, cpu, gpu, jobs
-        and seconds.
+        """Like the function ``series``. key: everything besides the sample that ``value`` depends on. Of a sample,
+        ``value`` may read only block, cpu, gpu, jobs and seconds.
         """
         key = (*key, slots, interval_s)
         current, before = self._newest, self._samples

@@ -84,8 +84,8 @@ def is_single_width(text: str) -> bool:
 
 
 def plain(text: str) -> str:
-    """Text from outside, made safe for a cell: composed, and without the characters whose width depends on the
-    terminal.
+    """Text from outside, made safe for a cell: with composed characters (NFC), and without those whose width depends on
+    the terminal.
     """
     if text.isascii():
         return text
@@ -167,7 +167,7 @@ def place(width: int, *row_cells: Cell, background: str = "", key: str = "") -> 
 
 @lru_cache(maxsize=512)
 def _place(width: int, row_cells: tuple[Cell, ...], background: str, key: str) -> Line:
-    """``place``, cached because most rows do not change from tick to tick."""
+    """``place``, cached because most rows do not change from Frame to Frame."""
     placed_texts = []
     for column, text, token, right in row_cells:
         if text:

@@ -1,4 +1,4 @@
-"""The layout of tables: which columns fit, where they are placed, and the rule with their titles."""
+"""The layout of tables: which columns fit, where they are placed, and the rule (the line above) with their titles."""
 
 from __future__ import annotations
 

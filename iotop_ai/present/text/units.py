@@ -1,8 +1,9 @@
 """Numbers as text in about three digits. A measured zero is a dim ``0``, a small value ``<0.1``, an undefined value
 ``-``, an unknown value ``?``.
 
-Sizes and rates use powers of 1,024, as in ``iostat -m`` and ``iotop``, or powers of 1,000 after
-``use_units("decimal")``. Counts, watts, link speeds and a disk's nominal size always use powers of 1,000.
+Rates and sums of I/O use powers of 1,024, as in ``iostat -m`` and ``iotop``, or powers of 1,000 after
+``use_units("decimal")``. Other sizes always use powers of 1,024; counts, watts, link speeds and a disk's nominal size
+always use powers of 1,000.
 """
 
 from __future__ import annotations

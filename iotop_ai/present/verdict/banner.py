@@ -67,7 +67,7 @@ def banner_rows(frame: Frame, view: View, width: int, height: int) -> list[Line]
 
 
 def verdict_row(frame: Frame, view: View, width: int) -> Line:
-    """The banner's first row alone, for the top of a page about a disk, a GPU, health or jobs."""
+    """The banner's first row alone, for the top of the other screens."""
     if is_silent(view):
         return _outdated_rows(frame, view, width, [])[0]
     return _state_row(frame, width, HUE[frame.verdict.state])
@@ -118,7 +118,7 @@ def _labelled_row(width: int, hue: str, label: str, spans: list[Span], right: li
 
 def _last_hour(frame: Frame, view: View, width: int) -> tuple[str, list[Span]]:
     """(label, text): the states of the last hour as a bar; during the first minute, when the state began; for a job
-    that died, when it died.
+    that died, when it died. The states are in ``Frame.carry``, the memory of the rules.
     """
     now, states = frame.snapshot.at_ns, frame.carry.states
     begin = max(now - HOUR_NS, states[0][0]) if states else now
@@ -133,8 +133,8 @@ def _last_hour(frame: Frame, view: View, width: int) -> tuple[str, list[Span]]:
 
 
 def first_shown_ns(since_ns: int, changes: Sequence[tuple[int, str]], word: str) -> int:
-    """The monotonic time in ns at which the screen first showed a finding. It may have begun earlier, while the verdict
-    was still measuring.
+    """The monotonic time in ns at which the screen first showed a finding. The finding may have begun earlier, while
+    the verdict was still measuring. since_ns: the time at which it began.
 
     changes: the changes of the last hour, as (time, state or class). word: the finding's state or class.
     """

@@ -27,7 +27,9 @@ _GPU_CELLS = {
 }
 """By class, the column of the GPU table that shows why a GPU is named."""
 _COMPUTE = ("cpu_prep", "single_thread", "host_bound")
+"""The classes whose cause is that the job's processes compute."""
 _WRITES = ("checkpoint_write",)
+"""The classes whose argument ``device`` is the disk that is written."""
 
 
 class Culprit(NamedTuple):
@@ -103,9 +105,9 @@ def _disk(frame: Frame) -> tuple[str, str]:
 def _disk_named_by(finding: Finding) -> str:
     """The kernel name of the disk that the finding names; "" if it does not name a disk."""
     args = dict(finding.args)
-    names = CLASS_SPECS[finding.class_id].names_disk or finding.class_id in _WRITES or args.get("limit") == "disk"
+    names_disk = CLASS_SPECS[finding.class_id].names_disk or finding.class_id in _WRITES or args.get("limit") == "disk"
     device = args.get("device")
-    if not names:
+    if not names_disk:
         return ""
     return device if isinstance(device, str) and device else finding.subject
 

@@ -70,6 +70,7 @@ _WORDS = {
     "read_bytes": "read",
     "read_ios": "reads",
 }
+"""The words for the last part of a metric's id."""
 _TIME = {
     "compute": "time computing",
     "host": "main thread runs, GPU idle",
@@ -79,6 +80,7 @@ _TIME = {
     "hung": "time without any movement",
     "stopped": "time stopped",
 }
+"""The words for a part of a job's time, by the last part of an id that contains ".time."."""
 _SUFFIXES = ("_bytes_per_s", "_bytes", "_per_s", "_ratio", "_ms", "_s", "_celsius", "_watts", "_mhz")
 _BELOW = (
     *("read_size_bytes", "age_s", "power_of_most_ratio", "sm_ratio", "tensor_ratio", "sm_clock_ratio"),

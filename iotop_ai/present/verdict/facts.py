@@ -10,5 +10,5 @@ from iotop_ai.present.text.frame_cache import cached_per_frame
 
 @cached_per_frame
 def rule_facts(frame: Frame, view: View) -> Facts:
-    """The facts of the window that ends with the Frame."""
+    """The facts of the window that ends with the Frame. Its ``carry`` is the memory of the rules."""
     return gather(frame.snapshot, frame.history, carry=frame.carry)

@@ -377,7 +377,7 @@ def because(verdict: Verdict) -> Spans:
 
 
 def second(verdict: Verdict) -> Spans:
-    """The second finding in words, after a very slow disk if no finding names that disk; [] if there is neither."""
+    """A very slow disk that no finding names, then the second finding, in words; [] if there is neither."""
     other = headline_of(verdict.findings[1]) if len(verdict.findings) > 1 else []
     slow = verdict.slow_disk
     if slow is None or any(_names_disk(finding, slow) for finding in verdict.findings):

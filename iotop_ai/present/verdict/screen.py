@@ -257,7 +257,10 @@ def _state_at(states: Sequence[tuple[int, str]], at_ns: int) -> str:
 
 
 def _last_hour_rows(frame: Frame, view: View, width: int) -> list[Line]:
-    """The last hour: a bar of the states, and the latest verdicts with their durations, newest first."""
+    """The last hour: a bar of the states, and the latest verdicts with their durations, newest first.
+
+    ``Frame.carry``, the memory of the rules, holds them.
+    """
     now, classes = frame.snapshot.at_ns, frame.carry.classes
     if not classes:
         return []

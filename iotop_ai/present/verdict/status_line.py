@@ -58,9 +58,9 @@ def _fields(frame: Frame, view: View) -> dict[str, str]:
     known = not verdict.measuring or bool(lost)
     memory, cpu = snapshot.memory.value, frame.sample.cpu.value
     busy = [gpu.busy_ratio for gpu in (frame.sample.gpu.value or {}).values() if gpu.busy_ratio is not None]
-    used = None
+    memory_ratio = None
     if memory is not None and memory.total_bytes and memory.available_bytes is not None:
-        used = 1 - memory.available_bytes / memory.total_bytes
+        memory_ratio = 1 - memory.available_bytes / memory.total_bytes
     return {
         "state": verdict.state.value if known else MEASURING,
         "lost": f"{percent(lost)}%" if lost else "",
@@ -72,7 +72,7 @@ def _fields(frame: Frame, view: View) -> dict[str, str]:
         "gpu": f"{percent(sum(busy) / len(busy))}%" if busy else "?" if snapshot.gpu.value else "",
         "gpus": str(len(busy)) if busy else "",
         "cpu": f"{percent(None if cpu is None else cpu.all.busy_ratio)}%",
-        "mem": f"{percent(used)}%",
+        "mem": f"{percent(memory_ratio)}%",
         "host": plain(snapshot.host.name),
         "time": clock(snapshot.wall_ns, view.utc_offset_s),
         "colour": _COLOURS.get(HUE[verdict.state], "default") if known else "default",

@@ -22,8 +22,8 @@ def test_each_sum_since_the_base_covers_the_interval_of_its_proc_file(name: str)
 
 
 def test_each_figure_of_a_group_is_a_sum_or_has_a_separate_rule() -> None:
-    missing = set(ProcessRates._fields) ^ {*PER_S, *groups._FOLDS}
-    assert not missing, f"{missing}: _FOLDS of present/process/groups.py lacks a rule for them, or they do not exist"
+    missing = set(ProcessRates._fields) ^ {*PER_S, *groups._COMBINE}
+    assert not missing, f"{missing}: _COMBINE of present/process/groups.py lacks a rule for them, or they do not exist"
 
 
 def labels(*procs: Proc, trainers: tuple[int, ...] = (), sort: str = "io") -> list[tuple[str, int]]:
