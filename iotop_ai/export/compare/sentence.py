@@ -261,11 +261,11 @@ def _worker_cause(comparison: Comparison, better: bool) -> str:
 
 
 def _cpu_cause(comparison: Comparison, better: bool) -> str:
-    """How the machine's CPUs changed, if they are full in the slower run and less busy in the faster one; else ""."""
+    """How the machine's CPUs changed, if they are full in the slower run only; else ""."""
     busy = comparison.change("cpu.all.busy_ratio")
     if busy is None or not busy.clear or busy.before is None or busy.after is None:
         return ""
-    slower = busy.before if better else busy.after
-    if slower < _FULL or (busy.after < busy.before) != better:
+    slower, faster = (busy.before, busy.after) if better else (busy.after, busy.before)
+    if not faster < _FULL <= slower:
         return ""
     return f"the machine's CPUs are {'no longer' if better else 'now'} full ({_pair(busy, name=False)} busy)"

@@ -142,12 +142,14 @@ def test_another_disk_of_the_same_name_is_called_another_disk() -> None:
 
 
 def test_cpus_are_the_cause_only_if_they_are_full_in_the_slower_run() -> None:
-    calm, full = (Change("cpu.all.busy_ratio", "CPUs busy", "ratio", *pair) for pair in ((0.2, 0.6), (0.6, 0.99)))
+    pairs = ((0.2, 0.6), (0.96, 0.99), (0.6, 0.99))
+    calm, both_full, full = (Change("cpu.all.busy_ratio", "CPUs busy", "ratio", *pair) for pair in pairs)
     wait = Change("data_wait", "without data", "ratio", 0.40, 0.50, Interval(0.06, 0.14))
     steps = Change("steps_per_s", "steps/s", "1/s", 12.0, 10.0, Interval(-3.0, -1.0))
     found = comparison("slow", "again", True)
     certain = Interval(0.3, 0.5)
-    for busy, cause in ((calm, ""), (full, ", because the machine's CPUs are now full (60 % -> 99 % busy)")):
+    cpu_cause = ", because the machine's CPUs are now full (60 % -> 99 % busy)"
+    for busy, cause in ((calm, ""), (both_full, ""), (full, cpu_cause)):
         changes = (steps, wait, busy._replace(interval=certain))
         expected = f"1.2x slower (12.0 -> 10.0 steps/s): waiting for data 40 % -> 50 %{cause}"
         assert sentence(found._replace(changes=changes)) == expected
