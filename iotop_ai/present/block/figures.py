@@ -7,7 +7,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 
-from iotop_ai.diagnosis.facts.block import DeviceFacts, base_of, device_facts, prior_ms
+from iotop_ai.diagnosis.facts.block import DeviceFacts, device_facts
 from iotop_ai.diagnosis.facts.window import recent_window
 from iotop_ai.diagnosis.memory.read_latency_baseline import baseline_ms
 from iotop_ai.diagnosis.thresholds import LIMITS
@@ -48,8 +48,7 @@ def device_window(frame: Frame, device: BlockDevice) -> DeviceWindow:
         return DeviceWindow(None, False, samples.seconds)
     facts = device_facts(device.key, device.info, infos, samples, learned=frame.carry.learned)
     own_ms = baseline_ms(frame.carry.learned, device.info, facts.read_size_bytes)
-    kind_ms = prior_ms(base_of(device.info, infos), facts.read_size_bytes)
-    return DeviceWindow(facts, own_ms is not None and own_ms <= kind_ms, samples.seconds)
+    return DeviceWindow(facts, facts.normal_ms == own_ms, samples.seconds)
 
 
 def slowness(facts: DeviceFacts) -> int:

@@ -188,6 +188,16 @@ def test_the_baseline_of_a_disk_takes_precedence_over_that_of_its_kind() -> None
     assert "ms of this disk" in text(made, "nvme0n1")
 
 
+def test_a_baseline_far_below_that_of_the_kind_is_not_called_the_disks_own() -> None:
+    """The normal await is then half of the kind's, which this disk has not shown."""
+    baseline = Baseline(((1, ((bin_of(0.01), 60),)),))
+    made = fast(1.8, FoldState(0, learned={"S1": DeviceBaseline(sizes=(baseline, baseline, baseline))}))
+    device = device_or_selected(made, VIEW, "nvme0n1")
+    assert device is not None
+    assert not device_window(made, device).learned
+    assert "ms of its kind" in text(made, "nvme0n1")
+
+
 def test_a_disk_that_seeks_is_judged_by_its_utilisation() -> None:
     info = disk("sdb", detail="HDD", transport="ata", rotational=True)
     did = Disk(info, reads=100, read_bytes=100 * 64 * KIB, read_await=30.0, busy=0.9)
