@@ -16,6 +16,7 @@ from iotop_ai.model.clean import clean_bytes
 NO_MEMORY_LIMIT = 1 << 60
 """The least number that means "no limit". cgroup v1 writes a number near 2^63 when there is no limit."""
 MOST_LEVELS = 16
+"""The most cgroups of one path that are read: any user may nest cgroups, and each costs a few reads."""
 _RECLAIMABLE = (b"active_file", b"inactive_file", b"slab_reclaimable")
 """The fields of memory.stat that the kernel reclaims under pressure. tmpfs and anonymous memory are not in them."""
 
@@ -34,14 +35,17 @@ def parse_cgroups(raw: bytes) -> dict[str, str]:
 def levels(path: str) -> Iterator[str]:
     """Yield the path of a cgroup and of its ancestors, the nearest first: "a/b", "a", "".
 
-    Yields nothing for a path such as "/../job": that cgroup lies outside our cgroup namespace, so the root of the
-    mount, which is our own cgroup, is not its ancestor.
+    Of a path with more than MOST_LEVELS cgroups, it yields the nearest and the outermost ones. It yields nothing for a
+    path such as "/../job": that cgroup lies outside our cgroup namespace, so the root of the mount, which is our own
+    cgroup, is not its ancestor.
     """
-    parts = [part for part in path.split("/") if part][:MOST_LEVELS]
+    parts = [part for part in path.split("/") if part]
     if ".." in parts:
         return
-    for end in range(len(parts), -1, -1):
-        yield "/".join(parts[:end])
+    lengths = range(len(parts), -1, -1)
+    half = MOST_LEVELS // 2
+    for length in lengths if len(lengths) <= MOST_LEVELS else (*lengths[:half], *lengths[-half:]):
+        yield "/".join(parts[:length])
 
 
 def unified_folder(root: Root) -> str:

@@ -16,6 +16,7 @@ from iotop_ai.collectors.block.inventory import BlockInfoCollector
 from iotop_ai.collectors.io.clock import Clock
 from iotop_ai.collectors.io.root import Root
 from iotop_ai.collectors.job.cgroup import CgroupCollector, own_path, parse_io_stat, parse_v1_io
+from iotop_ai.collectors.job.cgroup_paths import levels
 from iotop_ai.model.block.counters import BlockInfo
 from iotop_ai.model.job.cgroup import Cgroup, CgroupCpu, CgroupIo, CgroupMemory, CgroupTable, cgroup_rates
 from iotop_ai.model.job.records import Job, Rank
@@ -115,6 +116,16 @@ def test_v1_counts_a_disk_only_after_a_limit_was_set_on_it(
     )
     (group,) = read(tmp_path, 10).groups.values()
     assert group.io == found
+
+
+def test_a_deeply_nested_cgroup_keeps_its_nearest_and_its_outermost_levels() -> None:
+    assert list(levels("/a/b")) == ["a/b", "a", ""]
+    parts = [f"c{number}" for number in range(40)]
+    found = list(levels("/" + "/".join(parts)))
+    assert len(found) == 16
+    assert found[0] == "/".join(parts)
+    assert found[-2:] == ["c0", ""]
+    assert list(levels("/../job")) == []
 
 
 def test_a_cgroup_of_v2_is_read_once_for_all_its_jobs(tmp_path: Path) -> None:
