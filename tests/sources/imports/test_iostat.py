@@ -246,7 +246,7 @@ def test_a_log_without_times_ends_when_its_file_was_written(tmp_path: Path) -> N
 def test_a_file_written_on_another_day_gets_the_date_of_its_header(tmp_path: Path) -> None:
     found, messages = untimed(tmp_path, datetime(2027, 3, 1, 14, 30, tzinfo=UTC))
     assert found[1].snapshot.wall_ns == int(datetime(2026, 11, 21, tzinfo=UTC).timestamp()) * 10**9
-    assert "it begins at 00:00 of the day in its header" in messages[0]
+    assert "it is assumed to begin at 00:00 on the date in its header" in messages[0]
 
 
 @given(

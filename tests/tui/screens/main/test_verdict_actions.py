@@ -253,7 +253,7 @@ async def test_the_key_x_acknowledges_a_failing_disk(tmp_path: Path, monkeypatch
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     async with showing(play((ill(), 25))[-1]) as (app, pilot):
         await pilot.press("x")
-        await until(lambda: "silent until it gets worse" in app.main.view.message)
+        await until(lambda: "muted until it gets worse" in app.main.view.message)
         kept = Acknowledged(tmp_path / "iotop-ai").read()
         assert kept == {"failing_disk:WD_1_2": "critical critical=1 reallocated=312"}
 
