@@ -56,16 +56,18 @@ COMMANDS: tuple[Subcommand, ...] = (
     Subcommand("why", _FOLDER + "why", "why is it slow? watch 15 s, print the verdict; exits 1 when it is slow"),
     Subcommand("diagnose", _FOLDER + "diagnose", "the verdict over a period or a whole recording, as text or JSON"),
     Subcommand("report", _FOLDER + "reports.report", "what happened in a recorded run: text, HTML, Markdown or JSON"),
-    Subcommand("compare", _FOLDER + "reports.compare", "two recorded runs: what changed, how sure that is, and why"),
-    Subcommand("status", _FOLDER + "status", "one short line for a status bar or a prompt, with --format"),
-    Subcommand("snapshot", _FOLDER + "snapshot", "one interval of all figures as text or JSON"),
+    Subcommand("compare", _FOLDER + "reports.compare", "two recorded runs: what changed, how certain that is, and why"),
+    Subcommand("status", _FOLDER + "status", "one short line for a status bar or a prompt; --format selects its form"),
+    Subcommand("snapshot", _FOLDER + "snapshot", "all figures of one interval, as text or JSON"),
     Subcommand("ack", _FOLDER + "health.ack", "acknowledge a failing disk or GPU until it gets worse"),
     Subcommand(
         "health", _FOLDER + "health.command", "every disk's health; exits 0 healthy, 1 not, 2 unknown, for cron"
     ),
     Subcommand("gpu-log", _FOLDER + "gpu_log", "log GPUs in the format of nvidia-smi --query-gpu, flushing each line"),
     Subcommand("trend", _FOLDER + "trend", "watch for a while, then print charts"),
-    Subcommand("record", _FOLDER + "record.command", "record the whole machine's counters, or while a command runs"),
+    Subcommand(
+        "record", _FOLDER + "record.command", "record the machine's counters, continuously or while a command runs"
+    ),
     Subcommand("service", _FOLDER + "service", "print a systemd unit that records continuously"),
     Subcommand("serve", _FOLDER + "serve.command", "serve figures and verdict to Prometheus; also record if wanted"),
     Subcommand(
@@ -208,7 +210,7 @@ def _run_bare(args: argparse.Namespace) -> int:
     """Run without a subcommand: show the live screen, or print its text form; return the exit code."""
     if _wants_text(args):
         if args.alerts is not None:
-            raise UsageError("text output checks no alerts; the screen, record and serve do")
+            raise UsageError("--alerts works with the screen, record and serve, not with text output")
         from iotop_ai.cli.commands import batch
 
         return batch.run(args)
@@ -272,7 +274,7 @@ def _run_screen(flags: Mapping[str, object], config: str | None = None, job: int
         from iotop_ai.cli.options.alerts import load_alerts
 
         make_alerts = named_alerts(load_alerts(alerts))
-    source = LiveSource(settings, marks=True, soon=True)
+    source = LiveSource(settings, marks=True, quick_start=True)
     return run_monitor(settings, source, source.begin, make_alerts)
 
 

@@ -44,7 +44,7 @@ FRAME_IMPORTS = (
 SWEEP_CODE = (
     "from iotop_ai.model.settings import Settings; from iotop_ai.pipeline import unjudged_frame; "
     "from iotop_ai.present.screen.layout import screen_rows; from iotop_ai.present.screen.view import View; "
-    "source = iotop_ai.sources.live.source.LiveSource(Settings(smart=False), soon=True); stream = iter(source); "
+    "source = iotop_ai.sources.live.source.LiveSource(Settings(smart=False), quick_start=True); stream = iter(source); "
     "rows = screen_rows(120, 40, unjudged_frame(next(stream)), View())"
 )
 SCREEN_IMPORTS = (

@@ -98,8 +98,8 @@ def _check(ends: Ends, source: str, folder: str, destination: str) -> None:
 def _pin(path: str) -> Pinned:
     """Open a path component by component, and return the file or folder that it leads to. Raises OSError.
 
-    Root follows a link of another user only to a target of the same owner, because otherwise the link could lead
-    root to any file.
+    Root follows a link of another user only to a target of the same owner, because otherwise that user
+    could choose which files root reads.
     """
     if not path:  # an empty path comes from an unset variable and must not mean the current folder
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
@@ -167,4 +167,5 @@ def _check_link_owners(owners: set[int], target: os.stat_result) -> None:
     """For root, raise OSError if a link in the path belongs to neither root nor the owner of the path's target."""
     others = owners - {0, target.st_uid}
     if os.geteuid() == 0 and others:
-        raise OSError(errno.EPERM, "another user's symbolic link leads to a different owner's files; name its target")
+        why = "another user's symbolic link leads to a different owner's files; give the path it points to"
+        raise OSError(errno.EPERM, why)

@@ -20,8 +20,8 @@ MOST_S = 3.0
 """The time after which each of the three measurements begins no further read or probe."""
 MOST_BYTES = 256 << 20
 """Once this much of the sample has been read, no further file is begun."""
-MOST_OF_A_FILE = 32 << 20
-"""The most bytes that are read from one file."""
+MOST_BYTES_PER_FILE = 32 << 20
+"""The maximum number of bytes that are read from one file."""
 PROBE_BYTES = 64 << 20
 """The maximum total size of the probes."""
 BLOCK = 1 << 20
@@ -77,7 +77,7 @@ def _read_sample(
                 os.fdatasync(handle)
                 os.posix_fadvise(handle, 0, 0, os.POSIX_FADV_DONTNEED)
             read_start_ns = clock.monotonic_ns()
-            read_bytes = _read(handle, min(size, MOST_OF_A_FILE), buffer, clock, start_ns)
+            read_bytes = _read(handle, min(size, MOST_BYTES_PER_FILE), buffer, clock, start_ns)
             spent_ns += clock.monotonic_ns() - read_start_ns
             if read_bytes:
                 sizes.append(read_bytes)

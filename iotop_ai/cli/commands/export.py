@@ -47,9 +47,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--table",
         metavar="NAMES",
         action="append",
-        help=f"{', '.join(NAMES)}; comma-separated (default: devices in one csv or parquet file, else all)",
+        help=f"{', '.join(NAMES)}; comma-separated (default: the table devices for a single csv or parquet file,"
+        " else all)",
     )
-    parser.add_argument("--raw", action="store_true", help="csv without the ' before text that looks like a formula")
+    parser.add_argument("--raw", action="store_true", help="in csv, put no ' before text that looks like a formula")
     parser.add_argument(
         "--cmdline", choices=CMDLINE_LEVELS, default="names", help="how much of command lines to write (default names)"
     )

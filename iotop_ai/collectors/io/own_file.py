@@ -267,8 +267,8 @@ def open_as_root(path: str) -> int:
     """Open a recording when we are root, and return its descriptor.
 
     A symbolic link is refused, and so is a regular file that belongs to another user or that other users can write to,
-    because it could lead root to any file. A file of the user who became root is accepted, because that user could
-    read it before. Raises OSError, and InputError with a message that names --allow-root.
+    because such a user could choose what root reads. A file of the user who became root is accepted, because that user
+    could read it before. Raises OSError, and InputError with a message that names --allow-root.
     """
     flag = "use --allow-root"
     folder, name = parent_of(path, writing=False)
@@ -289,5 +289,5 @@ def open_as_root(path: str) -> int:
         why = "other users can write to it"
     if why and stat.S_ISREG(status.st_mode):
         os.close(fd)
-        raise InputError(f"{why} and could lead root to any file; {flag} to open it")
+        raise InputError(f"{why}, so another user could choose what root reads; {flag} to open it")
     return fd

@@ -6,7 +6,7 @@ from iotop_ai.lazy.namedtuple import NamedTuple
 
 DATASET = "dataset"
 """The name of the phases that read the dataset's own files."""
-MOST_OF_A_FILE = 64 << 20
+MOST_BYTES_PER_FILE = 64 << 20
 """The maximum number of bytes that are read from a file, from its beginning."""
 LEAST_CACHED = 0.005
 """A smaller share of a dataset in the page cache is not mentioned in a forecast, and does not make it a lower limit."""
@@ -56,7 +56,7 @@ class Dataset(NamedTuple):
     holes: the number of further files of the sample, which are not read because they have holes
     elsewhere: the number of folders left out because they are on other filesystems
     linked_folders: the number of folders left out because they are links
-    read_bytes: the bytes of all files if only the first MOST_OF_A_FILE of larger ones are read; None if unknown
+    read_bytes: the bytes of all files if only the first MOST_BYTES_PER_FILE of larger ones are read; None if unknown
     """
 
     files: int
@@ -85,7 +85,7 @@ class Dataset(NamedTuple):
     @property
     def read_in_part(self) -> bool:
         """Whether only a part of some files is read."""
-        return self.most_bytes > MOST_OF_A_FILE
+        return self.most_bytes > MOST_BYTES_PER_FILE
 
     @property
     def mean_bytes(self) -> float:

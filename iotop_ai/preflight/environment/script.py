@@ -26,7 +26,9 @@ OTHER_CALLS = ("len", "range", "print", "type", "isinstance", "repr", "str", "id
 """The calls that do not iterate over their arguments."""
 METHODS = ("fork", "spawn", "forkserver")
 MOST_MAGICS, LARGEST_CELL = 20, 64 << 10
-"""At most this many lines of a cell are tried as magics one by one, in cells of at most this many characters."""
+"""Lines of a cell are tried as magics one by one: at most MOST_MAGICS lines, and none in a cell of more than
+LARGEST_CELL characters.
+"""
 _ITEM_METHODS = ("__getitem__", "__getitems__", "__iter__")
 _MAGIC = re.compile(r"^(\s*)[%!?].*$")
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
@@ -221,11 +223,11 @@ class _Module:
             iterated = [node.iter] if isinstance(node, ast.For | ast.AsyncFor | ast.comprehension) else []
             if isinstance(node, ast.Call):
                 if self.starts_processes(node):
-                    return f"{_last_name(node.func)}() in line {node.lineno}"
+                    return f"{_last_name(node.func)}() on line {node.lineno}"
                 iterated = _arguments(node) if _last_name(node.func) in ITERATING_CALLS else []
             for value in iterated:
                 if loader := self._loader_read_by(value):
-                    return f"iteration of {loader} in line {value.lineno}"
+                    return f"iteration over {loader} on line {value.lineno}"
             name = node.func.id if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) else ""
             if name in self.functions and name not in visited:
                 visited.add(name)
@@ -257,7 +259,7 @@ class _Module:
         return out
 
     def cuda_use(self) -> str:
-        """Return the first use of CUDA in a Dataset, and so in a worker: "Images.__getitem__ uses CUDA in line 7".
+        """Return the first use of CUDA in a Dataset, and so in a worker: "Images.__getitem__ uses CUDA on line 7".
 
         Returns "" if no Dataset uses CUDA.
         """
@@ -266,7 +268,7 @@ class _Module:
                 if isinstance(part, ast.FunctionDef) and part.name in _ITEM_METHODS:
                     line = min((call.lineno for call in _calls(part) if _uses_cuda(call)), default=None)
                     if line is not None:
-                        return f"{dataset.name}.{part.name} uses CUDA in line {line}"
+                        return f"{dataset.name}.{part.name} uses CUDA on line {line}"
         return ""
 
 

@@ -16,7 +16,7 @@ from typing import NamedTuple
 from iotop_ai.collectors.io.clock import Clock
 from iotop_ai.collectors.machine.dataset_files import FOLDER, Entry, FileSample, Pinned, Tree, open_below
 from iotop_ai.collectors.machine.page_cache import PageCache, seen_before
-from iotop_ai.model.preflight.dataset import MOST_OF_A_FILE, Dataset
+from iotop_ai.model.preflight.dataset import MOST_BYTES_PER_FILE, Dataset
 from iotop_ai.model.preflight.storage import KIB
 from iotop_ai.preflight.storage.decode import MOST_BYTES, MOST_FILES, is_image
 from iotop_ai.preflight.storage.loops import NOTHING
@@ -95,7 +95,7 @@ def scan(path: str, seconds: float, clock: Clock, show: Callable[[int, int], Non
     p10, p50, p90 = (ordered[-(-percent * len(ordered) // 100) - 1] for percent in (10, 50, 90))
     complete = in_time and not (tree.elsewhere or links.folders)
     dataset = Dataset(len(sizes), size_bytes, complete, p10, p50, p90, ordered[-1])
-    dataset = dataset._replace(read_bytes=sum(min(size, MOST_OF_A_FILE) for size in sizes))
+    dataset = dataset._replace(read_bytes=sum(min(size, MOST_BYTES_PER_FILE) for size in sizes))
     dataset = dataset._replace(unreadable=tree.unreadable, elsewhere=tree.elsewhere, linked_folders=links.folders)
     return _with_residency(dataset, top, sample.paths, clock)._replace(linked_images=frozenset(links.images))
 
@@ -162,7 +162,7 @@ def _with_residency(dataset: Dataset, top: Pinned, paths: Sequence[tuple[str, in
             handle, _ = _open(top, path)
             try:
                 residency = cache.resident(handle)
-                is_whole = stored_bytes(handle) >= min(size, MOST_OF_A_FILE)
+                is_whole = stored_bytes(handle) >= min(size, MOST_BYTES_PER_FILE)
             finally:
                 os.close(handle)
         except OSError:
@@ -185,7 +185,7 @@ def _with_residency(dataset: Dataset, top: Pinned, paths: Sequence[tuple[str, in
 
 
 class Files:
-    """Reads whole files, but only the first MOST_OF_A_FILE bytes of a larger file.
+    """Reads whole files, but only the first MOST_BYTES_PER_FILE bytes of a larger file.
 
     readers: the number of readers, at most the number of files, so that no two readers share a file.
     """
@@ -205,7 +205,7 @@ class Files:
             return NOTHING
         try:
             offset = 0
-            while offset < MOST_OF_A_FILE:
+            while offset < MOST_BYTES_PER_FILE:
                 length = os.preadv(handle, [buffer], offset)
                 offset += length
                 if length < len(buffer):

@@ -111,7 +111,8 @@ def gaps_text(unreadable: int, first: str, elsewhere: int, unknown: int) -> list
     out = []
     if unknown:
         owner = "their owner" if unknown > 1 else "its owner"
-        out.append(f"? {plural(unknown, 'file')}: visible only to {owner} or with write permission; sudo shows it")
+        who = f"visible only to {owner} or with write permission"
+        out.append(f"? {plural(unknown, 'file')}: cached part {who}; use sudo")
     if unreadable:
         out.append(f"? {plural(unreadable, 'file')} could not be opened, the first: {plain(first)}")
     if elsewhere:
@@ -138,12 +139,14 @@ def cached_text(dataset: Cached, room_bytes: int | None) -> list[str]:
         left = amount(max(0, dataset.size_bytes - dataset.resident_bytes))
         most = "at most " if dataset.unknown_files else ""
         fits = "? without the unreadable files it fits" if dataset.unreadable else "fits"
-        out.append(f"{fits}: {amount(room_bytes)} of memory is available; {most}{left} are still to be read once")
+        out.append(
+            f"{fits}: {amount(room_bytes)} of memory is available; {most}{left} must still be read from storage once"
+        )
     else:
         part = percent(room_bytes / dataset.size_bytes)
         out.append(
-            f"does not fit: {amount(room_bytes)} of memory is available, {part} % of its size; read repeatedly in"
-            " random order, it comes mostly from the disk"
+            f"does not fit: {amount(room_bytes)} of memory is available, {part} % of the dataset's size;"
+            " each pass in random order reads part of it from the disk"
         )
     return out + gaps_text(dataset.unreadable, dataset.first_unreadable, dataset.elsewhere, dataset.unknown_files)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from iotop_ai.model.preflight.dataset import (
     DATASET,
     LEAST_CACHED,
-    MOST_OF_A_FILE,
+    MOST_BYTES_PER_FILE,
     Dataset,
     Decoding,
     Demand,
@@ -42,8 +42,9 @@ def dataset_text(report: Report) -> list[str]:
     out += _left_out(dataset)
     was_read = any(result.name == DATASET for result in report.results)
     if dataset.read_in_part and was_read:
-        most = amount(MOST_OF_A_FILE)
-        out.append(f"of larger files, the first {most} are read: their rows count parts, the forecast whole files")
+        most = amount(MOST_BYTES_PER_FILE)
+        counts = "the table counts such parts, the forecast whole files"
+        out.append(f"only the first {most} of larger files are read: {counts}")
     out += [_uneven_text(result, dataset) for result in report.results if is_uneven(result, dataset)]
     if dataset.past:
         verb = "is" if dataset.cold == 1 else "are"
@@ -55,8 +56,9 @@ def dataset_text(report: Report) -> list[str]:
 
 
 def _uneven_text(read: Measured, dataset: Dataset) -> str:
-    sizes = f"{amount(read.size_bytes / read.ops)} on average, the dataset's {amount(dataset.mean_read_bytes)}"
-    return f"? files read by {plural(read.depth, 'reader')} have {sizes}: this row's rates are not those of an epoch"
+    sizes = f"{amount(read.size_bytes / read.ops)}, those of the dataset {amount(dataset.mean_read_bytes)}"
+    readers = plural(read.depth, "reader")
+    return f"? the files read by {readers} average {sizes}: this row's rates are not those of an epoch"
 
 
 def _left_out(dataset: Dataset) -> list[str]:
@@ -69,7 +71,7 @@ def _left_out(dataset: Dataset) -> list[str]:
     if dataset.linked_folders:
         out.append(f"{plural(dataset.linked_folders, 'link')} to folders left out")
     if dataset.holes:
-        out.append(f"not read: {plural(dataset.holes, 'sampled file')} with holes, which cost no reading")
+        out.append(f"not read: {plural(dataset.holes, 'sparse file')} in the sample, whose holes need no I/O")
     return out
 
 
@@ -118,7 +120,7 @@ def why_no_forecast(report: Report) -> str:
     if dataset is not None and not dataset.files:
         return "the dataset has no file with content"
     if dataset is not None and any(is_uneven(one, dataset) for one in report.results):
-        return "the sizes of its files are too mixed to tell what the storage gives"
+        return "the dataset's file sizes vary too much to tell how fast the storage is"
     return "what the storage gives was not measured"
 
 

@@ -63,8 +63,8 @@ class LiveSource:
     threads or processes and return their newest answer. Methods other than the iterator may be called from any thread.
 
     marks: whether to listen on the socket to which other programs send marks and step counts
-    soon: whether to yield the first Snapshot without GPUs, SMART and marks; ``begin`` starts these, at the latest
-        before the second Snapshot
+    quick_start: whether to yield the first Snapshot without GPUs, SMART and marks; ``begin`` starts these, at the
+        latest before the second Snapshot
     """
 
     live = True
@@ -76,9 +76,9 @@ class LiveSource:
         clock: Clock | None = None,
         *,
         marks: bool = False,
-        soon: bool = False,
+        quick_start: bool = False,
     ) -> None:
-        self._soon = soon
+        self._quick_start = quick_start
         self.root = self._root = root or root_from_options(settings.procfs, settings.sysfs)
         self._clock = clock or Clock()
         self._interval_s = settings.interval_s
@@ -114,7 +114,7 @@ class LiveSource:
         self._slow: SlowCollectors | None = None
         self._starting = threading.Lock()
         self._seq, self._iterating = 0, False
-        if not soon:
+        if not quick_start:
             self.begin()
 
     def _first_collectors(self, *, exact: bool) -> list[ScheduledCollector]:
@@ -157,7 +157,7 @@ class LiveSource:
                 self._state_files = StateFiles(state_path(), self._clock, baselines=self._settings.remember)
             if self._marks_wanted:
                 self._listen()
-            if self._soon:
+            if self._quick_start:
                 slow.start()
             if self._closed and not self._iterating:
                 self._release()  # ``close`` was called meanwhile and did not see these collectors

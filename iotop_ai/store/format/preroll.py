@@ -7,14 +7,14 @@ from typing import Any
 
 from iotop_ai.model.process.records import ProcessInfo
 from iotop_ai.store.format.json_chunks import to_line
-from iotop_ai.store.format.redact import COMMANDS
+from iotop_ai.store.format.redact import COMMAND_REDACTORS
 
 _CMDLINE = ProcessInfo._fields.index("cmdline")
 
 
 def redacted_line(line: str, level: str) -> str:
     """The snap line, which has full command lines, redacted to ``level``."""
-    redact = COMMANDS.get(level)
+    redact = COMMAND_REDACTORS.get(level)
     if redact is None or '"info":' not in line:
         return line
     raw = json.loads(line)

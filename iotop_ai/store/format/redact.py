@@ -27,7 +27,7 @@ _PYTHON_TAKES_VALUE = re.compile(r"-[bBdEiIOPqsSuvx]*[WX]|--check-hash-based-pyc
 _PYTHON_CODE_OR_MODULE = re.compile(r"(-[bBdEiIOPqsSuvx]*c|-[bBdEiIOPqsSuvx]*m)(.*)", re.DOTALL)
 """Python's -c or -m, alone or after other letters, and the code or module that may follow in the same argument."""
 _CODE_OPTION = re.compile(r"-[A-Za-z]{0,3}c|-e")
-"""An option that is followed by code, alone or after other letters: -c, bash -lc, perl -e."""
+"""An option that is followed by code: -c, alone or after other letters (bash -lc), or -e (perl -e)."""
 _SHELL = re.compile(r"(?:bash|sh|dash|zsh)[\d.]*")
 _SHELL_READS_STDIN = re.compile(r"-[A-Za-z]*s[A-Za-z]*")
 """A shell's -s, alone or with other letters: the script comes from standard input, and only arguments follow."""
@@ -78,11 +78,11 @@ def _is_harmless(name: str) -> bool:
     return re.fullmatch(r"[\w.+-]{1,64}", name) is not None and without_secrets(name) == name
 
 
-COMMANDS: dict[str, Callable[[tuple[str, ...]], tuple[str, ...]]] = {
+COMMAND_REDACTORS: dict[str, Callable[[tuple[str, ...]], tuple[str, ...]]] = {
     "names": command_names,
     "redacted": command_redacted,
 }
-"""The function that redacts a command line, by level; "full" needs none."""
+"""The function that redacts a command line, by level; the level "full" needs none."""
 
 
 class Redactor:
@@ -90,13 +90,13 @@ class Redactor:
 
     def __init__(self, level: str = "names") -> None:
         self.level = level
-        self._command = COMMANDS.get(level)
+        self._redact_command = COMMAND_REDACTORS.get(level)
         self._before: Mapping[ProcessKey, ProcessInfo] = {}
         self._out: TrackedDictBuilder[ProcessKey, ProcessInfo] = TrackedDictBuilder()
 
     def snapshot(self, snapshot: Snapshot) -> Snapshot:
         """The Snapshot with redacted command lines and event texts."""
-        if self._command is None:
+        if self._redact_command is None:
             return snapshot
         if snapshot.events:
             events = (event._replace(text=note_redacted(event.text)) for event in snapshot.events)
@@ -108,7 +108,7 @@ class Redactor:
         if self._before is not table.info and self._before != table.info:
             for key in changed(table.info, self._before):
                 info = table.info[key]
-                self._out.put(key, info._replace(cmdline=self._command(info.cmdline)))
+                self._out.put(key, info._replace(cmdline=self._redact_command(info.cmdline)))
             for key in removed(table.info, self._before):
                 self._out.drop(key)
             self._before = table.info

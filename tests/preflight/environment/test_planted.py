@@ -301,7 +301,7 @@ def test_faults_of_process_start_network_and_locks_are_reported(place: Place, us
     }  # fmt: skip
     assert f"process {os.getpid()} (" in found["lock in datasets"][1]
     assert found["main guard"][1].startswith(
-        "iteration of DataLoader in line 10 runs on import, and each worker started by spawn"
+        "iteration over DataLoader on line 10 runs on import, and each worker started by spawn"
     )
 
 

@@ -29,18 +29,18 @@ POOL = "from multiprocessing import Pool\n"
 @pytest.mark.parametrize(
     ("source", "unguarded"),
     [
-        ("def main():\n    with Pool(4) as pool: pass\nmain()", "Pool() in line 3"),
+        ("def main():\n    with Pool(4) as pool: pass\nmain()", "Pool() on line 3"),
         ("def a(): b()\ndef b(): a()\na()", ""),
         ("def main():\n    Pool(4)\nif __name__ == '__main__':\n    main()", ""),
         ("def main():\n    Pool(4)\nif '__main__' == __name__: main()", ""),
         ("if __name__ == '__main__' and True:\n    Pool(4)", ""),
-        ("if __name__ == '__main__':\n    pass\nelse:\n    Pool(4)", "Pool() in line 5"),
-        ("if __name__ == '__main__' or True:\n    Pool(4)", "Pool() in line 3"),
-        ("if __name__ != '__main__':\n    Pool(4)", "Pool() in line 3"),
+        ("if __name__ == '__main__':\n    pass\nelse:\n    Pool(4)", "Pool() on line 5"),
+        ("if __name__ == '__main__' or True:\n    Pool(4)", "Pool() on line 3"),
+        ("if __name__ != '__main__':\n    Pool(4)", "Pool() on line 3"),
         ("try:\n    if __name__ == '__main__': Pool(4)\nfinally: pass", ""),
-        ("if name == '__main__':\n    Pool(4)", "Pool() in line 3"),
+        ("if name == '__main__':\n    Pool(4)", "Pool() on line 3"),
         ("class Run:\n    def go(self): Pool(4)", ""),
-        ("class Run:\n    pool = Pool(4)", "Pool() in line 3"),
+        ("class Run:\n    pool = Pool(4)", "Pool() on line 3"),
     ],
 )
 def test_code_that_starts_processes_on_import_is_found(source: str, unguarded: str) -> None:
@@ -134,9 +134,9 @@ def test_the_start_method_of_a_script_is_found(source: str, method: str) -> None
 @pytest.mark.parametrize(
     ("value", "cuda"),
     [
-        ("x.cuda()", "Images.__getitem__ uses CUDA in line 3"),
-        ("x.to('cuda:0')", "Images.__getitem__ uses CUDA in line 3"),
-        ("torch.zeros(3, device='cuda')", "Images.__getitem__ uses CUDA in line 3"),
+        ("x.cuda()", "Images.__getitem__ uses CUDA on line 3"),
+        ("x.to('cuda:0')", "Images.__getitem__ uses CUDA on line 3"),
+        ("torch.zeros(3, device='cuda')", "Images.__getitem__ uses CUDA on line 3"),
         ("x.to('cpu')", ""),
         ("x.to(torch.float32)", ""),
         ("'cuda'", ""),
@@ -149,7 +149,7 @@ def test_cuda_in_a_dataset_is_found(value: str, cuda: str) -> None:
 
 def test_the_first_use_of_cuda_is_named_even_if_it_is_nested() -> None:
     source = "class A(Dataset):\n def __getitem__(self, i):\n  if i:\n   self.x.cuda()\n  return self.y.cuda()\n"
-    assert parse_script(source, "t.py").cuda == "A.__getitem__ uses CUDA in line 4"
+    assert parse_script(source, "t.py").cuda == "A.__getitem__ uses CUDA on line 4"
 
 
 def test_notebooks_are_parsed_and_invalid_files_are_an_error(tmp_path: Path) -> None:
@@ -184,11 +184,11 @@ def states(script: ScriptFacts | None, default: str = "fork", *, jupyter: bool =
 
 
 def test_the_start_method_decides_which_problems_are_reported() -> None:
-    script = ScriptFacts("t.py", unguarded="Pool() in line 1", workers=True)
+    script = ScriptFacts("t.py", unguarded="Pool() on line 1", workers=True)
     assert states(script) == {}
     assert states(script, "forkserver") == {"main guard": State.FAIL}
     assert states(script._replace(method="fork"), "forkserver") == {}
-    cuda = ScriptFacts("t.py", workers=True, cuda="A.__getitem__ uses CUDA in line 3")
+    cuda = ScriptFacts("t.py", workers=True, cuda="A.__getitem__ uses CUDA on line 3")
     assert states(cuda) == {"CUDA in workers": State.FAIL}
     assert states(cuda, "spawn") == states(cuda._replace(workers=False)) == {}
     assert states(ScriptFacts("t.py", "not Python")) == {"script": State.UNKNOWN}

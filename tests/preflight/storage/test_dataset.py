@@ -163,7 +163,7 @@ def test_files_with_holes_are_not_read(tmp_path: Path) -> None:
     assert (scanned.dataset.files, scanned.dataset.sampled, scanned.dataset.holes) == (3, 2, 1)
     assert sorted(path for path, _ in scanned.files) == ["class1/1.bin", "class2/2.bin"]
     report = Report(Place("/d"), 0, dataset=scanned.dataset)
-    assert "not read: 1 sampled file with holes, which cost no reading" in dataset_text(report)
+    assert "not read: 1 sparse file in the sample, whose holes need no I/O" in dataset_text(report)
 
 
 def report_of(*rows: tuple[int, float], **dataset: object) -> Report:
@@ -178,7 +178,7 @@ def test_files_that_are_read_only_in_part_are_forecast_by_their_bytes() -> None:
     assert made.forecast is not None
     assert made.forecast.first == pytest.approx(320 / 1024 / 4)
     assert any("this storage gives 320 MB/s: expect 8 % of the GPU" in text for text in forecast_text(made))
-    assert any("of larger files, the first 64 MB are read" in text for text in dataset_text(made))
+    assert any("only the first 64 MB of larger files are read" in text for text in dataset_text(made))
 
 
 def test_a_forecast_with_workers_needs_the_rates_of_one_and_of_several_readers() -> None:
@@ -198,7 +198,7 @@ def test_reads_of_another_mix_of_sizes_give_no_forecast() -> None:
     made = with_forecast(Report(Place("/d"), 0, results=rows, dataset=files), 200.0, 4, None, 8.0)
     assert made.forecast is None
     (line,) = forecast_text(made)
-    assert line.endswith("; ? the sizes of its files are too mixed to tell what the storage gives")
+    assert line.endswith("; ? the dataset's file sizes vary too much to tell how fast the storage is")
     # If all of it is in memory, only the rate of memory counts.
     memory = Measured(CACHED, 1 << 20, 1, 64, 64 << 20, 0.01)
     in_memory = files._replace(resident_bytes=files.known_bytes)

@@ -132,7 +132,8 @@ def test_effects_and_outcomes_are_described() -> None:
     assert caches.effect_text(EFFECT) == "caches dropped (level 1): Cached 2 GB -> 45 MB, MemFree 1 GB -> 3 GB"
     found = Cached("/d", 10, 40 * GIB, 4 * GIB)
     assert caches.fits_in_memory(found, 20 * GIB) is False
-    assert "does not fit: 20 GB of memory is available, 50 % of its size" in caches.cached_text(found, 20 * GIB)[2]
+    text = caches.cached_text(found, 20 * GIB)[2]
+    assert "does not fit: 20 GB of memory is available, 50 % of the dataset's size" in text
     assert caches.fits_in_memory(found, None) is None
     partly = found._replace(unreadable=1)
     assert caches.fits_in_memory(partly, 50 * GIB) is None
@@ -141,7 +142,8 @@ def test_effects_and_outcomes_are_described() -> None:
     unknown = Cached("/d", 2, 100, 0, 2, 100)
     assert unknown.resident_ratio is None
     assert any("visible only to their owner" in line for line in caches.cached_text(unknown, GIB))
-    assert any("at most 100 B are still to be read once" in line for line in caches.cached_text(unknown, GIB))
+    lines = caches.cached_text(unknown, GIB)
+    assert any("at most 100 B must still be read from storage once" in line for line in lines)
 
 
 def test_read_only_mode_dims_the_key_and_a_remote_screen_has_none() -> None:

@@ -171,7 +171,7 @@ def test_a_row_of_a_dataset_names_the_mean_size_of_its_files() -> None:
     assert phase_title(Phase(DATASET, 0, 4, 1.0)) == "dataset files"
     files = Dataset(21, 64 * MIB + 4000, True, most_bytes=64 * MIB, sampled=21)
     assert (
-        "? files read by 4 readers have 32 KB on average, the dataset's 3 MB: this row's rates are not those of an "
+        "? the files read by 4 readers average 32 KB, those of the dataset 3 MB: this row's rates are not those of an "
         "epoch" in findings(dataset=files, results=(row,))
     )
 

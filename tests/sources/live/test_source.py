@@ -85,7 +85,7 @@ def test_the_first_snapshot_does_not_wait_for_slow_collectors(monkeypatch: pytes
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     monkeypatch.setenv("IOTOP_AI_SOCKET", str(tmp_path / "marks.sock"))
     before, threads = descriptors(), threading.active_count()
-    source = LiveSource(Settings(interval_s=0.1), marks=True, soon=True)
+    source = LiveSource(Settings(interval_s=0.1), marks=True, quick_start=True)
     ticks = iter(source)
     first = next(ticks)
     assert first.block.value is not None
@@ -124,7 +124,7 @@ def test_a_close_while_slow_collectors_start_releases_them(monkeypatch: pytest.M
             super().__init__(*arguments)
 
     for kind in (ClosedMeanwhile, ClosedBefore):
-        source = LiveSource(QUICK, soon=True)
+        source = LiveSource(QUICK, quick_start=True)
         monkeypatch.setattr(slow_collectors, "SlowCollectors", kind)
         source.begin()
         assert source._collectors == []
@@ -136,7 +136,7 @@ def test_a_close_while_slow_collectors_start_releases_them(monkeypatch: pytest.M
 
 
 def test_slow_collectors_that_start_during_the_first_snapshot_are_pending_in_it() -> None:
-    source = LiveSource(QUICK, soon=True)
+    source = LiveSource(QUICK, quick_start=True)
 
     class Begins(list[ScheduledCollector]):
         """A list of collectors that calls begin() after its last collector, as another thread might."""
@@ -151,7 +151,7 @@ def test_slow_collectors_that_start_during_the_first_snapshot_are_pending_in_it(
 
 
 def test_slow_collectors_start_with_the_second_snapshot() -> None:
-    source = LiveSource(QUICK, soon=True)
+    source = LiveSource(QUICK, quick_start=True)
     ticks = iter(source)
     assert next(ticks).gpu.status is Status.PENDING
     later = list(islice(ticks, 2))

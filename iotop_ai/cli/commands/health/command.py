@@ -275,7 +275,7 @@ def _duration_text(test: str, state: SmartState) -> str:
     """Return the disk's estimate of the self-test's duration and a note that data is safe; "" for an abort."""
     minutes = {"short": state.test_short_minutes, "long": state.test_long_minutes}.get(test)
     about = "" if minutes is None else f", about {minutes} min"
-    return "" if test == "abort" else f"{about}; in the background, data stays as it is"
+    return "" if test == "abort" else f"{about}; it runs in the background and changes no data"
 
 
 def exit_code(readings: Iterable[Reading[SmartState]]) -> int:

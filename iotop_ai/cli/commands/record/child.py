@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from iotop_ai.cli.options.wrong_words import RECORDING_SUFFIXES
 from iotop_ai.model.clean import clean
 from iotop_ai.model.errors import UsageError
-from iotop_ai.store.format.redact import COMMANDS
+from iotop_ai.store.format.redact import COMMAND_REDACTORS
 
 NOT_FOUND, NOT_RUNNABLE = 127, 126
 LONGEST_TEXT = 120
@@ -40,7 +40,7 @@ def exec_command(argv: Sequence[str]) -> int:
 
 def redacted_text(argv: Sequence[str], level: str) -> str:
     """Return the command line, redacted at the given level."""
-    redact = COMMANDS.get(level)
+    redact = COMMAND_REDACTORS.get(level)
     return clean(" ".join(argv if redact is None else redact(tuple(argv))), LONGEST_TEXT)
 
 

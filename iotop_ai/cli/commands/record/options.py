@@ -56,7 +56,9 @@ def add_record_flags(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--append", action="store_true", help="append a session to an existing file")
     parser.add_argument("--duration", metavar="T", help="stop after this time: 30, 10m, 2h")
     parser.add_argument(
-        "--rotate", metavar="LIMIT", help="start a new file at a size, an age, or both: 512M, 24h, 1G,24h"
+        "--rotate",
+        metavar="LIMIT",
+        help="start a new file at this size or age, whichever comes first: 512M, 24h, 1G,24h",
     )
     parser.add_argument("--keep", metavar="N", type=parse_count, help="number of full files to keep (default all)")
     parser.add_argument(

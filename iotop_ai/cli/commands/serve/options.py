@@ -64,7 +64,11 @@ def add_serve_flags(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--record", dest="output", metavar="FILE", help="also record into this file")
     parser.add_argument("--append", action="store_true", help="append to an existing recording")
-    parser.add_argument("--rotate", metavar="LIMIT", help="start a new recording at 512M, 24h, or 1G,24h")
+    parser.add_argument(
+        "--rotate",
+        metavar="LIMIT",
+        help="start a new recording at this size or age, whichever comes first: 512M, 24h, 1G,24h",
+    )
     parser.add_argument("--keep", metavar="N", type=parse_count, help="number of full recordings to keep (default all)")
     parser.add_argument("--cmdline", choices=CMDLINE_LEVELS, help="how much of command lines to record (default names)")
     parser.add_argument("--duration", metavar="T", help="stop after this time: 30, 10m, 2h")
@@ -76,7 +80,7 @@ def add_serve_flags(parser: argparse.ArgumentParser) -> None:
 def serve_options(args: argparse.Namespace) -> ServeOptions:
     """Check the flags, read the files that they name, and return the options. Raises UsageError or InputError."""
     if args.output == "-":
-        raise UsageError("--record needs a file; iotop-ai record - writes to stdout")
+        raise UsageError('--record needs a file; "iotop-ai record -" writes to stdout')
     if not args.output and (args.append or args.rotate or args.keep is not None or args.cmdline):
         raise UsageError("--append, --rotate, --keep and --cmdline need --record FILE")
     listen = parse_listen(args.listen or LISTEN) if args.listen or not args.textfile else None

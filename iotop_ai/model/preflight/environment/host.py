@@ -31,6 +31,8 @@ class HostFacts(NamedTuple):
     cores: the number of cores that the affinity of this process allows
     machine_cores: the number of all cores
     quota_cores: the CPU quota of its cgroup, in cores
+    memory_limit_bytes: the memory limit that leaves the least room, of its cgroup or a cgroup above it
+    memory_room_bytes: the memory left below that limit, counting reclaimable cache as free
     limits: the soft and the hard limit of each resource by name ("nofile"), INFINITE if unlimited
     cgroup: "v2", "v1" or "hybrid"
     own_pid_namespace: whether this process is in a PID namespace other than the initial one, as in a container

@@ -67,7 +67,7 @@ def test_files_of_unknown_state_are_not_counted_as_evicted(
     assert cache.run(argparse.Namespace(cache="evict", path=str(data), json=False)) == 2
     first, second = capsys.readouterr().out.splitlines()
     assert first.endswith("in memory; unknown for 1 of them")
-    assert second.startswith("? 1 file: visible only to its owner")
+    assert second.startswith("? 1 file: cached part visible only to its owner")
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root to mount")

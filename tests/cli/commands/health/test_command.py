@@ -188,7 +188,7 @@ def test_the_command_waits_for_a_self_test(smartctl: Smartctl, run: Run, capsys:
     smartctl.sata("sda", seconds=0.5)
     assert run("sda", "--test", "short", "--wait") == 0
     assert capsys.readouterr().out.splitlines() == [
-        "sda: short self-test begun, about 2 min; in the background, data stays as it is",
+        "sda: short self-test begun, about 2 min; it runs in the background and changes no data",
         "sda: Short offline: Completed without error",
     ]
     smartctl.sata("sda", seconds=0.5, fails=True)

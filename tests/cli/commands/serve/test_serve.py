@@ -168,7 +168,7 @@ def test_flags_that_make_no_sense_give_a_one_line_error(tmp_path: Path) -> None:
         (("--rotate", "1G"), "usage: --append, --rotate, --keep and --cmdline need --record FILE"),
         (("--tls-cert", "x"), "usage: --tls-cert and --tls-key must be given together"),
         (("--textfile", "metrics.txt"), "usage: --textfile: the name must end in .prom"),
-        (("--record", "-"), "usage: --record needs a file; iotop-ai record - writes to stdout"),
+        (("--record", "-"), 'usage: --record needs a file; "iotop-ai record -" writes to stdout'),
     ):
         done = iotop_here("serve", *arguments)
         assert (done.returncode, done.stderr.strip()) == (2, line)
