@@ -249,7 +249,7 @@ def test_the_reason_of_a_server_that_refuses_is_reported() -> None:
         pass
     with pytest.raises(NotDelivered, match="Connection refused") as error:
         WebhookDelivery("web", url, "json", 10.0, 2).send(alert(), threading.Event())
-    assert error.value.again
+    assert error.value.retry
     with pytest.raises(UsageError):
         WebhookDelivery("web", "file:///etc/passwd", "json", 10.0, 2)
 
@@ -284,7 +284,7 @@ def test_a_recipient_that_the_server_refuses_is_named(to: str, copies: int) -> N
     ):
         MailDelivery("mail", to, "iotop-ai@localhost", smtp, 10.0, 12).send(alert(), threading.Event())
     assert len(mails) == copies
-    assert error.value.again == (not copies)
+    assert error.value.retry == (not copies)
 
 
 def test_a_mail_has_its_own_date_and_message_id() -> None:
@@ -325,7 +325,7 @@ def test_a_server_of_another_protocol_is_a_one_line_error() -> None:
         pytest.raises(NotDelivered, match="answer is not HTTP") as error,
     ):
         WebhookDelivery("web", url, "json", 10.0, 2).send(alert(), threading.Event())
-    assert error.value.again
+    assert error.value.retry
 
 
 @pytest.mark.parametrize("reads", [65536, 1])
@@ -333,7 +333,7 @@ def test_a_server_that_closes_without_an_answer_is_named(reads: int) -> None:
     """The kernel resets the connection if a part of the request is unread."""
     with server_that_answers(b"", reads) as url, pytest.raises(NotDelivered) as error:
         WebhookDelivery("web", url, "json", 10.0, 2).send(alert(), threading.Event())
-    assert error.value.again
+    assert error.value.retry
     assert str(error.value) == "the server closed the connection without an answer"
 
 
@@ -385,7 +385,7 @@ def test_a_server_that_trickles_is_not_waited_for(kind: str) -> None:
         )
         with pytest.raises(NotDelivered, match="no answer for") as error:
             one.send(alert(), threading.Event())
-        assert error.value.again
+        assert error.value.retry
         released.set()
         listener.shutdown(socket.SHUT_RDWR)
 

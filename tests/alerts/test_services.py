@@ -49,7 +49,7 @@ def test_a_server_with_tls_and_a_login_gets_the_mail(
         one = delivery(mail="ops@localhost", smtp=smtp, tls=tls, user=LOGIN[0], password_file=password)
         with pytest.raises(NotDelivered, match="self-signed certificate") as refused:
             send(one)
-        assert not refused.value.again
+        assert not refused.value.retry
         assert mails == []
         monkeypatch.setenv("SSL_CERT_FILE", str(certificate[0]))
         send(one)
@@ -117,6 +117,6 @@ def test_apprise_sends_a_message() -> None:
     assert body["title"] == "[warning] gpu07: disk firing: sda (OK)"
     with pytest.raises(NotDelivered, match="A Connection error occurred") as error:
         send(one)
-    assert error.value.again
+    assert error.value.retry
     with pytest.raises(NotDelivered, match="does not know an address of this form"):
         send(delivery(apprise="nosuchservice://x"))

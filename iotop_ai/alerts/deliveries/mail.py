@@ -15,7 +15,7 @@ from email.utils import format_datetime, make_msgid
 from typing import NamedTuple
 
 from iotop_ai.alerts.deliveries.message import alert_object, title
-from iotop_ai.alerts.deliveries.outbox import MOST_TIMEOUTS, NotDelivered
+from iotop_ai.alerts.deliveries.outbox import TIMEOUTS_PER_DELIVERY, NotDelivered
 from iotop_ai.alerts.rules import Alert
 from iotop_ai.collectors.io.programs import find_program
 from iotop_ai.collectors.io.secret_file import read_secret
@@ -64,7 +64,7 @@ class MailDelivery(NamedTuple):
         try:
             mail = message(alert, self.sender, self.to)
             if self.smtp:
-                longest_s = MOST_TIMEOUTS * self.timeout_s
+                longest_s = TIMEOUTS_PER_DELIVERY * self.timeout_s
                 call_with_timeout(longest_s, f"mail {self.name}", lambda: self._send_to_server(mail))
             else:
                 self._send_with_sendmail(mail)
@@ -73,12 +73,12 @@ class MailDelivery(NamedTuple):
         except smtplib.SMTPAuthenticationError:
             raise NotDelivered(f"the server refuses the login of {clean(self.user)}") from None
         except smtplib.SMTPRecipientsRefused as error:
-            raise NotDelivered(_refusal(error.recipients), again=True) from None
+            raise NotDelivered(_refusal(error.recipients), retry=True) from None
         except smtplib.SMTPNotSupportedError as error:
             raise NotDelivered(clean(str(error), 200)) from None
         except (OSError, smtplib.SMTPException, ValueError) as error:
             why = getattr(error, "verify_message", None) or getattr(error, "strerror", None) or type(error).__name__
-            raise NotDelivered(clean(why, 200), again=not isinstance(error, ssl.SSLError)) from None
+            raise NotDelivered(clean(why, 200), retry=not isinstance(error, ssl.SSLError)) from None
 
     def _send_to_server(self, mail: EmailMessage) -> None:
         host, _, port = self.smtp.rpartition(":") if ":" in self.smtp else (self.smtp, "", str(PORTS[self.tls]))
@@ -118,7 +118,7 @@ class MailDelivery(NamedTuple):
                 f"sendmail: {getattr(error, 'strerror', None) or 'took too long and was killed'}"
             ) from None
         if finished.returncode:
-            raise NotDelivered(f"sendmail ended with status {finished.returncode}", again=True)
+            raise NotDelivered(f"sendmail ended with status {finished.returncode}", retry=True)
 
 
 def _refusal(refused: Iterable[str]) -> str:

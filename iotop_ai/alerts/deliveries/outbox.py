@@ -24,20 +24,22 @@ TRIED_PER_SENT = 4
 """The maximum number of messages tried per hour is ``at_most`` times this; ``at_most`` limits only those sent.
 A message counts once, however many attempts it takes.
 """
-MOST_TIMEOUTS = 6
-"""One message takes at most this many timeouts: email or a service needs several steps, each with its own timeout."""
+TIMEOUTS_PER_DELIVERY = 6
+"""The time limit of one email, or of one message to a service, is this many times the timeout of the delivery. Such a
+message needs several steps, each with its own timeout.
+"""
 
 
 class NotDelivered(Exception):  # noqa: N818 - the outcome of an attempt
     """The reason why a message was not delivered, in one line.
 
-    again: whether another attempt may succeed. after_s: the seconds that the server asks to wait before another
+    retry: whether another attempt may succeed. after_s: the seconds that the server asks to wait before another
     attempt.
     """
 
-    def __init__(self, why: str, *, again: bool = False, after_s: float = 0.0) -> None:
+    def __init__(self, why: str, *, retry: bool = False, after_s: float = 0.0) -> None:
         super().__init__(why)
-        self.again, self.after_s = again, after_s
+        self.retry, self.after_s = retry, after_s
 
 
 class Delivery(Protocol):
@@ -172,7 +174,7 @@ class Outbox:
             except NotDelivered as error:
                 # A longer wait would delay the other deliveries.
                 least_s = min(error.after_s, LONGEST_WAIT_S)
-                if error.again and wait_s is not None and not self._stop.wait(max(wait_s, least_s)):
+                if error.retry and wait_s is not None and not self._stop.wait(max(wait_s, least_s)):
                     continue
                 if not self._is_closed:
                     self._say(f"alert {alert.rule} is not sent to {delivery.name}: {error}")

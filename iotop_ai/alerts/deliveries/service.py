@@ -8,7 +8,7 @@ import threading
 from typing import Any, NamedTuple
 
 from iotop_ai.alerts.deliveries.message import title
-from iotop_ai.alerts.deliveries.outbox import MOST_TIMEOUTS, NotDelivered
+from iotop_ai.alerts.deliveries.outbox import TIMEOUTS_PER_DELIVERY, NotDelivered
 from iotop_ai.alerts.rules import Alert
 from iotop_ai.collectors.io.with_timeout import call_with_timeout
 from iotop_ai.model.clean import clean
@@ -57,13 +57,13 @@ class ServiceDelivery(NamedTuple):
             sent = self._notify(service, alert)
             lines = [line.partition(_STAMP)[2] for line in log.getvalue().splitlines()]
         if not sent:
-            raise NotDelivered(clean(" ".join(filter(None, lines)) or "the service did not accept it", 200), again=True)
+            raise NotDelivered(clean(" ".join(filter(None, lines)) or "the service did not accept it", 200), retry=True)
 
     def _notify(self, service: Any, alert: Alert) -> bool:
         def notify() -> bool:
             return bool(service.notify(title=title(alert), body=f"{alert.text}\n{alert.verdict}"))
 
         try:
-            return call_with_timeout(MOST_TIMEOUTS * self.timeout_s, f"apprise {self.name}", notify)
+            return call_with_timeout(TIMEOUTS_PER_DELIVERY * self.timeout_s, f"apprise {self.name}", notify)
         except TimeoutError as error:
-            raise NotDelivered(str(error.strerror), again=True) from None
+            raise NotDelivered(str(error.strerror), retry=True) from None

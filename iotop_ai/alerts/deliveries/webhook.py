@@ -71,21 +71,21 @@ class WebhookDelivery:
             call_with_timeout(self._timeout_s, f"webhook {self.name}", post)
         except urllib.error.HTTPError as error:
             error.close()
-            again = error.code >= 500 or error.code in _RETRY_CODES
+            retry = error.code >= 500 or error.code in _RETRY_CODES
             retry_after = _RETRY_AFTER_S.fullmatch((error.headers.get("Retry-After") or "").strip())
-            after_s = float(retry_after[0]) if again and retry_after else 0.0
-            raise NotDelivered(f"the server answered {error.code}", again=again, after_s=after_s) from None
+            after_s = float(retry_after[0]) if retry and retry_after else 0.0
+            raise NotDelivered(f"the server answered {error.code}", retry=retry, after_s=after_s) from None
         except http.client.RemoteDisconnected:  # a subclass of HTTPException
-            raise NotDelivered(_CLOSED, again=True) from None
+            raise NotDelivered(_CLOSED, retry=True) from None
         except http.client.HTTPException:  # the error's text may contain the address, which is a secret
-            raise NotDelivered("the server's answer is not HTTP", again=True) from None
+            raise NotDelivered("the server's answer is not HTTP", retry=True) from None
         except ValueError:  # the error's text may contain the address too
             raise NotDelivered("the address cannot be used") from None
         except OSError as error:
             why = getattr(error, "reason", error)
             if isinstance(why, ConnectionResetError | BrokenPipeError):  # the server had not read the whole request
-                raise NotDelivered(_CLOSED, again=True) from None
-            raise NotDelivered(clean(getattr(why, "strerror", None) or str(why), 200), again=True) from None
+                raise NotDelivered(_CLOSED, retry=True) from None
+            raise NotDelivered(clean(getattr(why, "strerror", None) or str(why), 200), retry=True) from None
 
 
 def _is_address(url: str) -> bool:

@@ -15,7 +15,7 @@ PREFIX = "IOTOP_AI_"
 """The prefix of the environment variables that hold a setting."""
 
 
-def read_only_elsewhere(settings: Settings) -> Settings:
+def read_only_for_other_machine(settings: Settings) -> Settings:
     """Return the Settings, made read-only if /proc or /sys may belong to another machine.
 
     The pids and disks there would not be those of this machine.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from iotop_ai.cli.config.common import DEFAULT, read_only_elsewhere
+from iotop_ai.cli.config.common import DEFAULT, read_only_for_other_machine
 from iotop_ai.cli.config.file import ConfigFile, read_config
 from iotop_ai.cli.config.table import SETTINGS, Setting
 from iotop_ai.collectors.state.folder import CONFIG_VARIABLE, config_path
@@ -35,7 +35,7 @@ def effective_settings(flags: Mapping[str, object], environ: Mapping[str, str], 
     path = config_path(environ, config)
     try:
         file = read_config(path, required=bool(config or environ.get(CONFIG_VARIABLE)))
-    except TimeoutError as error:  # the monitor starts even if the home does not answer
+    except TimeoutError as error:  # the monitor starts even if the filesystem of the home folder does not answer
         from iotop_ai.cli.stderr import print_notice  # rarely needed, so not imported at start-up
 
         print_notice(f"settings: {clean(str(path))}: {error.strerror}; using the defaults, read-only")
@@ -54,7 +54,7 @@ def _combine(flags: Mapping[str, object], environ: Mapping[str, str], file: Conf
         if setting.field in flags:
             origin = "flag"
             if setting.name == "smart_types" and setting.name in in_file:
-                # The flag sets the types of single disks. The file's other disks keep their types.
+                # The flag sets the types of individual disks. The file's other disks keep their types.
                 values[setting.field] = tuple((dict(in_file[setting.name]) | dict(flags[setting.field])).items())  # type: ignore[call-overload]
         elif setting.name == "devices" and "path" in flags:
             origin = "flag --path"
@@ -69,7 +69,7 @@ def _combine(flags: Mapping[str, object], environ: Mapping[str, str], file: Conf
             origin = clean(f"{file.path}:{line}" if line is not None else str(file.path))
         origins[setting.name] = origin
     set_fields = frozenset(setting.field for setting in SETTINGS if origins[setting.name] != DEFAULT)
-    settings = read_only_elsewhere(_with_values(Settings(), values))._replace(chosen=set_fields)
+    settings = read_only_for_other_machine(_with_values(Settings(), values))._replace(chosen=set_fields)
     if settings.readonly and not values.get("readonly"):
         origins["readonly"] = origins["sysfs" if settings.procfs.rstrip("/") in ("", "/proc") else "procfs"]
     return Effective(settings, origins)
@@ -83,7 +83,10 @@ def _from_environment(setting: Setting, environ: Mapping[str, str]) -> object:
 
 
 def _with_values(settings: Settings, values: Mapping[str, object]) -> Settings:
-    """Return the Settings with new values. values: the new values, by the field of Settings or mark_FIELD of Marks."""
+    """Return the Settings with new values.
+
+    values: the new values by name: a field of Settings, or "mark_" and a field of Marks ("mark_await" for await_ms).
+    """
     marks = {name.removeprefix("mark_"): value for name, value in values.items() if name.startswith("mark_")}
     if "await" in marks:
         marks["await_ms"] = marks.pop("await")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 
-from iotop_ai.cli.config.common import PREFIX, read_only_elsewhere
+from iotop_ai.cli.config.common import PREFIX, read_only_for_other_machine
 from iotop_ai.collectors.io.with_timeout import HOME_TIMEOUT_S, call_with_timeout
 from iotop_ai.collectors.state.folder import settings_file
 from iotop_ai.model.settings import Settings
@@ -17,7 +17,7 @@ def settings_now(flags: Mapping[str, object], environ: Mapping[str, str], config
         from iotop_ai.cli.config.effective import effective_settings
 
         return effective_settings(flags, environ, config).settings
-    return read_only_elsewhere(Settings()._replace(**flags, chosen=frozenset(flags)))  # type: ignore[arg-type]
+    return read_only_for_other_machine(Settings()._replace(**flags, chosen=frozenset(flags)))  # type: ignore[arg-type]
 
 
 def _may_exist(path: str) -> bool:

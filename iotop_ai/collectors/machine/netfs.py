@@ -11,8 +11,8 @@ from iotop_ai.model.block.counters import Mount
 from iotop_ai.model.clean import clean_bytes
 from iotop_ai.model.machine.netfs import FuseMount, NetfsTable, NfsMount, NfsOp
 
-_BYTES = 6
-"""The number of counts in the line ``bytes`` that are read."""
+_BYTES_FIELDS = 6
+"""The number of fields that are read from the line ``bytes``."""
 _OP_FIELDS = (9, 8)
 """The numbers of columns that the line of an operation can have, with and without errors."""
 _SENDS_AT = {b"tcp": 5, b"rdma": 5, b"udp": 2, b"local": 4}
@@ -65,8 +65,8 @@ def _parse_nfs(path: str, source: str, fstype: str, body: bytes) -> NfsMount | N
         try:
             if in_ops and (op := _parse_op(fields)) is not None:
                 ops[clean_bytes(label)] = op
-            elif label == b"bytes" and len(fields) >= _BYTES:
-                byte_counts = tuple(int(field) for field in fields[:_BYTES])
+            elif label == b"bytes" and len(fields) >= _BYTES_FIELDS:
+                byte_counts = tuple(int(field) for field in fields[:_BYTES_FIELDS])
             elif label == b"age":
                 age = int(fields[0])
             elif label == b"xprt" and fields[0] in _SENDS_AT:

@@ -12,7 +12,7 @@ from iotop_ai.model.fold_state import FoldState
 from iotop_ai.model.verdict_class import PRECEDENCE
 
 LEAST = 0.2
-"""A claim whose share or level is below this is not a sign of its class."""
+"""A claim whose share or level is below this does not count as a sign of its class, and is left out."""
 SAMPLES, LEVEL, SHARE, WAITS = "samples", "level", "share", "waits"
 EXCLUDED, ACKNOWLEDGED = "excluded", "acknowledged"
 
@@ -39,7 +39,9 @@ class Considered(NamedTuple):
 def considered(facts: Facts, carry: FoldState, verdict: Verdict) -> tuple[Considered, ...]:
     """The claims that are not in the verdict, highest confidence first; one per class and subject.
 
-    Claims below LEAST are left out. carry: the rules' state at the verdict.
+    Claims below LEAST are left out, except those that need no window (``at_once``).
+
+    carry: the rules' state at the verdict.
     """
     shown = {(f.class_id, f.subject) for f in verdict.findings}
     enter, now = facts.limits.enter_share, facts.snapshot.at_ns
@@ -66,7 +68,7 @@ def _reason(claim: Claim, enter: float) -> str:
     return SHARE if claim.share < enter else WAITS
 
 
-def without_a_sign(verdict: Verdict, others: tuple[Considered, ...]) -> tuple[str, ...]:
+def classes_without_sign(verdict: Verdict, others: tuple[Considered, ...]) -> tuple[str, ...]:
     """The classes that are not in the verdict, not in ``others`` and not ruled out, in the order of precedence."""
     mentioned = {f.class_id for f in verdict.findings} | {other.finding.class_id for other in others}
     mentioned |= {reason.class_id for reason in verdict.primary.ruled_out} | {"unknown"}

@@ -24,7 +24,7 @@ def hidden_when_idle(info: BlockInfo) -> bool:
 
 
 def below_of(info: BlockInfo) -> tuple[str, ...]:
-    """The devices directly below: a partition's disk, a stack's slaves, or the devices with a loop device's file."""
+    """The devices directly below: a partition's disk, a stack's slaves, or those that hold a loop device's file."""
     return (info.parent,) if info.kind == "partition" else info.slaves or info.below
 
 
@@ -99,21 +99,21 @@ def device_rows(infos: BlockInfos, names: Iterable[str] | None = None) -> tuple[
         info = infos.get(name)
         if info is None:
             continue
-        row_name, leaves = tree.row_of(name), tree.leaves(name)
-        # The list has two levels, so a device does not fold under one that folds itself.
-        if tree.row_of(row_name) != row_name:
-            row_name = name
-        disk_count = f" x{len(leaves)}" if len(leaves) > 1 and row_name == name and info.slaves else ""
-        row = DeviceRow(name, (info.label or name) + disk_count, hidden_when_idle=hidden_when_idle(info))
-        if row_name == name:
+        parent, leaves = tree.row_parent(name), tree.leaves(name)
+        # The list has two levels, so a device does not fold under one that is itself folded.
+        if tree.row_parent(parent) != parent:
+            parent = name
+        disk_count_text = f" x{len(leaves)}" if len(leaves) > 1 and parent == name and info.slaves else ""
+        row = DeviceRow(name, (info.label or name) + disk_count_text, hidden_when_idle=hidden_when_idle(info))
+        if parent == name:
             tops.append(row)
         else:
-            member = info.kind == "nvme-path" or name in tree.leaves(row_name)
-            under.setdefault(row_name, []).append(row._replace(depth=1, under=row_name, member=member))
+            member = info.kind == "nvme-path" or name in tree.leaves(parent)
+            under.setdefault(parent, []).append(row._replace(depth=1, under=parent, member=member))
     tops.sort(key=lambda row: row.hidden_when_idle)
     listed = {row.name for row in tops}
     orphans = [
-        row._replace(depth=0, under="") for row_name, rows in under.items() if row_name not in listed for row in rows
+        row._replace(depth=0, under="") for parent, rows in under.items() if parent not in listed for row in rows
     ]
     return tuple(row for top in (*tops, *orphans) for row in (top, *under.get(top.name, ())))
 
@@ -124,7 +124,7 @@ class _Tree:
     def __init__(self, infos: BlockInfos) -> None:
         self._infos = infos
         self._leaves: dict[str, tuple[str, ...]] = {}
-        self._rows: dict[str, str] = {}
+        self._row_parents: dict[str, str] = {}
         self._partitions: dict[str, list[str]] = {}
         for info in infos.values():
             if info.kind == "partition":
@@ -136,9 +136,9 @@ class _Tree:
             self._leaves[name] = leaves_below(name, self._infos)
         return self._leaves[name]
 
-    def tops(self, name: str) -> list[str]:
+    def topmost_users(self, name: str) -> list[str]:
         """The topmost md and dm devices that use ``name`` or its partitions."""
-        tops: dict[str, None] = {}
+        topmost: dict[str, None] = {}
         seen, queue = {name}, [name]
         while queue:
             info = self._infos.get(queue.pop())
@@ -146,41 +146,41 @@ class _Tree:
                 continue
             above = [*info.holders, *self._partitions.get(info.name, ())]
             if not above and info.slaves:
-                tops[info.name] = None
+                topmost[info.name] = None
             queue.extend(n for n in above if n not in seen)
             seen.update(above)
-        return list(tops)
+        return list(topmost)
 
-    def row_of(self, name: str) -> str:
+    def row_parent(self, name: str) -> str:
         """The device under which ``name`` folds, or ``name`` if it is a top device."""
-        if name not in self._rows:
-            self._rows[name] = name  # ends the recursion in a cycle, which a table may contain during a change
-            self._rows[name] = self._find_row(name)
-        return self._rows[name]
+        if name not in self._row_parents:
+            self._row_parents[name] = name  # ends the recursion in a cycle, which a table may contain during a change
+            self._row_parents[name] = self._find_row_parent(name)
+        return self._row_parents[name]
 
-    def _find_row(self, name: str) -> str:
+    def _find_row_parent(self, name: str) -> str:
         info = self._infos[name]
         if info.kind in _FOLDED_KINDS:
-            return self.row_of(info.parent) if info.parent in self._infos else name
+            return self.row_parent(info.parent) if info.parent in self._infos else name
         if info.kind == "loop":
             return name
         leaves = self.leaves(name)
         if len(leaves) > 1:
             return self.array_below(name)
         if leaves and leaves[0] != name:
-            return self.row_of(leaves[0])
-        tops = self.tops(name)
-        arrays = {self.array_below(top) for top in tops if len(self.leaves(top)) > 1}
-        has_other_uses = any(len(self.leaves(top)) == 1 for top in tops) or self.mounted(name)
+            return self.row_parent(leaves[0])
+        users = self.topmost_users(name)
+        arrays = {self.array_below(user) for user in users if len(self.leaves(user)) > 1}
+        has_other_uses = any(len(self.leaves(user)) == 1 for user in users) or self.mounted(name)
         return arrays.pop() if len(arrays) == 1 and not has_other_uses else name
 
     def array_below(self, name: str) -> str:
         """The lowest device at or below ``name`` with the same disks, such as the array below crypt and volumes."""
-        disk_number = len(self.leaves(name))
+        disk_count = len(self.leaves(name))
         seen = {name}
         while True:
             below = below_of(self._infos[name])
-            same = [n for n in below if n in self._infos and n not in seen and len(self.leaves(n)) == disk_number]
+            same = [n for n in below if n in self._infos and n not in seen and len(self.leaves(n)) == disk_count]
             if not same:
                 return name
             name = same[0]

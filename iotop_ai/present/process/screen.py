@@ -60,15 +60,15 @@ class ProcessPage(NamedTuple):
     """The state of the screen.
 
     detail: the newest reading of the process; None before the first one. before: the threads in the previous reading.
-    absent: why the detail cannot be read here; "" while it is being read. late_s: for how many seconds a reading has
-    been overdue. scroll: the first row shown in the part that scrolls. code: the lines of Python in which the process
-    was seen; None if the user has not asked for them. sampling: whether py-spy is still sampling.
+    why_unreadable: why the detail cannot be read here; "" while it is being read. late_s: for how many seconds a
+    reading has been overdue. scroll: the first row shown in the part that scrolls. code: the lines of Python in which
+    the process was seen; None if the user has not asked for them. sampling: whether py-spy is still sampling.
     """
 
     key: ProcessKey
     detail: ProcessDetail | None = None
     before: Reading[ThreadTable] = Reading()
-    absent: str = ""
+    why_unreadable: str = ""
     late_s: float = 0.0
     scroll: int = 0
     code: Reading[PythonCode] | None = None
@@ -107,7 +107,7 @@ def _parts(frame: Frame, view: View, page: ProcessPage, width: int, height: int)
     top += graphs
     spread = height >= TALL
     code = code_rows(page.code, width, sampling=page.sampling, blocked=_blocked_tids(page))
-    parts = part_rows(frame, view, page.key, page.detail, page.before, page.absent, width, spread=spread)
+    parts = part_rows(frame, view, page.key, page.detail, page.before, page.why_unreadable, width, spread=spread)
     body = stack_sections([code, parts], width, spread=spread)
     return top, body, max(0, height - len(top))
 

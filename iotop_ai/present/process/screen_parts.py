@@ -77,19 +77,19 @@ def part_rows(
     key: ProcessKey,
     detail: ProcessDetail | None,
     before: Reading[ThreadTable],
-    absent: str,
+    why_unreadable: str,
     width: int,
     *,
     spread: bool,
 ) -> list[Line]:
     """All parts, one below the other.
 
-    absent: why the detail cannot be read; "" if it can be. spread: whether a blank row separates the parts.
+    why_unreadable: why the detail cannot be read; "" if it can be. spread: whether a blank row separates the parts.
     """
-    if detail is None and not absent:
+    if detail is None and not why_unreadable:
         return [rule(width, "threads"), row(width, [Span(" reading ...", "dim")])]
     if detail is None:
-        rest = wrap(f"{_ONLY_LIVE}: {absent}", max(20, width - 2))
+        rest = wrap(f"{_ONLY_LIVE}: {why_unreadable}", max(20, width - 2))
         nothing = [rule(width, "the rest"), *(row(width, [Span(f" {text}", "dim")]) for text in rest)]
         return stack_sections([_recorded_threads(frame, key, width), nothing], width, spread=spread)
     parts: list[list[Line]] = [

@@ -13,8 +13,8 @@ from iotop_ai.diagnosis.verdict.considered import (
     SAMPLES,
     WAITS,
     Considered,
+    classes_without_sign,
     considered,
-    without_a_sign,
 )
 from iotop_ai.model.finding import Finding
 from iotop_ai.model.frame import Frame
@@ -188,7 +188,7 @@ def _ruled_out_rows(frame: Frame, width: int) -> list[Line]:
 
 def _considered_rows(frame: Frame, view: View, width: int, others: tuple[Considered, ...]) -> list[Line]:
     """The other classes for which there is an indication, and the names of the classes for which there is none."""
-    no_sign = without_a_sign(frame.verdict, others)
+    no_sign = classes_without_sign(frame.verdict, others)
     out = [rule(width, "considered", [Span("confidence", "dim")])]
     for other in others:
         why = Cell(22, cut(_why_not(other), width - 30), "dim")

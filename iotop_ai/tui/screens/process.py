@@ -42,19 +42,19 @@ class ProcessDetailScreen(ScrolledScreen):
 
     def rows(self, width: int, height: int) -> list[Line]:
         """The rows of the process."""
-        absent, late_s = self._why_absent(), 0.0
+        why_unreadable, late_s = self._why_unreadable(), 0.0
         # While another screen is in front, nothing is read, so only a requested reading can be late.
-        if not absent and self._asked_ns > self._answered_ns > 0:
+        if not why_unreadable and self._asked_ns > self._answered_ns > 0:
             late_s = (self._clock.monotonic_ns() - self._asked_ns) / 1e9
-        detail = None if absent else self.page.detail
-        page = self.page._replace(absent=absent, late_s=late_s if self._live else 0.0, detail=detail)
+        detail = None if why_unreadable else self.page.detail
+        page = self.page._replace(why_unreadable=why_unreadable, late_s=late_s if self._live else 0.0, detail=detail)
         return process_screen_rows(self.state.frame, self.state.view, page, width, height)
 
     @property
     def _live(self) -> bool:
         return self.state.view.mode == "live"
 
-    def _why_absent(self) -> str:
+    def _why_unreadable(self) -> str:
         """Why the process cannot be read; "" if it can."""
         return self.state.view.not_live or ("not available in a replay" if self._machine.root is None else "")
 
@@ -75,7 +75,7 @@ class ProcessDetailScreen(ScrolledScreen):
     def _read(self) -> None:
         """Read the process, unless the last reading is recent. A part that was never read is read even while paused."""
         root = self._machine.root
-        if root is None or self._why_absent():
+        if root is None or self._why_unreadable():
             return
         if self._threads is None:
             self._threads = DetailThreads(root, self.post_message)
@@ -107,13 +107,13 @@ class ProcessDetailScreen(ScrolledScreen):
 
     def action_move(self, rows: int) -> None:
         """Scroll by this many rows, but not past the last page."""
-        page = self.page._replace(absent=self._why_absent())
+        page = self.page._replace(why_unreadable=self._why_unreadable())
         most = most_process_scroll(self.state.frame, self.state.view, page, *self.app.size)
         self.page = self.page._replace(scroll=max(0, min(most, self.page.scroll + rows)))
         self.draw()
 
     def action_page(self, pages: int) -> None:
-        """Scroll by a page."""
+        """Scroll by about half the height of the screen, as its upper rows do not scroll."""
         self.action_move(pages * max(1, self.app.size.height // 2 - PAGE_OVERLAP))
 
     def action_process(self, step: int) -> None:
@@ -127,9 +127,9 @@ class ProcessDetailScreen(ScrolledScreen):
 
     def action_code(self) -> None:
         """Begin to find the lines of Python that the process executes."""
-        absent = self._why_absent()
-        if absent:
-            self.state.change(absent)
+        why_unreadable = self._why_unreadable()
+        if why_unreadable:
+            self.state.change(why_unreadable)
         elif self._threads is not None and self._threads.read_code(self.page.key, self._uid()):
             self.page = self.page._replace(sampling=True, scroll=0)
         elif not self.page.sampling:

@@ -163,7 +163,7 @@ def test_a_saved_picture_does_not_show_the_environment() -> None:
 def test_without_details_recorded_figures_are_shown_with_the_reason() -> None:
     shown = frame()
     key = worker(shown)
-    seen = text(ProcessPage(key, absent="not available in a replay"), shown=shown)
+    seen = text(ProcessPage(key, why_unreadable="not available in a replay"), shown=shown)
     assert "limits, environment: not available in a replay" in seen
     assert "read" in seen
     assert "pt_data_worker" in seen
