@@ -36,7 +36,7 @@ TASK_DELAYACCT = Switch("kernel.task_delayacct", ("0", "1"))
 
 
 class Right(NamedTuple):
-    """How this user can set a switch.
+    """The permission to set a switch: how this user can set it.
 
     how: "root", "sudo", or "" if there is no way. reason, remedy: why there is no way, and the remedy.
     """
@@ -47,7 +47,7 @@ class Right(NamedTuple):
 
 
 def right_to(switch: Switch, root: Root) -> Right:
-    """Return how this user can set a switch.
+    """Return this user's permission to set a switch.
 
     A user other than root needs a sudo rule for every value. Each is checked by running sudo without a prompt, for at
     most SUDO_TIMEOUT_S.

@@ -96,9 +96,9 @@ def _reported_identity(helper: SmartProcess, target: Target, smartctl: str) -> D
     if answer is None and not values:
         stderr = clean(str(response.get("stderr", "")).strip(), 160) or "smartctl's answer is unreadable"
         raise Unavailable(Status.FAILED, stderr, "self-tests need smartctl 7.0 or newer")
-    why = None if answer is None else refusal(answer, str(response.get("stderr", "")))
-    if why is not None:
-        raise why
+    error = None if answer is None else refusal(answer, str(response.get("stderr", "")))
+    if error is not None:
+        raise error
     state = parse_state(answer, values if isinstance(values, dict) else None, target.device, target.device_type)
     return answered_identity(state)
 
@@ -129,15 +129,15 @@ def may_try_sudo() -> bool:
 
 def _denied(response: Mapping[str, Any]) -> bool:
     answer = parse_json(str(response.get("out", "")))
-    why = None if answer is None else refusal(answer, str(response.get("stderr", "")))
-    return why is not None and why.status is Status.DENIED
+    error = None if answer is None else refusal(answer, str(response.get("stderr", "")))
+    return error is not None and error.status is Status.DENIED
 
 
 def outcome_of(command: str, response: Mapping[str, Any]) -> Outcome:
     """Return the outcome that smartctl's response shows.
 
-    Any exit status other than 0 is a failure. smartctl's messages then give the reason, such as a test that already
-    runs or a disk without such a test.
+    Any exit status other than 0 is a failure. smartctl's messages then give the reason, such as a test that is
+    already running, or a disk that does not support the test.
     """
     if response.get("timed_out"):
         return Outcome(False, f"smartctl did not answer within {TIMEOUT_S:g} s and was killed")
@@ -150,10 +150,10 @@ def outcome_of(command: str, response: Mapping[str, Any]) -> Outcome:
             # This version of smartctl exits with 0 although it starts no test.
             return Outcome(False, "this smartctl cannot start an NVMe self-test: it needs version 7.4")
         return Outcome(True, SUCCESS_TEXTS[command])
-    why = refusal(answer, str(response.get("stderr", "")))
-    if why is not None and why.status is Status.DENIED:
+    error = refusal(answer, str(response.get("stderr", "")))
+    if error is not None and error.status is Status.DENIED:
         return Outcome(False, "a self-test needs root")
-    messages = "; ".join(messages_of(answer)) or ("" if why is None else why.reason)
+    messages = "; ".join(messages_of(answer)) or ("" if error is None else error.reason)
     return Outcome(False, messages or f"the disk refused (smartctl ended with status {response.get('status')})")
 
 

@@ -1,4 +1,4 @@
-"""The monitor as a Textual app: a main screen that follows a source of Frames, and the screens above it."""
+"""The monitor as a Textual app: a main screen that follows a source of Frames, and the screens over it."""
 
 from __future__ import annotations
 
@@ -138,7 +138,7 @@ class MonitorApp(TerminalApp):
         self.main.show_answer(message.answer)
 
     def action_time(self, name: str, *arguments: int) -> None:
-        """Run the main screen's action for a key about time or recording that was pressed on a screen above it."""
+        """Run the main screen's action for a key about time or recording that was pressed on a screen over it."""
         time = self.main.time
         actions: dict[str, Callable[..., object]] = {
             "step": time.step, "leap": time.leap, "verdict": time.go_to_verdict_change, "mark": time.mark,

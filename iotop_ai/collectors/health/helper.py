@@ -87,7 +87,7 @@ def run(command: list[str], timeout_s: float) -> Answer:
     env = {"LC_ALL": "C", "PATH": SYSTEM_PATH}
     child = None
     try:
-        with _sigterm.delayed():  # an end within Popen would leave a child that is never killed
+        with _sigterm.delayed():  # else a SIGTERM within Popen would leave a child that is never killed
             child = start(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True, env=env)
         out, stderr = child.communicate(timeout=timeout_s)
     except subprocess.TimeoutExpired:

@@ -42,7 +42,7 @@ class WatchedTask:
         self.rss_bytes: int | None = None
 
     def fd(self, index: int) -> int:
-        """Return the descriptor of the file WCHAN, STAT or SCHEDSTAT; -1 when it could not be opened."""
+        """Return the descriptor of the file WCHAN, STAT or, for a main thread only, SCHEDSTAT; -1 if it is not open."""
         file = self.files[index]
         return file.fd if isinstance(file, KeptFile) else -1
 

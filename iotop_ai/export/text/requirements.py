@@ -20,7 +20,10 @@ _INDEX = "https://download.pytorch.org/whl/"
 
 
 def requirements_text(facts: PythonFacts) -> str:
-    """Each imported package with its version, like ``pip freeze``; options for torch's package indices come first."""
+    """The packages that Python would import, one per name, with their versions, like ``pip freeze``.
+
+    Options for torch's package indices come first.
+    """
     packages = [package for package in facts.imported if canonical(package.name) not in LEFT_OUT and package.version]
     lines = [f"# {facts.implementation} {facts.version}, {facts.machine}"]
     return "\n".join([*lines, *_indices(packages), *map(_requirement, packages)]) + "\n"

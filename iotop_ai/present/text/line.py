@@ -160,7 +160,7 @@ def place(width: int, *row_cells: Cell, background: str = "", key: str = "") -> 
     """The cells as a line of exactly ``width`` columns. A cell that would overlap its left neighbour starts after the
     neighbour and loses its first columns.
 
-    A gap belongs to the span on its left, so that a row has few spans.
+    A gap belongs to the span on its left if ``stretches`` allows it, so that a row has few spans.
     """
     return _place(width, row_cells, background, key)
 
@@ -215,15 +215,15 @@ _NO_GAP = ("block-", "tint-", "graph", "hot", "cursor", "bad")
 
 @lru_cache(maxsize=256)
 def stretches(token: str) -> bool:
-    """Whether the blanks after a span may belong to the span. They may not after a block, a graph or an underlined
-    word, whose colour or underline would continue.
+    """Whether the blanks after a span may belong to the span. Blanks do not belong to a block, a graph or an
+    underlined word, because its colour or underline would continue.
     """
     return not token.startswith(_NO_GAP)
 
 
-def _add_gap(spans: list[Span], x: int, to: int) -> None:
-    """Add the blanks from column ``x`` up to column ``to``, to the last span if that may have blanks after it."""
-    blanks = " " * (to - x)
+def _add_gap(spans: list[Span], x: int, end: int) -> None:
+    """Fill the columns from ``x`` to ``end`` - 1 with blanks, in the last span if ``stretches`` allows that."""
+    blanks = " " * (end - x)
     if spans and stretches(spans[-1].token):
         text, token = spans[-1]
         spans[-1] = Span(text + blanks, token)

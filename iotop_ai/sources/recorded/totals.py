@@ -34,6 +34,7 @@ Items = Iterator[Snapshot | Keyframe]
 class ShownBlock(NamedTuple):
     """A block outside the pre-roll. Its wall times are corrected (corrected_times.py).
 
+    part: the index of its file in the recording; block: its index in that file
     begin_ns: the wall time of its keyframe
     until_ns: the wall time of the next block's keyframe; None for the last block
     """

@@ -1,4 +1,4 @@
-"""The base class of the dialogs about a kernel switch, which affects the whole machine."""
+"""The base class of the dialogs about a kernel switch: a setting in /proc/sys, which affects the whole machine."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from iotop_ai.tui.threads.actions import ActionThreads
 
 
 class PermissionResult(Message):
-    """Whether and how this user can write the switch. wait_s: the seconds until it can be written again."""
+    """The permission of this user to set the switch, as ``right``. wait_s: the seconds until it can be set again."""
 
     def __init__(self, right: Right, wait_s: float) -> None:
         self.right = right

@@ -1,4 +1,4 @@
-"""The base classes of the screens above the main one, which show the main screen's Frame in other ways."""
+"""The base classes of the screens over the main one, which show the main screen's Frame in other ways."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ PAGE_OVERLAP = 2
 
 
 class TimedScreen(LiveScreen):
-    """A live screen above the main one, on which the user can type a time.
+    """A live screen over the main one, on which the user can type a time.
 
     state, time: the main screen's state, and its controller of the keys that move through time.
     """

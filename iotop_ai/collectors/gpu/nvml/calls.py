@@ -113,9 +113,9 @@ class NvmlCalls:
         """Make one call for one GPU; return None if it is not supported, not permitted, or failed this time.
 
         handle: the handle of a MIG instance, if the call is not for the whole GPU. without_handle: whether the function
-        takes no handle. removable: whether the call concerns a MIG instance, which may be removed at any time, although
-        it does not take the handle of the instance. Raises GpuUnavailable when this GPU cannot be read, and Unavailable
-        when the driver does not work at all.
+        takes no handle. removable: whether the call concerns a MIG instance without taking its handle. An instance may
+        be removed at any time, so INVALID does not show that such a call is unsupported. Raises GpuUnavailable when
+        this GPU cannot be read, and Unavailable when the driver does not work at all.
         """
         label = label or function
         key = (uuid, _key(label, handle))
@@ -147,7 +147,10 @@ class NvmlCalls:
         self._unsupported.add((uuid, label))
 
     def get_constant(self, uuid: str, function: str, *args: Any, label: str = "") -> Any:
-        """Return a value that never changes: make the call like ``get`` until there is an answer, and keep it."""
+        """Return a value that never changes: the first answer of ``get``.
+
+        While there is no answer, each call of this method makes one attempt.
+        """
         key = (uuid, label or function)
         if self._constants.get(key) is None:
             self._constants[key] = self.get(uuid, function, *args, label=label)

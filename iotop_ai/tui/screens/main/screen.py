@@ -217,7 +217,7 @@ class MainScreen(RootScreen):
         if message:
             self._message_timer = self.set_timer(MESSAGE_S, self._forget_message)
         self.redraw()
-        # A screen above this one shows the message too, and the next Frame may come late.
+        # A screen over this one shows the message too, and the next Frame may come late.
         if not self._in_front:
             self.update_front()
 
