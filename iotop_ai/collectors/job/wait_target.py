@@ -102,7 +102,7 @@ def is_writing(root: Root, pid: int) -> bool:
     """
     number, *arguments = _syscall(root, f"proc/{pid}/task/{pid}").split() or [b""]
     is_32_bit = all(int(word, 16) < _COMPAT for word in arguments[-2:])
-    if not number.isdigit() or is_32_bit or root.foreign or root.path != "/":
+    if not number.isdigit() or is_32_bit or root.foreign:
         return False
     call = _CALLS.get(int(number))
     return call is not None and call.name in _WRITE_CALLS

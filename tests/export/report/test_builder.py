@@ -256,7 +256,9 @@ def test_the_time_of_a_job_between_two_keyframes_is_counted(tmp_path: Path, repo
     assert job.end_ns == (last if reported else snapshots[19]).wall_ns
     assert job.end_ns - job.begin_ns == job.counts.whole_ms * 1_000_000
     assert coarse.main_job == job
-    assert jobs_table(coarse, None).note.startswith("Shares of the time watched. The verdict's sentence gives the shares of ")
+    assert jobs_table(coarse, None).note.startswith(
+        "Shares of the time watched. The verdict's sentence gives the shares of "
+    )
     assert not jobs_table(coarse._replace(jobs=()), None).note
     (row,) = jobs_table(coarse, None).rows
     assert row[1:5] == ("?", "?", "?", "?")
