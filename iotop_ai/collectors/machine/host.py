@@ -64,11 +64,16 @@ def _can_read_others(root: Root) -> bool:
     This needs CAP_SYS_PTRACE, and CAP_DAC_OVERRIDE or CAP_DAC_READ_SEARCH. The function tests the capabilities and does
     not open a file, because even root may be denied /proc/1/io in some VMs.
     """
+    caps = effective_capabilities(root)
+    return bool(caps >> 19 & 1 and caps >> 1 & 0b11)
+
+
+def effective_capabilities(root: Root) -> int:
+    """Return our effective capabilities: bit N is the capability number N of capabilities(7). 0 when unknown."""
     for line in root.lines("proc/self/status"):
         if line.startswith("CapEff:"):
-            caps = int(line.split()[1], 16)
-            return bool(caps >> 19 & 1 and caps >> 1 & 0b11)
-    return False
+            return int(line.split()[1], 16)
+    return 0
 
 
 def read_container(root: Root) -> str:

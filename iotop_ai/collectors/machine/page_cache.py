@@ -18,6 +18,7 @@ from typing import NamedTuple
 from iotop_ai.collectors.io.root import Root
 from iotop_ai.collectors.job.cgroup_paths import parse_cgroups, tightest_memory_limit, unified_folder
 from iotop_ai.collectors.machine.dataset_files import tree_of_files
+from iotop_ai.collectors.machine.host import effective_capabilities
 from iotop_ai.collectors.machine.memory import parse_meminfo
 from iotop_ai.model.clean import clean
 from iotop_ai.model.machine.page_cache import Cached, Levels
@@ -31,6 +32,9 @@ _WINDOW = 1 << 30
 _PROT_READ, _MAP_SHARED = 1, 1
 _OVERLAY, _ZFS = 0x794C7630, 0x2FC12FC1
 """The magic numbers of these filesystems, from include/uapi/linux/magic.h and OpenZFS (ZFS_SUPER_MAGIC)."""
+_CAP_FOWNER = 3
+_INITIAL_USER_NAMESPACE = "user:[4026531837]"
+"""The target of /proc/self/ns/user in the initial namespace (PROC_USER_INIT_INO in include/linux/proc_ns.h)."""
 _MAP_FAILED = ctypes.c_void_p(-1).value
 
 
@@ -88,7 +92,7 @@ class PageCache:
             if error_number == errno.ENOSYS:
                 self.how = "mincore"
         # Without this check, mincore would report files of other users as completely in memory.
-        if os.geteuid() not in (0, status.st_uid) and not _writable(handle):
+        if os.geteuid() != status.st_uid and not _writable(handle) and not _owns_every_file():
             return None
         return Resident(min(self._mincore(handle, status.st_size), status.st_size), None)
 
@@ -153,6 +157,17 @@ def measure_cached(top: str, cache: PageCache, on_progress: Callable[[Cached], N
 
 def _writable(handle: int) -> bool:
     return os.access(f"/proc/self/fd/{handle}", os.W_OK, effective_ids=True)
+
+
+def _owns_every_file() -> bool:
+    """Whether the kernel treats us as the owner of every file: with CAP_FOWNER in the initial user namespace.
+
+    In another user namespace, the capability counts only for the users of that namespace. Source: fs/inode.c,
+    inode_owner_or_capable.
+    """
+    root = Root()
+    in_initial_namespace = root.link("proc/self/ns/user") == _INITIAL_USER_NAMESPACE
+    return in_initial_namespace and bool(effective_capabilities(root) >> _CAP_FOWNER & 1)
 
 
 def _read_resident(handle: int, cache: PageCache) -> Resident | None:

@@ -21,7 +21,7 @@ from iotop_ai.collectors.machine.page_cache import (
 )
 from iotop_ai.model.machine.page_cache import Cached, Levels
 from tests.machines import build
-from tests.rigs.nobody import as_nobody, why_not_nobody
+from tests.rigs.nobody import UID, as_nobody, why_not_nobody
 
 MIB = 1 << 20
 WAYS = ["cachestat", "mincore"]
@@ -102,6 +102,47 @@ def test_the_files_of_other_users_are_unknown(tmp_path: Path, how: str) -> None:
     )
     done = subprocess.run(as_nobody(sys.executable, "-c", code), capture_output=True, text=True, check=False)
     assert done.stdout == "None\n", done.stderr
+
+
+RESIDENT_BYTES = """
+import os, sys
+from iotop_ai.collectors.machine.page_cache import PageCache
+found = PageCache(sys.argv[1]).resident(os.open(sys.argv[2], os.O_RDONLY))
+print(found and found.bytes)
+"""
+
+
+@pytest.mark.skipif(bool(why_not_nobody()), reason=why_not_nobody() or "there")
+@pytest.mark.parametrize("how", [*WAYS, "auto"])
+@pytest.mark.parametrize(
+    "limited",
+    [["setpriv", "--bounding-set", "-all,+dac_read_search"], ["unshare", "--user", "--map-root-user"]],
+    ids=["without capabilities", "in a user namespace"],
+)
+def test_the_files_of_other_users_are_unknown_to_a_root_without_rights(
+    limited: list[str], how: str, tmp_path: Path
+) -> None:
+    file = tmp_path / "nobodys"
+    file.write_bytes(b"x" * MIB)
+    os.chown(file, UID, UID)
+    if subprocess.run([*limited, "true"], check=False).returncode:
+        pytest.skip(f"{limited[0]} fails here")
+    command = [*limited, sys.executable, "-c", RESIDENT_BYTES, how, str(file)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.stdout == "None\n", done.stderr
+
+
+@pytest.mark.skipif(bool(why_not_nobody()) or shutil.which("unshare") is None, reason="needs root and unshare")
+def test_root_sees_the_files_of_other_users_on_a_read_only_mount(tmp_path: Path) -> None:
+    (tmp_path / "nobodys").write_bytes(b"x" * MIB)
+    os.chown(tmp_path / "nobodys", UID, UID)
+    mount = f"mount --bind {tmp_path} {tmp_path} && mount -o remount,bind,ro {tmp_path}"
+    measure = [sys.executable, "-c", RESIDENT_BYTES, "mincore", str(tmp_path / "nobodys")]
+    command = ["unshare", "--mount", "sh", "-c", f'{mount} || exit 77; exec "$@"', "sh", *measure]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode == 77:
+        pytest.skip(done.stderr)
+    assert done.stdout == f"{MIB}\n", done.stderr
 
 
 IN_AN_OVERLAY = """
