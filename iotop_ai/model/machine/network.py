@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Annotated
 
 from iotop_ai.lazy.namedtuple import NamedTuple
-from iotop_ai.model.counter import delta, delta_up_to, per_second, quotient, total
+from iotop_ai.model.counter import delta_up_to, per_second, quotient, total
 from iotop_ai.model.metric import Exported, Metric
 
 
@@ -15,6 +15,7 @@ class LinkCounters(NamedTuple):
 
     Byte counters are in bytes; those of InfiniBand, which count words of 4 bytes, are converted.
 
+    *_errors, *_dropped: None for a direction that the link does not count
     bits_per_s: the speed of the link; None if unknown or down
     state: the state in the kernel's words, such as up, down or active
     kind: nic or ib
@@ -39,13 +40,17 @@ class LinkRates(NamedTuple):
 
     rx_bytes_per_s: Annotated[float | None, Metric("B/s", "Bytes received per second.")]
     tx_bytes_per_s: Annotated[float | None, Metric("B/s", "Bytes sent per second.")]
-    errors_per_s: Annotated[float | None, Metric("1/s", "Errors per second, both directions.")]
-    drops_per_s: Annotated[float | None, Metric("1/s", "Packets dropped per second, both directions.")]
+    errors_per_s: Annotated[float | None, Metric("1/s", "Errors per second, in the directions that the link counts.")]
+    drops_per_s: Annotated[
+        float | None, Metric("1/s", "Packets dropped per second, in the directions that the link counts.")
+    ]
     busy_ratio: Annotated[float | None, Metric("ratio", "The busier direction's share of the link's speed.")]
 
 
 _MOST_IB_BYTES = (2**32 - 1) * 4
 """The largest byte count of a port without PortCountersExtended: 32 bits of words (drivers/infiniband/core/sysfs.c)."""
+_MOST_IB_ERRORS = 2**16 - 1
+"""The largest number of errors or drops of an InfiniBand port: PortCounters has 16 bits for each of them."""
 UNKNOWN_LINK = LinkRates(None, None, None, None, None)
 
 
@@ -59,16 +64,27 @@ def network_rates(
         if old is None:
             out[name] = UNKNOWN_LINK
             continue
-        most = _MOST_IB_BYTES if now.kind == "ib" else -1  # -1: no counter stops at this value
-        rx = per_second(delta_up_to(most, old.rx_bytes, now.rx_bytes), seconds)
-        tx = per_second(delta_up_to(most, old.tx_bytes, now.tx_bytes), seconds)
-        errors = total(delta(old.rx_errors, now.rx_errors), delta(old.tx_errors, now.tx_errors))
-        drops = total(delta(old.rx_dropped, now.rx_dropped), delta(old.tx_dropped, now.tx_dropped))
+        # -1: no counter stops at this value
+        most_bytes, most_errors = (_MOST_IB_BYTES, _MOST_IB_ERRORS) if now.kind == "ib" else (-1, -1)
+        rx = per_second(delta_up_to(most_bytes, old.rx_bytes, now.rx_bytes), seconds)
+        tx = per_second(delta_up_to(most_bytes, old.tx_bytes, now.tx_bytes), seconds)
+        errors = _growth(most_errors, (old.rx_errors, now.rx_errors), (old.tx_errors, now.tx_errors))
+        drops = _growth(most_errors, (old.rx_dropped, now.rx_dropped), (old.tx_dropped, now.tx_dropped))
         busier = None if rx is None or tx is None else max(rx, tx) * 8
         out[name] = LinkRates(
             rx, tx, per_second(errors, seconds), per_second(drops, seconds), quotient(busier, now.bits_per_s)
         )
     return out
+
+
+def _growth(most: int, *directions: tuple[int | None, int | None]) -> int | None:
+    """The growth in the directions that are counted now, each (before, after); None if unknown, or if none is counted.
+
+    InfiniBand counts errors only while receiving, and drops only before sending; EFA counts only received drops.
+    most: the value at which the counters stop.
+    """
+    counted = [delta_up_to(most, before, after) for before, after in directions if after is not None]
+    return total(*counted) if counted else None
 
 
 def received_bytes_per_s(links: Mapping[str, LinkCounters], rates: Mapping[str, LinkRates]) -> float | None:

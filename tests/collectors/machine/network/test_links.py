@@ -13,7 +13,7 @@ import pytest
 from iotop_ai.collectors.io.root import Root
 from iotop_ai.collectors.machine.network.links import NetworkCollector, parse_ib_rate
 from iotop_ai.collectors.machine.network.stacking import places_of
-from iotop_ai.model.machine.network import LinkCounters, network_rates, received_bytes_per_s
+from iotop_ai.model.machine.network import LinkCounters, LinkRates, network_rates, received_bytes_per_s
 from tests.machines import Entries, build
 
 FIELDS = ("rx_bytes", "tx_bytes", "rx_errors", "tx_errors", "rx_dropped", "tx_dropped")
@@ -217,6 +217,44 @@ def test_aws_efa_has_counters_of_a_different_kind(tmp_path: Path) -> None:
     more |= {"send_bytes": 100, "rdma_write_bytes": 20, "rdma_read_resp_bytes": 3}
     port = NetworkCollector(build(efa(rx_bytes=1000, tx_bytes=2000, **more), tmp_path / "new")).read()["efa_0/1"]
     assert port[:2] == (5970, 2000), "not the larger of the bytes on the wire and those of the operations"
+
+
+def port_rates(folder: Path, after: Entries) -> LinkRates:
+    """The rates of the only link, if its counters change to those of ``after`` within a second."""
+    collector = NetworkCollector(Root(str(folder)))
+    first = collector.read()
+    build({path: content for path, content in after.items() if isinstance(content, bytes)}, folder)
+    second = collector.read()
+    collector.close()
+    (rates,) = network_rates(first, second, 1.0).values()
+    return rates
+
+
+def test_a_port_that_counts_errors_in_one_direction_has_error_rates(tmp_path: Path) -> None:
+    """InfiniBand counts received errors and drops before sending; EFA counts only received drops."""
+    base = "sys/class/infiniband/mlx5_0/ports/1/counters"
+    build(infiniband(), tmp_path / "ib")
+    rates = port_rates(tmp_path / "ib", {f"{base}/port_rcv_errors": b"53\n", f"{base}/port_xmit_discards": b"94\n"})
+    assert (rates.errors_per_s, rates.drops_per_s) == (50, 90)
+    build(efa(rx_bytes=1, tx_bytes=1, rx_drops=3), tmp_path / "efa")
+    rates = port_rates(tmp_path / "efa", efa(rx_drops=10))
+    assert (rates.errors_per_s, rates.drops_per_s) == (None, 7)
+
+
+def test_the_errors_of_a_link_are_unknown_if_those_of_one_direction_are() -> None:
+    before = LinkCounters(0, 0, 5, 5, 5, None, None, "up")
+    after = LinkCounters(0, 0, 4, 9, 9, 9, None, "up")
+    rates = network_rates({"eth0": before}, {"eth0": after}, 1.0)["eth0"]
+    assert (rates.errors_per_s, rates.drops_per_s) == (None, None)
+
+
+def test_16_bit_counts_of_an_infiniband_port_are_unknown_at_their_maximum() -> None:
+    port = LinkCounters(4000, 4000, 65535, None, None, 65535, None, "active", "ib")
+    rates = network_rates({"ib": port}, {"ib": port}, 1.0)["ib"]
+    assert (rates.errors_per_s, rates.drops_per_s) == (None, None)
+    card = port._replace(tx_errors=0, rx_dropped=0, kind="nic")
+    rates = network_rates({"eth0": card}, {"eth0": card}, 1.0)["eth0"]
+    assert (rates.errors_per_s, rates.drops_per_s) == (0, 0)
 
 
 def test_in_a_container_only_unstacked_links_count(tmp_path: Path) -> None:
