@@ -129,10 +129,12 @@ class NetfsCollector:
         if self._file is None:
             self._file = self._root.keep(f"proc/{self._root.view}/mountstats")
         devices = {mount.path: mount.device for mount in mounts}
-        shortest: dict[tuple[str, str], NfsMount] = {}
+        shortest: dict[tuple[str, ...], NfsMount] = {}
         for path, mount in parse_mountstats(self._file.read()).items():
-            # Bind mounts and autofs repeat the counters of the same superblock, so keep only its shortest path.
-            key = (mount.source, devices.get(path) or path)
+            # All mounts of a device repeat the counters of its superblock, so keep only the shortest path. There are
+            # several with bind mounts, with autofs, and with several exports of one filesystem of the server.
+            device = devices.get(path)
+            key = (device,) if device else (mount.source, path)
             if key not in shortest or len(path) < len(shortest[key].mount):
                 shortest[key] = mount
         return {mount.mount: mount for mount in shortest.values()}

@@ -71,7 +71,7 @@ class FuseMount(NamedTuple):
 
 
 class NetfsTable(NamedTuple):
-    """The NFS mounts by mount point, one for each filesystem, and all FUSE connections by number."""
+    """The NFS mounts by mount point, one for each filesystem (the shortest), and all FUSE connections by number."""
 
     nfs: Mapping[str, NfsMount]
     fuse: Mapping[str, FuseMount]
@@ -95,7 +95,7 @@ UNKNOWN_NFS_OP = NfsOpRates(*[None] * len(NfsOpRates._fields))
 
 
 class NfsRates(NamedTuple):
-    """The figures of one NFS mount.
+    """The figures of one NFS filesystem. Its name is its mount point, or the shortest of several.
 
     ops: the rates by operation: READ and WRITE, and others that completed in the interval
     """

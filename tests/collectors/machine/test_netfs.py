@@ -10,7 +10,7 @@ from iotop_ai.collectors.io.root import Root
 from iotop_ai.collectors.machine.mounts import MountsCollector, every_mount
 from iotop_ai.collectors.machine.netfs import NetfsCollector, parse_mountstats
 from iotop_ai.model.machine.netfs import FuseMount, NetfsTable, NfsMount, NfsOp
-from tests.machines import machine
+from tests.machines import build, machine
 
 
 def collector(root: Root) -> NetfsCollector:
@@ -46,6 +46,25 @@ def test_an_export_mounted_twice_counts_once(tmp_path: Path) -> None:
     data = table.nfs["/data"]
     assert (data.sends, data.backlog, data.age_s) == (40, 5, 500)
     assert data.ops == {"READ": NfsOp(40, 40, 0, 100, 200, 1, 2, 3, None)}
+
+
+def home(user: str) -> dict[str, str]:
+    """The lines of mountinfo and mountstats for one user's home folder."""
+    return {
+        "mountinfo": f"30 1 0:45 / /home/{user} rw - nfs4 srv:/home/{user} rw\n",
+        "mountstats": f"device srv:/home/{user} mounted on /home/{user} with fstype nfs4 statvers=1.1\n"
+        "\tage:\t85\n\tbytes:\t1000 2000 0 0 1000 2000 1 1\n",
+    }
+
+
+def test_exports_of_one_filesystem_of_the_server_count_once(tmp_path: Path) -> None:
+    """The client has one device, and thus one set of counters, for all folders of a filesystem of the server."""
+    homes = [home(user) for user in ("alice", "bob")]
+    files = {f"proc/self/{name}": "".join(lines[name] for lines in homes).encode() for name in homes[0]}
+    nfs = collector(build(files, tmp_path)).read().nfs
+    assert {path: (mount.source, mount.server_read_bytes) for path, mount in nfs.items()} == {
+        "/home/bob": ("srv:/home/bob", 1000)
+    }
 
 
 @pytest.mark.parametrize("name", ["made-laptop", "vm-6.18", "made-container"])
