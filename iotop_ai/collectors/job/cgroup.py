@@ -104,12 +104,12 @@ class CgroupReader:
         except OSError:
             return b""
 
-    def _read_all(self, relative: str) -> bytes:
-        """Return all bytes of a file; b"" when it cannot be read."""
+    def _read_all(self, relative: str) -> bytes | None:
+        """Return all bytes of a file; None when it cannot be read."""
         try:
             return self._root.read(relative)
         except OSError:
-            return b""
+            return None
 
     def _number(self, relative: str) -> int | None:
         return number(self._raw(relative))
@@ -138,7 +138,7 @@ class CgroupReader:
     def _v2(self, folder: str) -> Cgroup:
         pressure = {name: parse_pressure(self._raw(f"{folder}/{name}.pressure")) for name in RESOURCES}
         raw = self._read_all(f"{folder}/io.stat")
-        io = parse_io_stat(raw) if raw or self._root.exists(f"{folder}/io.stat") else None
+        io = None if raw is None else parse_io_stat(raw)
         stat, events = numbers(self._raw(f"{folder}/memory.stat")), numbers(self._raw(f"{folder}/memory.events"))
         current, high, limit = (self._number(f"{folder}/memory.{name}") for name in ("current", "high", "max"))
         memory = CgroupMemory(
@@ -161,10 +161,9 @@ class CgroupReader:
         if not service_bytes:
             return None
         serviced = self._read_all(f"{folder}/blkio.{name.replace('service_bytes', 'serviced')}")
-        by_device = parse_v1_io(service_bytes, serviced)
-        counted_disks = (
-            parse_v1_io(self._read_all(f"{TOP}/blkio/blkio.throttle.io_service_bytes"), b"").keys() | by_device.keys()
-        )
+        by_device = parse_v1_io(service_bytes, serviced or b"")
+        counted_by_root = self._read_all(f"{TOP}/blkio/blkio.throttle.io_service_bytes")
+        counted_disks = parse_v1_io(counted_by_root or b"", b"").keys() | by_device.keys()
         if not counted_disks:
             return None
         # In a container, the top folder is the container's own cgroup, which lists only the disks that the container

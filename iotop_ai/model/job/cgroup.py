@@ -65,7 +65,7 @@ class CgroupCpu(NamedTuple):
 class Cgroup(NamedTuple):
     """One cgroup.
 
-    io: counters by device number ("254:0"); None if I/O is not accounted
+    io: counters by device number ("254:0"); None if I/O is not accounted, or if it could not be read
     pressure: the pressure totals (PSI) of "cpu", "io" and "memory"
     """
 

@@ -174,6 +174,22 @@ def test_absent_files_are_unknown_and_without_a_job_nothing_is_read(tmp_path: Pa
     assert parse_io_stat(b"\n254:0 rbytes=x\n") == {}
 
 
+def test_io_is_unknown_while_its_file_cannot_be_read(tmp_path: Path) -> None:
+    put(tmp_path, V2)
+    file = tmp_path / "sys/fs/cgroup/train.slice/job/io.stat"
+    text = file.read_text()
+    good = read(tmp_path, 10)
+    file.unlink()
+    file.mkdir()  # a folder can be opened, but a read fails
+    failed = read(tmp_path, 10)
+    file.rmdir()
+    file.write_text(text)
+    assert failed.groups == {"/train.slice/job": V2_FOUND._replace(io=None)}
+    for before, after in ((good, failed), (failed, read(tmp_path, 10))):
+        rates = cgroup_rates(before, after, 2.0, disks(vda=(254, 0)))["/train.slice/job"]
+        assert (rates.read_bytes_per_s, rates.write_bytes_per_s) == (None, None)
+
+
 def test_the_figures_belong_to_the_last_device_of_their_line() -> None:
     raw = b"7:7 7:6 7:5 7:4 rbytes=28672 wbytes=0 rios=22 wios=0 dbytes=0 dios=0\n252:0 \n"
     assert parse_io_stat(raw) == {"7:4": CgroupIo(28672, 0, 22, 0)}
