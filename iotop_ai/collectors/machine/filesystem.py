@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Protocol
 
 from iotop_ai.collectors.base import take_reading
@@ -29,6 +29,7 @@ class MountSource(Protocol):
     """The part of MountsCollector that this module uses."""
 
     mounts: tuple[Mount, ...]
+    real_paths: Mapping[str, str]
 
 
 def mounts_to_query(mounts: Iterable[Mount]) -> tuple[Mount, ...]:
@@ -160,7 +161,8 @@ class FilesystemCollector:
             return state._replace(newest=newest)
         if state.queried_ns is not None and now - state.queried_ns < QUERY_EVERY_NS:
             return state
-        call = _StatvfsCall(self._root.place(mount.path), self._statvfs, self._clock)
+        path = self._mounts.real_paths.get(mount.path, mount.path)
+        call = _StatvfsCall(self._root.place(path), self._statvfs, self._clock)
         try:
             call.start()
         except RuntimeError as error:  # this user has too many threads; the next read tries again

@@ -20,6 +20,7 @@ __all__ = [
     "every_mount",
     "mount_of",
     "parse_mountinfo",
+    "real_mount_points",
     "resolve_path_devices",
     "unescape",
 ]
@@ -40,9 +41,11 @@ _MOST_STACKED = 4
 
 def unescape(raw: bytes) -> str:
     """Return a path or source of mountinfo or mountstats, in which the kernel writes some characters in octal."""
-    if b"\\" not in raw:
-        return clean_bytes(raw)
-    return clean_bytes(_ESCAPE.sub(lambda m: bytes((int(m[1], 8) & 255,)), raw))
+    return clean_bytes(_without_octal(raw))
+
+
+def _without_octal(raw: bytes) -> bytes:
+    return _ESCAPE.sub(lambda m: bytes((int(m[1], 8) & 255,)), raw) if b"\\" in raw else raw
 
 
 def parse_mountinfo(raw: bytes) -> tuple[Mount, ...]:
@@ -81,6 +84,21 @@ def every_mount(raw: bytes) -> tuple[Mount, ...]:
             path, fstype, unescape(fs_fields[1]), read_only, device, unescape(mount_fields[3]), layers
         )
     return tuple(by_path.values())
+
+
+def real_mount_points(raw: bytes) -> dict[str, str]:
+    """Return the mount points as system calls need them, by ``Mount.path``, for the mounts where the two differ.
+
+    They differ if the path is not UTF-8, has characters that ``clean`` replaces, or is too long.
+    """
+    out = {}
+    for line in raw.split(b"\n"):
+        fields = line.split(b" ", 5)
+        if len(fields) == 6:
+            real, path = os.fsdecode(_without_octal(fields[4])), unescape(fields[4])
+            if real != path:
+                out[path] = real
+    return out
 
 
 def _hidden_below(rows: Sequence[Sequence[bytes]]) -> set[bytes]:
@@ -137,8 +155,9 @@ poll does not report that a filesystem became read-only after an error.
 class MountsCollector:
     """Reads the mounts of our own mount namespace, or of that of PID 1 with --procfs or --sysfs.
 
-    generation: a number that grows when the mounts change. mounts: the mounts at the newest read. poll() on the file
-    reports mounts and unmounts (fs/proc_namespace.c, mounts_poll).
+    generation: a number that grows when the mounts change. mounts: the mounts at the newest read. real_paths: the
+    result of ``real_mount_points`` at the newest read. poll() on the file reports mounts and unmounts
+    (fs/proc_namespace.c, mounts_poll).
     """
 
     field = "mounts"
@@ -152,6 +171,7 @@ class MountsCollector:
         self._skipped_reads = 0
         self.generation = 0
         self.mounts: tuple[Mount, ...] = ()
+        self.real_paths: Mapping[str, str] = {}
 
     def read(self) -> tuple[Mount, ...]:
         """Return the mounts: the same tuple as before if they did not change. Raises OSError without /proc."""
@@ -167,6 +187,7 @@ class MountsCollector:
         raw = self._file.read()
         if raw != self._raw:
             self._raw = raw
+            self.real_paths = real_mount_points(raw)
             mounts = parse_mountinfo(raw)
             if mounts != self.mounts:
                 self.mounts = mounts

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import threading
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -18,7 +19,7 @@ from iotop_ai.model.block.counters import Mount
 from iotop_ai.model.machine.filesystem import FilesystemUsage
 from iotop_ai.model.reading import Reading, Status
 from tests.clocks import SetClock
-from tests.machines import machine
+from tests.machines import build, machine
 from tests.rigs.threads import no_thread
 from tests.waiting import until
 
@@ -29,6 +30,7 @@ SECOND = 10**9
 class Mounts:
     mounts: tuple[Mount, ...] = ()
     generation: int = 1
+    real_paths: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass
@@ -160,6 +162,27 @@ def test_a_refusal_and_an_error_are_readings(tmp_path: Path) -> None:
     readings = {path: (r.status, r.reason) for path, r in collector.read().items()}
     assert readings["/old"] == (Status.FAILED, "filesystems: Stale file handle")
     assert readings["/secret"] == (Status.DENIED, f"{tmp_path}/secret: Permission denied")
+
+
+@pytest.mark.parametrize(
+    ("path", "shown"),
+    [
+        (b"/mnt/donn\xe9es", "/mnt/donn\ufffdes"),
+        ("/mnt/a\u00a0b".encode(), "/mnt/a\ufffdb"),
+        (b"/mnt/a\nb c", "/mnt/a\ufffdb c"),
+        (b"/mnt" + b"/folder" * 100, ("/mnt" + "/folder" * 100)[:512]),
+    ],
+)
+def test_a_mount_whose_path_cannot_be_shown_unchanged_is_queried(path: bytes, shown: str, tmp_path: Path) -> None:
+    os.makedirs(os.fsencode(tmp_path) + path)
+    in_octal = path.replace(b"\n", b"\\012").replace(b" ", b"\\040")
+    root = build({"proc/self/mountinfo": b"30 1 8:1 / %s rw - ext4 /dev/sda1 rw\n" % in_octal}, tmp_path)
+    mounts = MountsCollector(root)
+    mounts.read()
+    collector = FilesystemCollector(root, Clock(), mounts)
+    until(lambda: collector.read()[shown].status is not Status.PENDING)
+    reading = collector.read()[shown]
+    assert reading.status is Status.OK, reading.reason
 
 
 def test_an_unmounted_filesystem_is_removed() -> None:
