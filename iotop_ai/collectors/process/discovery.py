@@ -99,12 +99,15 @@ class PidDiscovery:
         return before < pid <= after if after >= before else pid > before or pid <= after
 
     def _last_pid(self) -> int | None:
-        """Return the newest PID; None when it cannot be read, and in a saved copy of /proc, where it never changes."""
+        """Return the newest PID; None when it is unknown.
+
+        It never changes in a saved copy of /proc, and in gVisor, where it is always 0.
+        """
         if not self._live:
             return None
         try:
             if self._file is None:
                 self._file = self._root.keep("proc/loadavg", 512)
-            return int(self._file.read_record().rpartition(b" ")[2])
+            return int(self._file.read_record().rpartition(b" ")[2]) or None
         except (OSError, ValueError):
             return None

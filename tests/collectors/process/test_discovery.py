@@ -41,3 +41,15 @@ def test_a_pid_that_is_used_again_at_once_is_found_once(tmp_path: Path) -> None:
         discovery.probe_exited(500)
         loadavg.write_text("0.00 0.00 0.00 1/9 501\n")
         assert discovery.find({700}) == [500, 501]
+
+
+def test_if_the_kernel_does_not_print_the_last_pid_each_tick_lists(tmp_path: Path) -> None:
+    """gVisor prints a constant line (pkg/sentry/fsimpl/proc, loadavgData)."""
+    (tmp_path / "proc" / "1").mkdir(parents=True)
+    (tmp_path / "proc" / "loadavg").write_text("0.00 0.00 0.00 0/0 0\n")
+    with closing(PidDiscovery(Root(str(tmp_path)))) as discovery:
+        discovery._live = True
+        assert discovery.find(set()) == [1]
+        (tmp_path / "proc" / "77").mkdir()
+        assert discovery.find({1}) == [77]
+        assert discovery.listed == {1, 77}
