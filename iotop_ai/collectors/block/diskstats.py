@@ -60,7 +60,8 @@ class BlockCollector:
     """Reads the counters of every block device and partition, in the order of the file.
 
     generation: a number that grows whenever a device is added, removed or replaced under the same name. numbers:
-    (major, minor) by kernel name at the newest read. changed: the names of the devices whose line changed in that read.
+    (major, minor) by kernel name at the newest read. changed: the names of the devices whose line changed in that read;
+    none at the first read.
     """
 
     field = "block"
@@ -160,7 +161,8 @@ class BlockCollector:
             self.generation += 1
         for name in self._kept.keys() - names:
             self._kept.pop(name).close()
-        self.changed = frozenset(key.name for key, new in table.items() if self._table.get(key) is not new)
+        changed = (key.name for key, counters in table.items() if self._table.get(key) is not counters)
+        self.changed = frozenset(changed if self._table else ())
         self._table, self._keys = table, keys
 
     def _diskseq(self, disk: str, keep: bool) -> int:

@@ -130,6 +130,7 @@ def test_unchanged_records_are_the_same_objects(box: Machine) -> None:
     box.rates(line("sda", 10), line("nvme0n1", 20))
     first = box.before
     assert first is not None
+    assert box.collector.changed == set()
     box.rates(line("sda", 10), line("nvme0n1", 21))
     second = box.before
     assert second is not None

@@ -18,7 +18,7 @@ from iotop_ai.collectors.machine.mounts import MountsCollector
 from iotop_ai.model.block.counters import BlockInfo, BlockKey, Mount
 from iotop_ai.model.block.tree import device_rows
 from tests.clocks import SetClock
-from tests.machines import machine, names
+from tests.machines import Entries, build, machine, names
 from tests.rigs.descriptors import too_many_open_files
 
 SECOND = 10**9
@@ -280,6 +280,23 @@ def test_the_temperature_of_an_idle_hard_disk_is_not_read(tmp_path: Path) -> Non
     temperatures.ask({SDA: hdd("sda"), SDB: hdd("sdb")}, active=set())
     assert temperatures.celsius == {}, "an old value is shown as the present one"
     assert read_temperature(Root(str(tmp_path)), "sdc") is None
+
+
+def test_a_hard_disk_is_idle_until_its_counters_change(tmp_path: Path) -> None:
+    """All counters are new at the first reading, but they do not tell which disks have recent I/O."""
+    lines = b"8 0 sda 100 0 800 5 0 0 0 0 0 5 5\n8 16 sdb 100 0 800 5 0 0 0 0 0 5 5\n"
+    files: Entries = {"proc/diskstats": lines, "proc/self/mountinfo": b""}
+    for name in ("sda", "sdb"):
+        base = f"sys/block/{name}"
+        files |= {f"{base}/queue/rotational": b"1\n", f"{base}/device/vendor": b"ATA\n"}
+        files |= {f"{base}/device/hwmon/hwmon1/temp1_input": b"36000\n"}
+    watched = Watched(build(files, tmp_path))
+    assert [info.temperature_celsius for info in watched.read().values()] == [None, None]
+    stats = tmp_path / "proc/diskstats"
+    overwrite(stats, stats.read_text().replace("sdb 100", "sdb 101"))
+    watched.read(1)
+    assert {name: info.temperature_celsius for name, info in watched.read(30).items()} == {"sda": None, "sdb": 36.0}
+    assert [info.temperature_celsius for info in watched.read(31).values()] == [None, None]
 
 
 def test_a_hung_sensor_does_not_block(tmp_path: Path) -> None:
