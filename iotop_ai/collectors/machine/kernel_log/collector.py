@@ -23,6 +23,7 @@ from iotop_ai.collectors.machine.kernel_log.event import (
     OOM_CGROUP,
     OOM_KILL,
     PCIE,
+    XID,
     LogEvent,
 )
 from iotop_ai.collectors.machine.kernel_log.hardware import CABLE, MEDIUM
@@ -40,7 +41,7 @@ A record with its KEY=value lines takes up to 8 KiB, and a read into a buffer th
 _MOST_RECORDS = 2000
 """The most records that are read in one tick. Further records wait for the next tick."""
 _MOST_EVENTS = 8
-"""The most events of each kind that one tick returns. Further events are left out."""
+"""The most events of each kind that one tick returns. Further events are left out, but no Xid is."""
 _RETRY_NS = 30_000_000_000
 """How long after a temporary error, such as too many open files, the log is opened again, in nanoseconds."""
 _MOST_DEVICES = 256
@@ -125,19 +126,20 @@ class KernelLogCollector:
         """Return the events since the last call, oldest first.
 
         Events of the same kind, device and process become one event, whose text ends with the number of further events.
+        Different Xids of a GPU stay apart, and so do different recoveries that its driver asks for.
         """
         if not self._events:
             return []
         new, self._events = self._events, []
-        repeats = Counter((event.kind, event.subject, event.pid) for event in new)
+        repeats = Counter(map(_merge_key, new))
         kinds: Counter[str] = Counter()
         out = []
         for event in new:
-            more = repeats.pop((event.kind, event.subject, event.pid), 0) - 1
+            more = repeats.pop(_merge_key(event), 0) - 1
             if more < 0:
                 continue
             kinds[event.kind] += 1
-            if kinds[event.kind] <= _MOST_EVENTS:
+            if event.kind == XID or kinds[event.kind] <= _MOST_EVENTS:
                 out.append(event._replace(text=f"{event.text} (and {more} more)") if more else event)
         return out
 
@@ -244,6 +246,10 @@ class KernelLogCollector:
             with contextlib.suppress(OSError):
                 os.close(self._fd)
             self._fd = None
+
+
+def _merge_key(event: LogEvent) -> tuple[str | int | None, ...]:
+    return event.kind, event.subject, event.pid, event.number, event.recovery
 
 
 def _cause(kind: str, earlier: str) -> str:

@@ -1,0 +1,40 @@
+"""Several Xids in the kernel's log at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.collectors.machine.kernel_log.test_collector import Log
+
+FAULT = "NVRM: Xid (PCI:0000:97:00): 31, pid=1, name=python, MMU Fault"
+LOST = "NVRM: Xid (PCI:0000:97:00): 79, pid='<unknown>', name=<unknown>, GPU has fallen off the bus."
+REBOOT = "NVRM: Xid (PCI:0000:97:00): 154, GPU recovery action changed from 0x0 (None) to 0x2 (Node Reboot Required)"
+OVER = "NVRM: Xid (PCI:0000:97:00): 154, GPU recovery action changed from 0x2 (Node Reboot Required) to 0x0 (None)"
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Iterator[Log]:
+    made = Log(tmp_path)
+    yield made
+    made.close()
+
+
+def test_different_xids_of_one_gpu_in_one_tick_are_all_reported(log: Log) -> None:
+    log.collector.read()
+    for line in (FAULT, FAULT, LOST, REBOOT, OVER):
+        log.write(line)
+    log.collector.read()
+    events = log.collector.events()
+    assert [(one.number, one.recovery) for one in events] == [(31, None), (79, None), (154, 2), (154, 0)]
+    assert events[0].text.endswith("MMU Fault (and 1 more)")
+
+
+def test_the_xids_of_all_gpus_are_reported_when_all_fail_at_once(log: Log) -> None:
+    log.collector.read()
+    for slot in range(16):
+        log.write(LOST.replace("0000:97:00", f"0000:{slot:02x}:00"))
+    log.collector.read()
+    assert [one.subject for one in log.collector.events()] == [f"0000:{slot:02x}:00" for slot in range(16)]
