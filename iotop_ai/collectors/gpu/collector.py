@@ -19,7 +19,7 @@ from iotop_ai.collectors.io.root import Root
 from iotop_ai.model.clean import clean
 from iotop_ai.model.gpu.detail import GpuDetail, GpuDetails
 from iotop_ai.model.gpu.state import GpuState, GpuTable
-from iotop_ai.model.gpu.xid import replaces
+from iotop_ai.model.gpu.xid import ASKS_RECOVERY, replaces
 from iotop_ai.model.reading import Reading, Status
 
 log = logging.getLogger(__name__)
@@ -154,6 +154,8 @@ class GpuCollector:
                 if earlier is not None and earlier.number == xid.number:
                     del self._last_xid[xid.uuid]
                 return
+        elif xid.number == ASKS_RECOVERY and self._recovery.get(xid.uuid) == 0:
+            return  # NVML reports it without the recovery, and the log has shown that the driver asks for none
         if earlier is None or replaces(xid.number, earlier.number):
             self._last_xid[xid.uuid] = xid
 

@@ -38,3 +38,15 @@ def test_an_xid_154_that_requests_nothing_is_not_a_fault() -> None:
         collector.note_xid(XidEvent("GPU-1", 154, 1, 1, recovery))
     found = collector._with_faults(GpuState("GPU-1", 0, "H100"))
     assert (found.last_xid, found.recovery) == (None, 0)
+
+
+def test_a_cleared_xid_154_that_nvml_reports_after_the_log_is_not_a_fault() -> None:
+    collector = GpuCollector(Clock())
+    for recovery in (0, None):
+        collector.note_xid(XidEvent("GPU-1", 154, 1, 1, recovery))
+    state = GpuState("GPU-1", 0, "H100")
+    assert collector._with_faults(state).last_xid is None
+    for recovery in (None, 2):
+        collector.note_xid(XidEvent("GPU-1", 154, 2, 2, recovery))
+    found = collector._with_faults(state)
+    assert (found.last_xid, found.recovery) == (154, 2)
