@@ -50,7 +50,13 @@ _REQUEST = pattern(
 _BUFFER = pattern(rf"^Buffer I/O error on dev(?:ice)? {_NAME}, logical block (\d{{1,20}}), lost ([a-z ]{{1,20}})$")
 _NVME = pattern(r"^nvme (nvme\d{1,5}): I/O (?:tag )?\d+.{0,60}? QID \d+ timeout, (aborting|reset|completion polled)")
 _OOM = pattern(r"^(Memory cgroup out of memory|Out of memory(?: \([a-z_]+\))?): Killed process (\d{1,10}) \((.*)\)")
-_XID = pattern(r"^NVRM: Xid \((?:PCI:)?([0-9a-fA-F:.]{7,16})\): (\d{1,4})(?:, (.*))?$")
+_XID = pattern(
+    r"^NVRM: Xid \((?:PCI:)?([0-9a-fA-F:.]{7,16})(?: GPU-I:\d{1,4})?(?: GPU-CI:\d{1,4})?\): (\d{1,4})(?:, (.*))?$"
+)
+"""The line of an Xid. GPU-I and GPU-CI are the MIG instances of the GPU that it concerns.
+
+Sample: "NVRM: Xid (PCI:0000:01:00 GPU-I:05 GPU-CI:00): 13, pid=7194, name=python, Graphics Exception".
+"""
 _RECOVERY = pattern(r"GPU recovery action changed from 0x[0-9a-f]+ \([^)]{0,40}\) to (0x[0-9a-f]{1,4}) \(")
 """The text of an Xid 154, which names the recovery action that earlier Xids require.
 
