@@ -30,6 +30,8 @@ from iotop_ai.model.gpu.xid import ASKS_RECOVERY
 
 KERNEL = 0
 """The facility of the kernel's own records. Records that programs write to /dev/kmsg never have it (printk docs)."""
+_LONGEST_RECORD = 1024
+"""The most characters of a record that are kept; the kernel writes no more (PRINTKRB_RECORD_MAX, kernel/printk)."""
 
 
 class Record(NamedTuple):
@@ -109,7 +111,8 @@ def parse_record(raw: bytes) -> Record | None:
     if head is None:
         return None
     line = raw[head.end() :].split(b"\n", 1)[0]
-    return Record(int(head[1]) >> 3, clean_bytes(_ESCAPED.sub(lambda escaped: bytes([int(escaped[1], 16)]), line)))
+    line = _ESCAPED.sub(lambda escaped: bytes([int(escaped[1], 16)]), line)
+    return Record(int(head[1]) >> 3, clean_bytes(line, _LONGEST_RECORD))
 
 
 def parse_line(text: str) -> LogEvent | None:
