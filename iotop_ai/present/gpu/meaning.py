@@ -13,7 +13,8 @@ from collections.abc import Sequence
 from iotop_ai.lazy.namedtuple import NamedTuple
 from iotop_ai.model.gpu.detail import GpuDetail, recovery_of
 from iotop_ai.model.gpu.state import GpuRates, GpuState
-from iotop_ai.present.gpu.xid import xid_is_hardware, xid_meaning
+from iotop_ai.model.gpu.xid import OF_THE_BOARD, REPAIRED
+from iotop_ai.present.gpu.xid import xid_meaning
 from iotop_ai.present.text.units import duration, percent, plural, size
 
 BUSY, IDLE, LOADED = 0.9, 0.05, 0.2
@@ -261,7 +262,7 @@ def health(state: GpuState, detail: GpuDetail | None) -> list[Meaning]:
     """The sentences about faults of the GPU itself and of its links."""
     out = []
     if state.last_xid is not None:
-        token = "bad" if xid_is_hardware(state.last_xid) else "warn"
+        token = "bad" if state.last_xid in OF_THE_BOARD else "dim" if state.last_xid in REPAIRED else "warn"
         out.append(Meaning("xid", f"Xid {state.last_xid}: {xid_meaning(state.last_xid)}", token))
     if recovery := recovery_of(state, detail):
         words = {1: "a reset", 2: "a reboot of the node", 3: "draining of its peers", 4: "draining and a reset"}

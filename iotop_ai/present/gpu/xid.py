@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from iotop_ai.model.gpu.xid import OF_THE_BOARD, REPAIRED
-
 _BY_NUMBER = {
     13: "graphics engine exception: usually an error in the program",
     31: "memory page fault: usually an illegal address in the program",
@@ -31,8 +29,3 @@ _BY_NUMBER = {
 def xid_meaning(number: int) -> str:
     """The meaning of an Xid as one clause; a pointer to NVIDIA's catalogue if the number is not in the table."""
     return _BY_NUMBER.get(number, "see NVIDIA's catalogue of Xids")
-
-
-def xid_is_hardware(number: int) -> bool:
-    """Whether the likely cause is the board, its slot or its power, not the program."""
-    return number in OF_THE_BOARD or number in REPAIRED

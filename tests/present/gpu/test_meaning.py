@@ -7,7 +7,7 @@ import pytest
 from iotop_ai.model.gpu.detail import GpuDetail
 from iotop_ai.model.gpu.state import GpuProcess, GpuRates, GpuState
 from iotop_ai.present.gpu.meaning import GpuContext, Meaning, cpu_set, figures, meanings
-from iotop_ai.present.gpu.xid import xid_is_hardware, xid_meaning
+from iotop_ai.present.gpu.xid import xid_meaning
 
 GIB = 1 << 30
 STATE = GpuState("GPU-1", 0, "H100", pcie_generation=5, pcie_width=16, pcie_max_generation=5, pcie_max_width=16)
@@ -166,8 +166,15 @@ def test_problems_of_the_hardware_have_their_sentences() -> None:
     assert [one.token for one in found] == sorted((one.token for one in found), key=["bad", "warn", "ok", "dim"].index)
     bare = DETAIL._replace(nvlinks=4, nvlinks_active=0)
     assert next(m for m in meanings_of(RATES, STATE, bare) if m.id == "nvlink").token == "dim"
-    assert not xid_is_hardware(31)
     assert xid_meaning(9999) == "see NVIDIA's catalogue of Xids"
+
+
+@pytest.mark.parametrize(
+    ("number", "token"), [(64, "bad"), (79, "bad"), (31, "warn"), (9999, "warn"), (63, "dim"), (92, "dim")]
+)
+def test_only_an_xid_of_the_board_is_a_fault_and_a_repaired_error_is_a_plain_fact(number: int, token: str) -> None:
+    found = meanings_of(RATES, STATE._replace(last_xid=number))
+    assert next(one.token for one in found if one.id == "xid") == token
 
 
 def test_a_trainer_on_cpus_far_from_its_gpu_is_reported() -> None:

@@ -336,6 +336,8 @@ def word_of(gpu_at: Callable[[int], GpuState], **detail: object) -> str:
         ({"memory_used_bytes": 79 * GIB}, {}, "OK"),
         ({"temperature_celsius": 88}, {}, "WARN"),
         ({"last_xid": 13}, {}, "WARN"),
+        ({"last_xid": 64}, {}, "FAULT"),
+        ({"last_xid": 63}, {}, "OK"),
         ({}, {"rows_pending": True}, "WARN"),
         ({"power_limit_mw": 600_000}, {}, "SLOWED"),
         ({"gpm_sm_percent": 30.0}, {}, "WASTED"),
@@ -349,3 +351,7 @@ def test_the_state_word_of_a_gpu_at_work_fits_its_figures(
 
 def test_an_idle_gpu_with_full_memory_is_not_shown_as_ok() -> None:
     assert word_of(lambda second: gpu(0, 0, memory_used_bytes=79 * GIB)) == "IDLE"
+
+
+def test_an_idle_gpu_with_a_repaired_error_is_idle() -> None:
+    assert word_of(lambda second: gpu(0, 0, last_xid=92)) == "IDLE"
