@@ -93,7 +93,7 @@ class HealthHistory:
         try:
             history = call_with_timeout(FOLDER_WAIT_S, self._state_folder, lambda: self._remember(state, now))
         except OSError as error:
-            note = f"no history: {self._path}: {error.strerror}"
+            note = f"no history: {self._cause(error)}"
             return state._replace(read_wall_s=wall_s, history_note=clean(note))
         past = past_of((*(p for p in history.points if p.wall_s < wall_s), now), wall_s)
         return state._replace(
@@ -144,46 +144,59 @@ class HealthHistory:
             os.close(handle)
 
     def _remember(self, state: SmartState, now: HealthPoint) -> DiskHistory:
-        """Add ``now`` to the disk's file if it is ``worth_keeping``; return the history without it. Raises OSError."""
+        """Store ``now`` if it is ``worth_keeping``; return the history without it.
+
+        Raises OSError when the history cannot be read.
+        """
         os.close(open_folder(self._state_folder))
         handle = open_folder(self._path)
-        name = _names(state)[0]
         try:
-            with self._locked(handle) as locked:
-                note = "" if locked else "another monitor has locked the history: this reading is not stored"
-                if locked:
-                    self._rename_old_file(handle, state)
-                try:
-                    history = self._read(handle, name)
-                except ValueError as error:
-                    note = f"the history could not be read ({error})"
-                    if locked:
-                        note += f" and was set aside as {os.path.join(self._path, self._set_aside(handle, name))}"
-                    history = None
-                points = () if history is None else history.points
-                if locked and worth_keeping(points, now):
-                    kept = DiskHistory(state.serial, state.model, thin_out((*points, now), now.wall_s), wwn=state.wwn)
-                    put_file(handle, name, history_text(kept), lasting=True)
-                return DiskHistory(state.serial, state.model, points, note, state.wwn)
+            with self._locked(handle) as obstacle:
+                return self._read_and_store(handle, state, now, obstacle)
         finally:
             os.close(handle)
 
-    def _rename_old_file(self, folder: int, state: SmartState) -> None:
-        """Rename the disk's file to the name used now if it still has one of the older, less detailed names.
+    def _read_and_store(self, folder: int, state: SmartState, now: HealthPoint, obstacle: str) -> DiskHistory:
+        """Store ``now`` unless there is an obstacle; return the history without it, with a note about an obstacle.
 
-        The caller has the lock.
+        obstacle: why nothing may be written; "" if we have the lock. Raises OSError when the history cannot be read.
         """
+        name, stored_name = _names(state)[0], self._stored_name(folder, state)
+        note = ""
+        points: tuple[HealthPoint, ...] = ()
+        try:
+            history = self._read(folder, stored_name)
+            points = () if history is None else history.points
+        except ValueError as error:
+            note = f"the history could not be read ({error})"
+        if not obstacle:
+            try:
+                if note:
+                    note += f" and was set aside as {os.path.join(self._path, self._set_aside(folder, name))}"
+                elif stored_name != name:
+                    os.rename(stored_name, name, src_dir_fd=folder, dst_dir_fd=folder)
+                if worth_keeping(points, now):
+                    kept = DiskHistory(state.serial, state.model, thin_out((*points, now), now.wall_s), wwn=state.wwn)
+                    put_file(folder, name, history_text(kept), lasting=True)
+            except OSError as error:  # the disk is full or read-only
+                obstacle = self._cause(error)
+        if obstacle:
+            note = note or f"this reading is not stored: {obstacle}"
+        return DiskHistory(state.serial, state.model, points, note, state.wwn)
+
+    def _cause(self, error: OSError) -> str:
+        return f"{self._path}: {error.strerror}"
+
+    def _stored_name(self, folder: int, state: SmartState) -> str:
+        """Return the name of the disk's file: one of the older, less detailed names if only that file exists."""
         current_name, *old_names = _names(state)
         if current_name in os.listdir(folder):
-            return
+            return current_name
         for name in old_names:
-            try:
-                history = self._read_own(folder, name, state)
-            except ValueError:
-                continue
-            if history is not None:
-                os.rename(name, current_name, src_dir_fd=folder, dst_dir_fd=folder)
-                return
+            with contextlib.suppress(ValueError):
+                if self._read_own(folder, name, state) is not None:
+                    return name
+        return current_name
 
     def _read_own(self, folder: int, name: str, state: SmartState) -> DiskHistory | None:
         """Return the content of a file; None when it is missing or belongs to a disk of another model."""
@@ -191,11 +204,18 @@ class HealthHistory:
         return history if history is not None and history.model in ("", state.model) else None
 
     @contextlib.contextmanager
-    def _locked(self, folder: int) -> Iterator[bool]:
-        """Yield whether we got the lock within LOCK_WAIT_S. A suspended monitor may keep the lock forever."""
+    def _locked(self, folder: int) -> Iterator[str]:
+        """Yield "" if we got the lock within LOCK_WAIT_S, else the obstacle.
+
+        A suspended monitor may keep the lock forever.
+        """
         from iotop_ai.collectors.io import own_file  # start-up does not need it
 
-        lock = os.open(".lock", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600, dir_fd=folder)
+        try:
+            lock = os.open(".lock", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600, dir_fd=folder)
+        except OSError as error:
+            yield self._cause(error)
+            return
         try:
             until_ns = self._clock.monotonic_ns() + int(LOCK_WAIT_S * 1e9)
             locked = own_file.try_lock(lock)
@@ -203,8 +223,9 @@ class HealthHistory:
                 self._pause.wait(_LOCK_STEP_S)
                 locked = own_file.try_lock(lock)
             if locked:
-                self._remove_temporary_files(folder)
-            yield locked
+                with contextlib.suppress(OSError):  # a file that stays does no harm
+                    self._remove_temporary_files(folder)
+            yield "" if locked else "another monitor has locked the history"
         finally:
             os.close(lock)
 

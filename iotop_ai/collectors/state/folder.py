@@ -75,7 +75,8 @@ def config_path(environ: Mapping[str, str], option: str | None = None) -> Path:
 def open_folder(folder: Path | str) -> int:
     """Return a descriptor of the folder, which is created if needed and made private to its owner. Raises OSError.
 
-    Raises PermissionError when the folder belongs to another user, because its content must not be trusted.
+    On a read-only filesystem, the folder keeps its mode. Raises PermissionError when the folder belongs to another
+    user, because its content must not be trusted.
     """
     from pathlib import Path
 
@@ -88,11 +89,19 @@ def open_folder(folder: Path | str) -> int:
         if status.st_uid != os.geteuid():
             raise PermissionError(errno.EPERM, "belongs to another user", str(folder))
         if stat.S_IMODE(status.st_mode) & 0o077:
-            os.fchmod(handle, 0o700)
+            _make_private(handle)
     except OSError:
         os.close(handle)
         raise
     return handle
+
+
+def _make_private(folder: int) -> None:
+    try:
+        os.fchmod(folder, 0o700)
+    except OSError as error:
+        if error.errno != errno.EROFS:
+            raise
 
 
 def put_file(folder: int, name: str, raw: bytes, *, lasting: bool = False) -> None:
