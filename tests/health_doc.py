@@ -27,7 +27,8 @@ about one figure only the worst applies. A disk without any figure is *unknown*,
 entries alone are not a reason for an alarm.
 
 Disks behind a RAID controller are listed by bus and type (`bus/0/megaraid,3`) where `smartctl --scan-open` finds them;
-`--smart-type sda=cciss,0` adds others. Querying them needs root. The volume itself has no health.
+`--smart-type sda=cciss,0` adds others. Querying them needs root. The volume itself has no health; on the main screen,
+it has the worst health of its disks.
 
 An ATA count is the first number that smartctl prints for an attribute (188: the lowest of its three words). An
 attribute whose name shows another meaning (`Host_Writes_GiB`, `Unknown_SSD_Attribute`) has no rule, nor has attribute
@@ -35,8 +36,8 @@ attribute whose name shows another meaning (`Host_Writes_GiB`, `Unknown_SSD_Attr
 reading, once that is {forecast:g} days old.
 
 `iotop-ai health` exits 1 when any disk has a warning or worse, else 2 when a disk could not be queried or judged or
-none answers, else 0; if other disks answer, a sleeping disk or one
-without SMART does not change that.
+none answers, else 0; if other disks answer, a sleeping disk or one without SMART does not change that. A RAID volume
+none of whose disks is queried counts as a disk that could not be queried.
 
 Sources: {sources}.
 """

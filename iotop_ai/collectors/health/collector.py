@@ -14,14 +14,14 @@ from iotop_ai.collectors.base import Unavailable
 from iotop_ai.collectors.health.commands import is_device, is_type, sudoers_line
 from iotop_ai.collectors.health.helper_client import SmartProcess
 from iotop_ai.collectors.health.history import HealthHistory
-from iotop_ai.collectors.health.parse import VOLUME, parse_json, parse_scan, parse_state, refusal
+from iotop_ai.collectors.health.parse import parse_json, parse_scan, parse_state, refusal
 from iotop_ai.collectors.health.smartctl_path import find_smartctl
 from iotop_ai.collectors.health.targets import (
-    VOLUME_DISKS_QUERIED,
     Disk,
     behind_controllers,
     kernel_counts,
     smart_disks,
+    volume_reason,
     with_given_types,
     with_scanned_types,
     without_smart,
@@ -32,6 +32,7 @@ from iotop_ai.collectors.io.root import Root
 from iotop_ai.model.clean import clean
 from iotop_ai.model.health.rules import with_verdict
 from iotop_ai.model.health.smart import SmartState
+from iotop_ai.model.health.volume import NOT_QUERIED
 from iotop_ai.model.reading import Reading, Status
 from iotop_ai.model.settings import Settings
 
@@ -374,8 +375,11 @@ class SmartCollector:
             if why.status is Status.DENIED:
                 sysfs_state, remedy = without_smart(self._root, disk), self._permission_remedy(smartctl, disk)
                 return Reading(sysfs_state, why.status, why.reason, remedy, end_ns, end_ns - start_ns)
-            if why.reason == VOLUME and self._disks_behind:
-                return Reading(None, why.status, VOLUME_DISKS_QUERIED, "", end_ns, end_ns - start_ns)
+            if why.reason == NOT_QUERIED:
+                given = self._select(with_given_types((), self._settings.smart_types))
+                reason = volume_reason(self._root, disk.name, (*given, *self._disks_behind))
+                remedy = why.remedy if reason == NOT_QUERIED else ""
+                return Reading(None, why.status, reason, remedy, end_ns, end_ns - start_ns)
             partial_state = _state_without_smart(response, disk) if why.status is Status.UNSUPPORTED else None
             return Reading(partial_state, why.status, why.reason, why.remedy, end_ns, end_ns - start_ns)
         state = self._with_past(state, disk)

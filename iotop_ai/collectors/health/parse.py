@@ -23,6 +23,7 @@ from iotop_ai.model.clean import clean
 from iotop_ai.model.health.attributes import count_of, hours_of
 from iotop_ai.model.health.rules import with_verdict
 from iotop_ai.model.health.smart import SmartAttribute, SmartState
+from iotop_ai.model.health.volume import NOT_QUERIED
 from iotop_ai.model.reading import Status
 
 ASLEEP_EXIT = 3
@@ -35,7 +36,6 @@ _LEAST_TRIP_CELSIUS = 45
 _MISSING = pattern(r"no such (?:file|device)", re.IGNORECASE)
 _UNKNOWN_KIND = pattern(r"unable to detect|unknown usb bridge|unsupported|specify device type", re.IGNORECASE)
 _VOLUME_MESSAGE = pattern(r"open device: /dev/(\S{1,32}).*please try adding '-d ([a-z0-9]{1,16}),N'")
-VOLUME = "a RAID volume: it has no health of its own"
 _LIMITS = pattern(r"^(Warning|Critical)\s+Comp\. Temp\. Threshold:\s+(\d+) Celsius", re.MULTILINE)
 _WHEN_FAILED = {"now": "now", "failing_now": "now", "past": "past", "in_the_past": "past"}
 
@@ -85,7 +85,7 @@ def refusal(answer: Mapping[str, Any], stderr: str = "") -> Unavailable | None:
             return Unavailable(Status.DENIED, "reading SMART needs root")
         if volume := _VOLUME_MESSAGE.search(text):
             remedy = f"--smart-type {volume[1]}={volume[2]},N for each disk N behind it (see smartctl(8))"
-            return Unavailable(Status.UNSUPPORTED, VOLUME, remedy)
+            return Unavailable(Status.UNSUPPORTED, NOT_QUERIED, remedy)
         if _UNKNOWN_KIND.search(text):
             return Unavailable(Status.UNSUPPORTED, text, "give its type: smartctl -d TYPE (see smartctl(8))")
         if _MISSING.search(text):

@@ -15,8 +15,8 @@ from iotop_ai.lazy.namedtuple import NamedTuple
 from iotop_ai.lazy.regex import pattern
 from iotop_ai.model.health.identity import DiskIdentity
 from iotop_ai.model.health.smart import SmartState
+from iotop_ai.model.health.volume import DISKS_QUERIED, NOT_QUERIED, disks_queried_on
 
-VOLUME_DISKS_QUERIED = "a RAID volume: the disks behind it are queried"
 _CONTROLLERS = frozenset(("megaraid", "3ware", "areca", "aacraid", "cciss", "hpt", "sssraid", "jmb39x", "jms56x"))
 """The types of smartctl that name one of the disks behind a controller. Other types may have a comma too: sat,12."""
 _NVME_HEAD = pattern(r"nvme\d+n\d+")
@@ -119,6 +119,29 @@ def is_behind_controller(kind: str) -> bool:
     return any("," in part and part.partition(",")[0].removesuffix("-q") in _CONTROLLERS for part in kind.split("+"))
 
 
+def type_in_name(name: str) -> tuple[str, str] | None:
+    """Return (node, type) of a disk that is named by its controller's bus, such as "bus/0/megaraid,3"; else None."""
+    node, _, kind = name.rpartition("/")
+    if node.startswith("bus/") and is_device(f"/dev/{node}") and is_type(kind) and is_behind_controller(kind):
+        return node, kind
+    return None
+
+
+def volume_reason(root: Root, volume: str, behind: Iterable[Disk]) -> str:
+    """Return why a RAID volume has no health. behind: the disks behind controllers that are queried.
+
+    The number of a controller's bus is that of its SCSI host (os_linux.cpp of smartmontools). If the volume's host is
+    unknown, the volume belongs to the only bus.
+    """
+    nodes = {disk.device.removeprefix("/dev/") for disk in behind}
+    if volume in nodes:
+        return DISKS_QUERIED
+    buses = sorted(node for node in nodes if node.startswith("bus/"))
+    host = os.path.basename(root.link(f"sys/block/{volume}/device")).partition(":")[0]
+    bus = f"bus/{host}" if host.isdecimal() else buses[0] if len(buses) == 1 else ""
+    return disks_queried_on(bus) if bus in buses else NOT_QUERIED
+
+
 def with_given_types(disks: Iterable[Disk], given: Iterable[tuple[str, str]]) -> tuple[Disk, ...]:
     """Return the disks with the types that the user gave, and the disks behind controllers that the user named.
 
@@ -135,7 +158,7 @@ def with_given_types(disks: Iterable[Disk], given: Iterable[tuple[str, str]]) ->
         elif name in by_name:
             by_name[name] = by_name[name]._replace(device=f"/dev/{name}", kind=kind, reason="", fixed=True)
     for name in volumes & by_name.keys():
-        by_name[name] = Disk(name, "", "", VOLUME_DISKS_QUERIED)
+        by_name[name] = Disk(name, "", "", DISKS_QUERIED)
     return tuple(by_name.values())
 
 

@@ -2,9 +2,20 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
-from iotop_ai.collectors.health.targets import Disk, behind_controllers, is_behind_controller, with_given_types
+from iotop_ai.collectors.health.targets import (
+    Disk,
+    behind_controllers,
+    is_behind_controller,
+    type_in_name,
+    volume_reason,
+    with_given_types,
+)
+from iotop_ai.collectors.io.root import Root
+from iotop_ai.model.health.volume import DISKS_QUERIED, NOT_QUERIED, bus_in
 
 
 @pytest.mark.parametrize(
@@ -25,3 +36,29 @@ def test_disks_with_the_same_number_on_two_controllers_are_both_kept() -> None:
     one, two = ("/dev/bus/0", "megaraid,3"), ("/dev/bus/1", "sat+megaraid,3")
     assert behind_controllers((one,), named) == ()
     assert [disk.name for disk in behind_controllers((one, two), named)] == ["bus/0/megaraid,3", "bus/1/sat+megaraid,3"]
+
+
+@pytest.mark.parametrize(
+    ("name", "type_"),
+    [
+        ("bus/0/sat+megaraid,3", ("bus/0", "sat+megaraid,3")),
+        ("bus/0/sat", None), ("bus/0", None), ("sda/megaraid,3", None), ("bus/0;/megaraid,3", None),
+        ("bus/0/megaraid,3 -t long", None), ("", None),
+    ],
+)  # fmt: skip
+def test_a_name_with_a_bus_has_a_type(name: str, type_: tuple[str, str] | None) -> None:
+    assert type_in_name(name) == type_
+
+
+def test_a_volume_belongs_to_the_bus_of_its_scsi_host(tmp_path: Path) -> None:
+    for name, host in (("sda", 1), ("sdb", 2), ("sdc", 3)):
+        (tmp_path / "sys/block" / name).mkdir(parents=True)
+        (tmp_path / "sys/block" / name / "device").symlink_to(f"../../../{host}:2:0:0")
+    root = Root(str(tmp_path))
+    behind = [Disk(f"{node}/megaraid,0", f"/dev/{node}", "megaraid,0") for node in ("bus/1", "bus/2", "sdd")]
+    reasons = {name: volume_reason(root, name, behind) for name in ("sda", "sdb", "sdc", "sdd", "unknown")}
+    assert {name: bus_in(reason) for name, reason in reasons.items()} == {
+        "sda": "bus/1", "sdb": "bus/2", "sdc": "", "sdd": "", "unknown": "",
+    }  # fmt: skip
+    assert [reasons[name] for name in ("sdc", "sdd", "unknown")] == [NOT_QUERIED, DISKS_QUERIED, NOT_QUERIED]
+    assert bus_in(volume_reason(root, "unknown", behind[:1])) == "bus/1"

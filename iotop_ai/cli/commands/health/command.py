@@ -17,7 +17,14 @@ from iotop_ai.cli.stdout import print_lines
 from iotop_ai.collectors.base import take_reading
 from iotop_ai.collectors.health.collector import TIMEOUT_S, SmartCollector
 from iotop_ai.collectors.health.history import DiskHistory, HealthHistory
-from iotop_ai.collectors.health.targets import Disk, disks_named, read_identity, smart_disks, with_given_types
+from iotop_ai.collectors.health.targets import (
+    Disk,
+    disks_named,
+    read_identity,
+    smart_disks,
+    type_in_name,
+    with_given_types,
+)
 from iotop_ai.collectors.io.clock import Clock
 from iotop_ai.collectors.io.root import Root, root_from_options
 from iotop_ai.collectors.state.folder import state_folder
@@ -27,8 +34,10 @@ from iotop_ai.model.clean import clean
 from iotop_ai.model.errors import UnknownError, UsageError
 from iotop_ai.model.health.identity import answered_identity, replaced_text
 from iotop_ai.model.health.smart import HealthPoint, SmartState
+from iotop_ai.model.health.volume import NOT_QUERIED
 from iotop_ai.model.reading import Reading, Status
 from iotop_ai.model.settings import Settings
+from iotop_ai.present.block.devices import natural_key
 from iotop_ai.present.screen.bounds import clamp_size
 
 HEALTHY, PROBLEM, UNKNOWN = 0, 1, 2
@@ -36,6 +45,8 @@ POLL_S = 5.0
 """The time between two queries for a self-test's progress, in seconds."""
 MOST_UNANSWERED = 12
 """The number of unanswered queries in a row after which --wait gives up."""
+_DISK_S = 3 * TIMEOUT_S + 10
+"""How long the queries of one disk may take, in seconds."""
 _NEUTRAL = (Status.ASLEEP, Status.UNSUPPORTED)
 """Statuses that do not make the health unknown."""
 Table = dict[str, Reading[SmartState]]
@@ -85,9 +96,12 @@ class Health:
     """One run of ``iotop-ai health``."""
 
     def __init__(self, settings: Settings, args: argparse.Namespace, clock: Clock, root: Root) -> None:
-        self._settings, self._args, self._clock, self._root = settings, args, clock, root
+        # A disk that is named by its controller's bus is queried as if its type were given.
+        named_types = tuple(filter(None, map(type_in_name, args.disk)))
+        self._settings = settings._replace(smart_types=(*settings.smart_types, *named_types))
+        self._args, self._clock, self._root = args, clock, root
         self._history = HealthHistory(state_folder(), clock)
-        all_disks = with_given_types(smart_disks(root), settings.smart_types)
+        all_disks = with_given_types(smart_disks(root), self._settings.smart_types)
         self._unmatched: list[str] = []
         """The words of the command line that match no disk."""
         self._disks: dict[str, Disk] = {}
@@ -114,23 +128,29 @@ class Health:
         return code
 
     def _collector(self) -> SmartCollector:
-        history = self._history
-        return SmartCollector(
-            self._root, self._clock, self._settings, TIMEOUT_S, history=history, only=tuple(self._disks) or ("",)
-        )
+        # Without names, the scan may find further disks.
+        only = tuple(self._disks) if self._args.disk else ()
+        return SmartCollector(self._root, self._clock, self._settings, TIMEOUT_S, history=self._history, only=only)
 
     def _query(self, collector: SmartCollector) -> Table:
-        """Return each disk's Reading by name. A word that matches no disk gets a Reading with the status ABSENT."""
+        """Return each disk's Reading by name, then those of the disks that the scan found behind controllers.
+
+        A word that matches no disk gets a Reading with the status ABSENT.
+        """
         table: Table = {clean(word): Reading(None, Status.ABSENT, "no such disk") for word in self._unmatched}
         if self._disks:
             # The limit is longer than the scan and the queries may take.
-            collector.wait(60 + len(self._disks) * (3 * TIMEOUT_S + 10))
+            if not collector.wait(60 + len(self._disks) * _DISK_S):
+                found = take_reading(collector, self._clock).value or {}
+                collector.wait(len(found.keys() - self._disks.keys()) * _DISK_S)
             newest = take_reading(collector, self._clock)
+            readings = newest.value or {}
             for name, disk in self._disks.items():
-                reading = (newest.value or {}).get(name)
+                reading = readings.get(name)
                 if reading is None and not disk.device:
                     reading = Reading(None, Status.UNSUPPORTED, disk.reason)
                 table[name] = reading or Reading(None, newest.status, newest.reason, newest.remedy)
+            table |= {name: readings[name] for name in sorted(readings.keys() - table.keys(), key=natural_key)}
         return table
 
     def _print(self, table: Table, code: int) -> None:
@@ -281,8 +301,9 @@ def _duration_text(test: str, state: SmartState) -> str:
 def exit_code(readings: Iterable[Reading[SmartState]]) -> int:
     """Return 1 for a warning or worse, else 2 when a disk could not be read or judged, else 0.
 
-    A disk without SMART is ignored. A disk that is asleep counts only by its last values, if it has any. If no disk
-    answered now and no warning is known, the code is 2.
+    A disk without SMART is ignored, but a RAID volume whose disks are not queried counts as a disk that could not be
+    read. A disk that is asleep counts only by its last values, if it has any. If no disk answered now and no warning is
+    known, the code is 2.
     """
     disks = tuple(readings)
     severities = [
@@ -292,15 +313,22 @@ def exit_code(readings: Iterable[Reading[SmartState]]) -> int:
     ]
     if any(severity in ("warning", "critical") for severity in severities):
         return PROBLEM
-    unread = [reading for reading in disks if reading.status is not Status.OK and reading.status not in _NEUTRAL]
+    unread = [
+        reading
+        for reading in disks
+        if reading.status is not Status.OK and (reading.status not in _NEUTRAL or reading.reason == NOT_QUERIED)
+    ]
     if unread or "unknown" in severities or not any(reading.status is Status.OK for reading in disks):
         return UNKNOWN
     return HEALTHY
 
 
 def none_has_smart(readings: Iterable[Reading[SmartState]]) -> bool:
-    """Whether no disk supports SMART; also True when the machine has no disk."""
-    return all(reading.status is Status.UNSUPPORTED for reading in readings)
+    """Whether no disk supports SMART; also True when the machine has no disk.
+
+    The disks behind a RAID volume may support it even if they are not queried.
+    """
+    return all(reading.status is Status.UNSUPPORTED and reading.reason != NOT_QUERIED for reading in readings)
 
 
 def why_unknown(table: Table) -> str:
