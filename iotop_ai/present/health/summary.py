@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from iotop_ai.lazy.namedtuple import NamedTuple
 from iotop_ai.model.frame import Frame
+from iotop_ai.model.health.volume import bus_in
 from iotop_ai.model.reading import Reading, Status
 from iotop_ai.present.block import devices
 from iotop_ai.present.text.units import count, duration
@@ -93,13 +94,19 @@ def health(frame: Frame, name: str) -> Health:
     smart, info = frame.snapshot.smart, devices.infos(frame).get(name)
     if info is not None and "degraded" in info.detail:
         return Health("degraded", "bad", info.detail)
+    if name in (smart.value or {}) or info is None or (not info.slaves and info.kind != "partition"):
+        return _disk_health(name, smart)
+    return _worst([_disk_health(leaf, smart) for leaf in devices.leaves(name, frame)])
+
+
+def _disk_health(name: str, smart: Reading[Any]) -> Health:
+    """The health of a disk; that of a RAID volume is the worst health of the disks behind it."""
     readings = smart.value or {}
-    raid_disks = [reading for disk, reading in readings.items() if disk.startswith(f"{name}/")]
-    if raid_disks:
-        return _worst([reading_health(reading, smart) for reading in raid_disks])
-    if name in readings or info is None or (not info.slaves and info.kind != "partition"):
-        return reading_health(readings.get(name), smart)
-    return _worst([reading_health(readings.get(leaf), smart) for leaf in devices.leaves(name, frame)])
+    own = readings.get(name)
+    bus = "" if own is None else bus_in(own.reason)
+    behind = (f"{name}/", f"{bus}/") if bus else f"{name}/"
+    raid_disks = [reading_health(reading, smart) for disk, reading in readings.items() if disk.startswith(behind)]
+    return _worst(raid_disks) if raid_disks else reading_health(own, smart)
 
 
 def _hung(frame: Frame, name: str) -> Health | None:

@@ -5,6 +5,7 @@ import pytest
 from iotop_ai.model.frame import Frame
 from iotop_ai.model.health.attributes import MEANINGS
 from iotop_ai.model.health.smart import RUNNING, PastPoint, SelfTest, SmartState
+from iotop_ai.model.health.volume import NOT_QUERIED, disks_queried_on
 from iotop_ai.model.reading import Reading, Status
 from iotop_ai.pipeline import frames
 from iotop_ai.present.health.detail import _hours_ago, most_scroll, resample
@@ -263,6 +264,23 @@ def test_a_raid_volume_has_the_health_of_its_worst_disk() -> None:
     assert [one.name for one in disk_rows(shown)] == ["sda", "sda/megaraid,0", "sda/megaraid,1"]
     assert health_disk(shown, "sda") == "sda"
     assert health_disk(shown, "nothing") == ""
+
+
+def test_a_raid_volume_has_the_health_of_the_disks_on_its_bus() -> None:
+    ok, bad = (worn()._replace(severity="ok", reasons=()), failing())
+    table = {
+        "sda": Reading(None, Status.UNSUPPORTED, disks_queried_on("bus/0")),
+        "sdb": Reading(None, Status.UNSUPPORTED, disks_queried_on("bus/10")),
+        "sdc": Reading(None, Status.UNSUPPORTED, NOT_QUERIED),
+        "bus/0/megaraid,0": Reading(ok, Status.OK),
+        "bus/10/megaraid,0": Reading(ok, Status.OK),
+        "bus/10/sat+megaraid,1": Reading(bad, Status.OK),
+    }
+    disks = tuple(Disk(disk(name)) for name in ("sda", "sdb", "sdc"))
+    partition = Disk(disk("sdb1", "partition")._replace(parent="sdb"))
+    shown = frame([snapshot(Machine(disks=(*disks, partition), smart=table))])
+    words = {name: health(shown, name).word for name in ("sda", "sdb", "sdb1", "sdc")}
+    assert words == {"sda": "ok", "sdb": "FAILING", "sdb1": "FAILING", "sdc": "no SMART"}
 
 
 def test_mounted_devices_without_smart_of_their_own_are_named() -> None:
