@@ -236,3 +236,8 @@ def disks_named(root: Root, word: str, disks: Iterable[Disk]) -> tuple[Disk, ...
     return tuple(
         dict.fromkeys(disk for slave in below if slave != name for disk in disks_named(root, slave, all_disks))
     )
+
+
+def disks_with_serial(root: Root, serial: str, disks: Iterable[Disk]) -> tuple[Disk, ...]:
+    """Return the disks with this serial number in sysfs, which does not show the disks behind RAID controllers."""
+    return tuple(disk for disk in disks if read_serial(root, f"sys/block/{disk.name}") == serial)

@@ -20,6 +20,7 @@ from iotop_ai.collectors.health.history import DiskHistory, HealthHistory
 from iotop_ai.collectors.health.targets import (
     Disk,
     disks_named,
+    disks_with_serial,
     read_identity,
     smart_disks,
     type_in_name,
@@ -107,6 +108,8 @@ class Health:
         self._disks: dict[str, Disk] = {}
         for word in args.disk or [disk.name for disk in all_disks]:
             matching = disks_named(root, word, all_disks)
+            if not matching and not args.history:  # the stored histories are searched for serial numbers later
+                matching = disks_with_serial(root, word, all_disks)
             self._disks |= {disk.name: disk for disk in matching}
             self._unmatched += [] if matching else [word]
 

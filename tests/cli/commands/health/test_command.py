@@ -234,6 +234,22 @@ def test_a_disk_without_self_tests_is_reported(
 
 
 @needs_smartctl
+def test_a_disk_is_found_by_the_serial_number_in_sysfs(
+    smartctl: Smartctl, run: Run, capsys: pytest.CaptureFixture[str]
+) -> None:
+    smartctl.disk("nvme8", HEALTHY)
+    smartctl.disk("nvme9", FAILING)
+    for name, answers in (("nvme8n1", HEALTHY), ("nvme9n1", FAILING)):
+        (smartctl.tree / f"sys/block/{name}/device/serial").write_text(f"{answers['serial']}\n")
+    assert run("S64GNE0T512345", "--json") == 0
+    assert list(disks(capsys.readouterr().out)) == ["nvme8n1"]
+    assert run("S64GNE0T599999", "--test", "short") == 2
+    assert capsys.readouterr().err.startswith("nvme9n1: not done: ")
+    assert run("S64GNE0T", "--json") == 2
+    assert disks(capsys.readouterr().out)["S64GNE0T"]["reason"] == "no such disk"
+
+
+@needs_smartctl
 def test_the_history_is_plotted(smartctl: Smartctl, run: Run, capsys: pytest.CaptureFixture[str]) -> None:
     assert run("--history") == 2
     assert "no disk has a history yet" in capsys.readouterr().err
