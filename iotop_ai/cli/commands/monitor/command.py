@@ -125,7 +125,7 @@ def run_monitor(
         base = snapshot if settings.accumulated else None
         changes = {
             "base": base,
-            "device": restored_device(first, remembered),
+            "device": restored_device(first, remembered, settings.devices),
             "message": view_error,
             "dismissed": remembered.dismissed or frozenset(),
         }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Collection
 from json import loads
 from typing import TYPE_CHECKING
 
@@ -133,7 +134,18 @@ def restored_settings(settings: Settings, remembered: RememberedView) -> Setting
     return settings._replace(**changes)  # type: ignore[arg-type]
 
 
-def restored_device(frame: Frame, remembered: RememberedView) -> str:
+def restored_device(frame: Frame, remembered: RememberedView, shown: Collection[str] = ()) -> str:
+    """Return the current kernel name of the remembered device.
+
+    Returns "" when none was selected, when the device is absent, or when it is not one of the devices to show.
+
+    shown: the kernel names of the devices to show; empty for all.
+    """
+    name = _current_name(frame, remembered)
+    return name if not shown or name in shown else ""
+
+
+def _current_name(frame: Frame, remembered: RememberedView) -> str:
     """Return the current kernel name of the remembered device; "" when none was selected or the device is absent.
 
     A device with a serial number is found by serial number and model, under any kernel name. A device without one is
@@ -165,7 +177,8 @@ def view_to_remember(
     """
     info: BlockInfo | None = infos(frame).get(view.device)
     device = None if info is None else (info.name, info.serial, info.model, info.label)
-    if view.device and info is None:
+    not_shown = bool(settings.devices) and not restored_device(frame, remembered, settings.devices)
+    if info is None and (view.device or not_shown):
         device = remembered.device
     theme = chosen_theme or remembered.theme
     at_exit = RememberedView(view.sort, None, None, view.hidden, theme, device, view.tree, view.no_columns, view.units)

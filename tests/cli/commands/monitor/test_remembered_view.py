@@ -135,6 +135,19 @@ def test_the_device_is_found_by_its_identity() -> None:
     assert restored_device(frame_of(a), RememberedView()) == ""
 
 
+def test_a_remembered_device_does_not_override_the_devices_of_this_run() -> None:
+    shown = frame_of(disk("sda", serial="S1", model="M1"), disk("sdb", serial="S2", model="M1"))
+    other, same = Settings(devices=("sdb",)), Settings(devices=("sda", "sdb"))
+    assert restored_device(shown, ALL_FIELDS, other.devices) == ""
+    assert restored_device(shown, ALL_FIELDS, same.devices) == "sda"
+    # It stays remembered if it was not selected because of the devices of this run.
+    assert view_to_remember(View(), "", shown, other, ALL_FIELDS).device == ALL_FIELDS.device
+    assert view_to_remember(View(), "", shown, same, ALL_FIELDS).device is None
+    now = view_to_remember(View(device="sdb"), "", shown, other, ALL_FIELDS).device
+    assert now is not None
+    assert now[0] == "sdb"
+
+
 def test_the_view_at_exit_is_remembered() -> None:
     shown = frame_of(disk("sda", serial="S1", model="M1"))
     defaults = Settings()
