@@ -26,7 +26,13 @@ from iotop_ai.store.read.blocks import GZIP_MAGIC, split_lines
 from iotop_ai.store.read.file import FileRecording
 
 STREAM = "-"
+STREAM_NAME = "standard input"
+"""The name of a stream in error messages."""
 _CHUNK = 1 << 16
+
+
+class NoLineError(InputError):
+    """A stream that ended before its first complete line."""
 
 
 class Span(NamedTuple):
@@ -178,9 +184,9 @@ class ReplaySource:
                 if out is not None:
                     yield out
         except InputError as error:
-            raise InputError(f"standard input: line {number + 1}: {error}") from None
+            raise InputError(f"{STREAM_NAME}: line {number + 1}: {error}") from None
         if not number and not self._closing.is_set():
-            raise InputError("standard input: not a recording: no complete line was received")
+            raise NoLineError(f"{STREAM_NAME}: not a recording: no complete line was received")
 
     def _chunks(self) -> Iterator[bytes]:
         ready = select.poll()  # select() does not accept descriptors from 1024 on

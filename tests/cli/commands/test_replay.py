@@ -179,6 +179,38 @@ def test_errors_of_a_remote_screen_are_explained(ssh: Path, script: str, message
         assert terminal.mode()["alternate_on"] == "0"
 
 
+def first_paint(_: Settings, make_screen_start: Callable[[], ScreenStart], close: Callable[[], None]) -> int:
+    """Stand in for ``run_screen``: get the data of the first paint, then end."""
+    make_screen_start()
+    close()
+    return 0
+
+
+@pytest.mark.parametrize(
+    ("script", "message"),
+    [
+        (
+            'echo greeting >&2; echo \'{"k":"hdr","fmt":99}\'; exec sleep 30',
+            r"box: line 1: format 99 was written by a newer iotop-ai \(.*\)",
+        ),
+        ("echo greeting >&2; echo Welcome; exec sleep 30", "box: line 1: not a line of a recording"),
+        ("echo Welcome; exit 1", "box: line 1: not a line of a recording"),
+        ("echo Welcome; echo no space left >&2; exit 2", "box: no space left"),
+        ("echo Welcome; exit 127", "box: no iotop-ai in the PATH of that machine"),
+        ("exit 1", "box: the connection was closed before any data arrived"),
+        ("head -n 1 {path}", "box: the stream ended before its first Snapshot"),
+    ],
+)
+def test_an_unreadable_stream_of_a_host_is_explained(
+    ssh: Path, path: str, script: str, message: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stand_in(ssh, script.replace("{path}", path))
+    monkeypatch.setenv("IOTOP_AI_SSH", str(ssh))
+    monkeypatch.setattr(remote, "run_screen", first_paint)
+    with pytest.raises(InputError, match=f"^{message}$"):
+        show_host(Settings(), "box")
+
+
 def screen_starts(path: str, flags: list[str], monkeypatch: pytest.MonkeyPatch) -> list[ScreenStart]:
     """The starts of the screens of a recording and of another machine with the same data."""
     out: list[ScreenStart] = []

@@ -18,7 +18,7 @@ from iotop_ai.model.errors import InputError, UsageError
 from iotop_ai.model.frame import Frame
 from iotop_ai.model.settings import Settings
 from iotop_ai.pipeline import frames
-from iotop_ai.sources.recorded.source import ReplaySource
+from iotop_ai.sources.recorded.source import STREAM_NAME, NoLineError, ReplaySource
 
 SSH_VARIABLE = "IOTOP_AI_SSH"
 """The environment variable that holds the absolute path of the ssh to use."""
@@ -37,15 +37,15 @@ def show_stream(
     fd: int,
     *,
     shared: bool = False,
-    why_empty: Callable[[], str] = lambda: "",
+    why_failed: Callable[[InputError], str] = str,
     why_ended: Callable[[], str] = lambda: "",
 ) -> int:
     """Show the recording from a descriptor until the user leaves the screen; return the exit code.
 
     Raises InputError for a stream without a Snapshot.
 
-    shared: whether the sender can read the same terminal. why_empty, why_ended: return the sender's reason for a stream
-    without a Snapshot, and for a stream that ended before the user left.
+    shared: whether the sender can read the same terminal. why_failed: returns the message for an error of the stream
+    before its first Snapshot. why_ended: returns the sender's reason for a stream that ended before the user left.
     """
     source = ReplaySource("-", fd=fd)
     ended = False
@@ -59,10 +59,10 @@ def show_stream(
         stream = frames_until_end()
         try:
             first = next(stream, None)
+            if first is None:
+                raise InputError("the stream ended before its first Snapshot")
         except InputError as error:
-            raise InputError(why_empty() or str(error)) from None
-        if first is None:
-            raise InputError(why_empty() or "the stream ended before its first Snapshot")
+            raise InputError(why_failed(error)) from None
         base = first.snapshot if settings.accumulated else None
         devices = devices_in_frame(first, settings.devices)
         changes = {"remote": True, "interval_s": first.snapshot.interval_s, "base": base, "devices": devices}
@@ -83,7 +83,7 @@ def show_host(settings: Settings, host: str) -> int:
     if not host or host.startswith("-") or any(c.isspace() or not c.isprintable() for c in host):
         raise UsageError(f"{clean(host)!r} is not a host; write name or user@name")
     with Ssh(host, f"iotop-ai record -o - -d {settings.interval_s:g}", find_ssh()) as ssh:
-        return show_stream(settings, ssh.fd, why_empty=ssh.why_empty, why_ended=ssh.why_ended)
+        return show_stream(settings, ssh.fd, why_failed=ssh.why_failed, why_ended=ssh.why_ended)
 
 
 def find_ssh() -> str:
@@ -126,14 +126,19 @@ class Ssh:
         while block := os.read(fd, _STDERR_BYTES):
             self._stderr = (self._stderr + block)[-_STDERR_BYTES:]
 
-    def why_empty(self) -> str:
-        """Return the reason for an empty stream, in one line."""
+    def why_failed(self, error: InputError) -> str:
+        """Return the reason for a stream without a Snapshot, in one line. error: the error from reading the stream."""
         last = self._last_error_line()
-        if self._child.returncode == NOT_FOUND:
+        code = self._child.returncode
+        if code == NOT_FOUND:
             return f"{self._host}: no iotop-ai in the PATH of that machine"
-        if self._child.returncode == NO_CONNECTION:
+        if code == NO_CONNECTION:
             return f"{self._host}: no connection{': ' + last if last else ''}"
-        return f"{self._host}: {last or 'the connection was closed before any data arrived'}"
+        if isinstance(error, NoLineError):
+            return f"{self._host}: {last or 'the connection was closed before any data arrived'}"
+        if code and last:
+            return f"{self._host}: {last}"
+        return f"{self._host}: {str(error).removeprefix(STREAM_NAME + ': ')}"
 
     def why_ended(self) -> str:
         """Return the reason for the end of the stream, in one line."""
