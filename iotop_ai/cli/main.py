@@ -218,13 +218,12 @@ def _run_bare(args: argparse.Namespace) -> int:
         raise UsageError("-n counts blocks of text; add -b")
     if args.alerts is not None and args.host is not None:
         raise UsageError("--alerts is for this machine; iotop-ai serve or record checks alerts on the other machine")
+    from iotop_ai.cli.options.common import flags_of, settings_elsewhere
+
     if args.host is not None:
         from iotop_ai.cli.commands.monitor.remote import show_host
-        from iotop_ai.cli.options.common import settings_elsewhere
 
-        return show_host(settings_elsewhere(args), args.host)
-    from iotop_ai.cli.options.common import flags_of
-
+        return show_host(settings_elsewhere(args), args.host, flags_of(args))
     return _run_screen(flags_of(args), args.config, getattr(args, "job", 0), args.alerts)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import gzip
 import os
+import shlex
 import shutil
 import subprocess
 from collections.abc import Callable
@@ -17,6 +18,7 @@ from iotop_ai.cli.commands.monitor import remote
 from iotop_ai.cli.commands.monitor.command import ScreenStart
 from iotop_ai.cli.commands.monitor.remote import KEEPALIVE, Ssh, show_host
 from iotop_ai.cli.commands.monitor.session_recording import open_file
+from iotop_ai.cli.commands.record.options import record_options
 from iotop_ai.cli.commands.replay import Chain, parse_speed
 from iotop_ai.cli.main import build_parser, run
 from iotop_ai.cli.options.common import settings_elsewhere
@@ -209,6 +211,33 @@ def test_an_unreadable_stream_of_a_host_is_explained(
     monkeypatch.setattr(remote, "run_screen", first_paint)
     with pytest.raises(InputError, match=f"^{message}$"):
         show_host(Settings(), "box")
+
+
+@pytest.mark.parametrize(
+    ("flags", "sent"),
+    [
+        ([], "iotop-ai record -o - -d 1"),
+        (["-d", "0.5", "--exact", "--no-smart"], "iotop-ai record -o - -d 0.5 --exact --no-smart"),
+        (["--smart", "--smartctl", "/a b/smartctl"], "iotop-ai record -o - -d 1 --smart '--smartctl=/a b/smartctl'"),
+        (
+            ["--smart-type", "sda=megaraid,3", "--smart-type", "sdb=x;id"],
+            "iotop-ai record -o - -d 1 --smart-type=sda=megaraid,3 '--smart-type=sdb=x;id'",
+        ),
+        (["--procfs=-x", "--sysfs", "$(id)"], "iotop-ai record -o - -d 1 --procfs=-x '--sysfs=$(id)'"),
+    ],
+)
+def test_the_flags_about_reading_a_machine_reach_the_host(
+    ssh: Path, flags: list[str], sent: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stand_in(ssh, 'for word; do :; done; echo "$word" >&2; exit 2')
+    monkeypatch.setenv("IOTOP_AI_SSH", str(ssh))
+    monkeypatch.setenv("IOTOP_AI_SMARTCTL", "/here/smartctl")  # a setting of this machine
+    monkeypatch.setattr(remote, "run_screen", first_paint)
+    with pytest.raises(InputError) as raised:
+        run([*flags, "--host", "box"])
+    assert str(raised.value) == f"box: {sent}"
+    words = shlex.split(sent)[1:]
+    assert record_options(build_parser(words).parse_args(words)).output == "-"
 
 
 def screen_starts(path: str, flags: list[str], monkeypatch: pytest.MonkeyPatch) -> list[ScreenStart]:

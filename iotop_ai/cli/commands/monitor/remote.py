@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shlex
 import subprocess
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from typing import cast
 
 from iotop_ai.cli.commands.monitor.command import ScreenStart, memory_keeper, run_screen
 from iotop_ai.cli.options.devices import devices_in_frame
@@ -74,16 +76,33 @@ def show_stream(
     return code
 
 
-def show_host(settings: Settings, host: str) -> int:
+def show_host(settings: Settings, host: str, flags: Mapping[str, object] = {}) -> int:
     """Start ``iotop-ai record`` on another machine through ssh and show its recording; return the exit code.
 
     Raises UsageError for a name that is not a host, such as an option, and InputError when ssh or the other machine
     fails.
+
+    flags: the values of the flags on the command line, as ``flags_of`` returns them
     """
     if not host or host.startswith("-") or any(c.isspace() or not c.isprintable() for c in host):
         raise UsageError(f"{clean(host)!r} is not a host; write name or user@name")
-    with Ssh(host, f"iotop-ai record -o - -d {settings.interval_s:g}", find_ssh()) as ssh:
+    with Ssh(host, record_command(settings.interval_s, flags), find_ssh()) as ssh:
         return show_stream(settings, ssh.fd, why_failed=ssh.why_failed, why_ended=ssh.why_ended)
+
+
+def record_command(interval_s: float, flags: Mapping[str, object]) -> str:
+    """Return the shell command that records the other machine to standard output.
+
+    flags: as in ``show_host``; those about how a machine is read become flags of the command
+    """
+    words = ["iotop-ai", "record", "-o", "-", "-d", f"{interval_s:g}"]
+    words += ["--exact"] if "exact" in flags else []
+    if "smart" in flags:
+        words += ["--smart" if flags["smart"] else "--no-smart"]
+    words += [f"--{name}={flags[name]}" for name in ("smartctl", "procfs", "sysfs") if name in flags]
+    for disk, type_name in cast("tuple[tuple[str, str], ...]", flags.get("smart_types", ())):
+        words += [f"--smart-type={disk}={type_name}"]
+    return shlex.join(words)
 
 
 def find_ssh() -> str:
