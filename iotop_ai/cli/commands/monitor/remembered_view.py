@@ -178,7 +178,7 @@ def view_to_remember(
     info: BlockInfo | None = infos(frame).get(view.device)
     device = None if info is None else (info.name, info.serial, info.model, info.label)
     not_shown = bool(settings.devices) and not restored_device(frame, remembered, settings.devices)
-    if info is None and (view.device or not_shown):
+    if view.follow_job or (info is None and (view.device or not_shown)):
         device = remembered.device
     theme = chosen_theme or remembered.theme
     at_exit = RememberedView(view.sort, None, None, view.hidden, theme, device, view.tree, view.no_columns, view.units)

@@ -167,3 +167,11 @@ def test_the_view_at_exit_is_remembered() -> None:
     # A device that was removed stays remembered.
     assert view_to_remember(View(device="sdz"), "", shown, defaults, ALL_FIELDS).device == ALL_FIELDS.device
     assert view_to_remember(View(), "", shown, defaults, ALL_FIELDS).device is None
+
+
+def test_the_device_of_a_followed_job_is_not_remembered() -> None:
+    shown, defaults = frame_of(disk("sda", serial="S1", model="M1")), Settings()
+    follows = View(device="sda", follow_job=True)
+    assert view_to_remember(follows, "", shown, defaults, RememberedView()).device is None
+    another = RememberedView(device=("sdb", "S2", "M1", "sdb"))
+    assert view_to_remember(follows, "", shown, defaults, another).device == another.device
