@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from textwrap import wrap
-
 from iotop_ai.model.fleet.records import Fleet, FleetJob, JobPart
 from iotop_ai.model.verdict_class import State
 from iotop_ai.present.fleet.screen import BANNER_ROWS, banner_rows, first_row
@@ -15,6 +13,7 @@ from iotop_ai.present.screen.key_row import above_rows, words_above
 from iotop_ai.present.text.line import Cell, Line, Span, cut, place, row
 from iotop_ai.present.text.table import Column, ColumnSlot, fit_columns, head, place_columns
 from iotop_ai.present.text.units import UNDEFINED, UNKNOWN, figure, percent
+from iotop_ai.present.text.wrap import wrap_cells
 
 KEYS = ("app.quit", "fleet_jobs.help", "fleet_jobs.back", "fleet_jobs.up", "fleet_jobs.pause")
 """The actions shown in the last row."""
@@ -73,7 +72,7 @@ def _body(jobs: tuple[FleetJob, ...], fleet_view: FleetView, width: int, height:
     out.append(head(width, cut(job.name, _NAME_END - 5), part_slots))
     if job.straggler is not None:
         text = straggler_words(job, job.straggler)
-        out += [place(width, Cell(1, piece, "strong")) for piece in wrap(text, max(20, width - 3))]
+        out += [place(width, Cell(1, piece, "strong")) for piece in wrap_cells(text, max(20, width - 3))]
     straggler_machine = "" if job.straggler is None else job.straggler.machine
     for part in sorted(job.parts, key=lambda part: (part.machine != straggler_machine, -(part.lost_gpu_h or 0.0))):
         out.append(_part_row(part, part_slots, width, is_late=part.machine == straggler_machine))

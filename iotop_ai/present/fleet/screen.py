@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from textwrap import wrap
 
 from iotop_ai.model.fleet.records import Fleet, FleetFinding, FleetJob, FleetMachine
 from iotop_ai.model.verdict_class import State
@@ -19,6 +18,7 @@ from iotop_ai.present.text.line import Cell, Line, Span, cells, cut, fill_rows, 
 from iotop_ai.present.text.panel import scroll_to
 from iotop_ai.present.text.table import head, note_room, rule
 from iotop_ai.present.text.units import clock, duration, percent, plural
+from iotop_ai.present.text.wrap import wrap_cells
 from iotop_ai.present.verdict.banner import HUE
 
 KEYS = (
@@ -160,7 +160,7 @@ def _detail(fleet: Fleet | None, fleet_view: FleetView, machine: FleetMachine, w
         for graph in _history_graphs(history, where):
             out += graph_lines(graph, fleet_view.view, width, where, _graph_rows(height))
     for label, text in _facts(fleet, machine):
-        for i, piece in enumerate(wrap(text, max(20, width - _TEXT_AT - 2))):
+        for i, piece in enumerate(wrap_cells(text, max(20, width - _TEXT_AT - 2))):
             out.append(place(width, *([Cell(1, label, "dim")] if not i else []), Cell(_TEXT_AT, piece)))
     return fill_rows(out, width, detail_height(height))
 

@@ -25,6 +25,7 @@ from iotop_ai.present.text.line import Cell, Line, Span, blank, cut, place, row
 from iotop_ai.present.text.panel import reason_row
 from iotop_ai.present.text.table import Column, ColumnSlot, fit_columns, head, place_columns, rule
 from iotop_ai.present.text.units import UNDEFINED, UNKNOWN, duration, figure, gpu_time, mib, percent, size
+from iotop_ai.present.text.wrap import wrap_cells
 from iotop_ai.present.verdict import headline
 from iotop_ai.present.verdict.advice import limit_text, word
 from iotop_ai.present.verdict.banner import HUE, verdict_row
@@ -238,7 +239,7 @@ def _detail(frame: Frame, view: View, width: int, job_row: JobRow) -> list[Line]
         out.append(waits_row)
     out += _time(frame, width, job_row, state)
     for label, text in _labelled_facts(frame, job_row):
-        for i, piece in enumerate(wrap(text, max(20, width - 12))):
+        for i, piece in enumerate(wrap_cells(text, max(20, width - 12))):
             out.append(place(width, *([Cell(1, label, "dim")] if not i else []), Cell(10, piece)))
     if facts.age_s is not None:
         out.append(place(width, Cell(1, "age", "dim"), Cell(10, duration(facts.age_s))))

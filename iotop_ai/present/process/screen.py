@@ -4,8 +4,6 @@ scroll.
 
 from __future__ import annotations
 
-from textwrap import wrap
-
 from iotop_ai.lazy.namedtuple import NamedTuple
 from iotop_ai.model.frame import Frame
 from iotop_ai.model.job.records import Job
@@ -24,6 +22,7 @@ from iotop_ai.present.text.fields import Field, field_rows
 from iotop_ai.present.text.line import Cell, Line, Span, cut, place, plain, row, stack_sections
 from iotop_ai.present.text.scroll import most_scroll, scroll_rows
 from iotop_ai.present.text.units import UNKNOWN, clock, duration, plural, size
+from iotop_ai.present.text.wrap import wrap_cells
 from iotop_ai.present.verdict.banner import verdict_row
 
 KEYS = (
@@ -165,7 +164,7 @@ def _title(frame: Frame, view: View, key: ProcessKey, info: ProcessInfo | None, 
 
 
 def _labelled_rows(label: str, text: str, width: int, most: int, token: str = "text") -> list[Line]:
-    lines = wrap(text, max(20, width - _LABEL - 1), break_on_hyphens=False) or [""]
+    lines = wrap_cells(text, max(20, width - _LABEL - 1), break_on_hyphens=False) or [""]
     if len(lines) > most:
         lines = [*lines[: most - 1], cut(" ".join(lines[most - 1 :]), width - _LABEL - 1)]
     return [

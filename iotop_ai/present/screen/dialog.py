@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from textwrap import wrap
 
 from iotop_ai.present.text.glyphs import in_ascii
 from iotop_ai.present.text.line import Line, Span, cells, cut_spans, is_single_width, plain, row, spans_cells
+from iotop_ai.present.text.wrap import wrap_cells
 
 WIDEST = 64
 """The largest width of a dialog."""
@@ -87,7 +87,7 @@ def _fitting_rows(head: Sequence[Row], tail: Sequence[Row], room: int) -> list[R
 
 def labelled_rows(label: str, text: str, width: int, *, token: str = "dim", text_token: str = "text") -> list[Row]:
     """A labelled sentence; the lines after the first are indented to its first word."""
-    lines = wrap(text, max(10, width - LABEL_CELLS - 2)) or [""]
+    lines = wrap_cells(text, max(10, width - LABEL_CELLS - 2)) or [""]
     first = [Span(f"   {label}".ljust(LABEL_CELLS), token), Span(lines[0], text_token)]
     return [first, *([Span(" " * LABEL_CELLS), Span(line, text_token)] for line in lines[1:])]
 

@@ -99,7 +99,7 @@ def cut(text: str, width: int, mark: str = ELLIPSIS) -> str:
         return text
     if width < cells(mark):
         return ""
-    return _head(text, width - cells(mark)) + mark
+    return head_of(text, width - cells(mark)) + mark
 
 
 def cut_middle(text: str, width: int, tail: int = 0) -> str:
@@ -112,7 +112,7 @@ def cut_middle(text: str, width: int, tail: int = 0) -> str:
     if cells(text) <= width:
         return text
     rest = width - cells(ELLIPSIS)
-    head = _head(text, min(rest // 2, rest - tail) if tail < rest else rest // 2)
+    head = head_of(text, min(rest // 2, rest - tail) if tail < rest else rest // 2)
     room = width - cells(ELLIPSIS) - cells(head)
     if room < 1:
         return cut(text, width)
@@ -122,7 +122,7 @@ def cut_middle(text: str, width: int, tail: int = 0) -> str:
     return head + ELLIPSIS + text[start:]
 
 
-def _head(text: str, width: int) -> str:
+def head_of(text: str, width: int) -> str:
     """The first characters of the text that fit in ``width`` columns."""
     if text.isascii() or _ONE_CELL(text):
         return text[: max(0, width)]
@@ -193,7 +193,7 @@ def _place(width: int, row_cells: tuple[Cell, ...], background: str, key: str) -
                 spans.append(_new(Span, (pending, pending_token)))
                 pending, pending_token = blanks, "text"
         if text_width > width - start:
-            text = _head(text, width - start)
+            text = head_of(text, width - start)
             text_width = cells(text)
         if pending_token == token and pending:
             pending += text

@@ -28,6 +28,7 @@ from iotop_ai.present.text.scroll import most_scroll, scroll_rows
 from iotop_ai.present.text.state_bar import run_spans, runs_between
 from iotop_ai.present.text.table import Column, ColumnSlot, head, place_columns, rule
 from iotop_ai.present.text.units import UNDEFINED, clock, duration, gpu_time, percent
+from iotop_ai.present.text.wrap import wrap_cells
 from iotop_ai.present.verdict import evidence, headline
 from iotop_ai.present.verdict.advice import why_text
 from iotop_ai.present.verdict.banner import HUE, banner_rows, first_shown_ns
@@ -245,7 +246,7 @@ def _advice_rows(width: int, primary: Finding) -> list[Line]:
         return []
     out = [rule(width, "do")]
     for number, advice in enumerate(primary.advice, 1):
-        for i, text in enumerate(wrap(advice_text(advice), max(1, width - 5))):
+        for i, text in enumerate(wrap_cells(advice_text(advice), max(1, width - 5))):
             head = [Cell(1, str(number), "strong")] if not i else []
             out.append(place(width, *head, Cell(3, text, "strong" if number == 1 else "text")))
     return out

@@ -93,6 +93,13 @@ def test_sentences_are_shortened_by_whole_clauses() -> None:
     assert fitting_clauses("wonderful", 5) == "wond…"
 
 
+def test_wide_names_are_shown_as_a_whole() -> None:
+    name = "".join(chr(0x4E00 + i) for i in range(60))
+    machine = FleetMachine("gpu07", "x", ("iotop",), alerts=(FleetAlert(name), FleetAlert("END")))
+    lines = fleet_screen_rows(FLEET._replace(machines=(machine,), jobs=()), SHOWN, 80, 48)
+    assert f"alerts{name},END" in "".join("".join(line.text for line in lines).split())
+
+
 def test_hostile_names_stay_in_their_cells() -> None:
     bad = FleetMachine("[@click=app.quit]" * 9, "x", ("iotop",), "MOLTEN", alerts=(FleetAlert("漢" * 99),))
     for width, height in SIZES:

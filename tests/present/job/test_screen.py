@@ -67,6 +67,20 @@ def test_the_marked_job_is_shown_with_all_details() -> None:
     assert "/data ext4" in other
 
 
+def test_a_wide_mount_is_shown_as_a_whole() -> None:
+    folder = "/" + "".join(chr(0x4E00 + i) for i in range(60))
+    frame = two(JOB_STARVED, FED)
+    table = frame.snapshot.jobs.value
+    assert table is not None
+    places = {
+        key: place._replace(mounts=tuple(mount._replace(path=folder) for mount in place.mounts))
+        for key, place in table.places.items()
+    }
+    reading = frame.snapshot.jobs._replace(value=table._replace(places=places))
+    rows = text(frame._replace(snapshot=frame.snapshot._replace(jobs=reading)), 80, 60)
+    assert f"data{folder}ext4" in "".join("".join(rows).split())
+
+
 def test_after_the_last_job_comes_the_first() -> None:
     frame = two(JOB_STARVED, FED)
     order = [one.pid for one in job_rows(frame, UTC)]

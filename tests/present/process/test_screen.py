@@ -105,6 +105,19 @@ def test_the_screen_fills_every_size_and_begins_with_state_name_and_owner(size: 
     assert "main thread: disk, read /data/s/0017.tar" in seen
 
 
+def test_a_wide_command_line_is_shown_as_a_whole() -> None:
+    shown = frame()
+    key, folder = worker(shown), "".join(chr(0x4E00 + i) for i in range(60))
+    reading = shown.snapshot.processes
+    assert reading.value is not None
+    command = ("python3", "train.py", "--data", f"/mnt/{folder}/END", "--lr", "1")
+    info = reading.value.info[key]._replace(cmdline=command)
+    table = reading.value._replace(info={**reading.value.info, key: info})
+    shown = shown._replace(snapshot=shown.snapshot._replace(processes=reading._replace(value=table)))
+    seen = text(ProcessPage(key, detail(key)), (80, 45), shown=shown)
+    assert "".join(command) in "".join(seen.split())
+
+
 def test_all_parts_are_shown() -> None:
     shown = frame()
     key = worker(shown)

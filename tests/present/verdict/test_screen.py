@@ -9,6 +9,7 @@ import pytest
 
 from iotop_ai.diagnosis.engine import fold
 from iotop_ai.diagnosis.verdict.acknowledge import identity, value_of
+from iotop_ai.model.finding import Advice
 from iotop_ai.model.frame import Frame
 from iotop_ai.present.screen.key_row import words_above
 from iotop_ai.present.screen.view import View
@@ -68,6 +69,14 @@ def test_a_starved_job_has_these_rows() -> None:
         "of GPU time lost by this job since a loss was first reported",
     ):
         assert words in page, words
+
+
+def test_advice_about_a_wide_path_is_shown_as_a_whole() -> None:
+    frame = last(JOB_STARVED)
+    folder = f"/mnt/{''.join(chr(0x4E00 + i) for i in range(60))}/END"
+    finding = frame.verdict.primary._replace(advice=(Advice("keep_in_memory", (("source", folder), ("room", 1e12))),))
+    page = text(frame._replace(verdict=frame.verdict._replace(findings=(finding,))), 80, 60)
+    assert f"read{folder}(atmost" in "".join(page.split())
 
 
 def test_at_160_columns_each_metric_has_its_id() -> None:
