@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 
+from iotop_ai.model.clean import clean
 from iotop_ai.model.finding import Advice
 from iotop_ai.present.text import units
 from iotop_ai.present.verdict.advice import (
@@ -25,10 +26,14 @@ from iotop_ai.present.verdict.advice import (
 
 
 def _quoted(a: Args, name: str) -> str:
-    """The text argument of this name as a word of a shell command. A path may contain spaces and special characters."""
+    """The text argument of this name as a word of a shell command. A path may contain spaces and special characters.
+
+    Its characters are not composed (NFC), because the path of a file with decomposed characters is another path.
+    """
     from shlex import quote  # few verdicts have a command
 
-    return quote(word(a, name))
+    value = a.get(name)
+    return quote(clean(value) if isinstance(value, str) else "")
 
 
 def _source(a: Args) -> str:

@@ -4,7 +4,7 @@ import pytest
 
 from iotop_ai.model.finding import Advice, RuledOut
 from iotop_ai.present.verdict.advice import idle_cores, limit_text, rate, why_text
-from iotop_ai.present.verdict.cures import advice_text
+from iotop_ai.present.verdict.cures import advice_text, command_of
 
 
 @pytest.mark.parametrize(
@@ -45,3 +45,10 @@ def test_a_cpu_quota_keeps_its_fraction(cores: float | None, text: str) -> None:
 def test_a_name_in_a_command_is_quoted(template: str, arg: str) -> None:
     text = advice_text(Advice(template, ((arg, "/media/a b;reboot"), ("kind", "system"))))
     assert "'/media/a b;reboot'" in text
+
+
+def test_a_command_names_the_path_of_the_file_with_its_own_characters() -> None:
+    decomposed = "/data/cafe\u0301"
+    assert command_of(Advice("keep_in_memory", (("source", decomposed),))) == f"iotop-ai cache status '{decomposed}'"
+    hostile = command_of(Advice("keep_in_memory", (("source", "/a\x1b]0;x\x07\u202e\u200d"),)))
+    assert hostile == "iotop-ai cache status '/a\ufffd]0;x\ufffd\ufffd\ufffd'"
