@@ -25,7 +25,8 @@ from iotop_ai.present.block.table import await_text, device_rows
 from iotop_ai.present.health.summary import health, temperature
 from iotop_ai.present.process.table import process_rows
 from iotop_ai.present.screen.graphs import time_shown
-from iotop_ai.present.screen.key_row import above_rows, mode_spans, words_above
+from iotop_ai.present.screen.key_row import above_rows, keys_text, mode_spans, words_above
+from iotop_ai.present.screen.keymap import first_key
 from iotop_ai.present.screen.view import View
 from iotop_ai.present.text.fields import field_rows
 from iotop_ai.present.text.line import Line, Span, blank, row, spans_cells
@@ -193,7 +194,8 @@ def _top(frame: Frame, view: View, width: int, device: BlockDevice, recent: Devi
     info = device.info
     names = [d.name for d in devices.panel_devices(frame, view)]
     row_name = device.name if device.name in names else devices.top_row_of(device.name, frame)
-    position = f"{names.index(row_name) + 1} of {len(names)}  b/n " if row_name in names else "b/n "
+    keys = keys_text("disk.previous", view)
+    position = f"{names.index(row_name) + 1} of {len(names)}  {keys} " if row_name in names else f"{keys} "
     left = [Span(f" {word}".ljust(_STATE_CELLS), hue), Span(f" {devices.title_of(device, frame)}", "strong")]
     if info is not None:
         if info.detail:
@@ -214,18 +216,25 @@ def _top(frame: Frame, view: View, width: int, device: BlockDevice, recent: Devi
     if degrees is not None:
         spans += [Span("  temp ", "dim"), Span(f"{degrees:.0f}"), Span(" C", "dim")]
     room = width - spans_cells(spans) - 2
-    tabs = next((one for one in (_tabs(tab), _tabs_short(tab)) if spans_cells(one) <= room), [])
+    tabs = next((one for one in (_tabs(tab, view), _tabs_short(tab, view)) if spans_cells(one) <= room), [])
     return [*out, row(width, spans, tabs)]
 
 
-def _tabs(active: str) -> list[Span]:
+def _tabs(active: str, view: View) -> list[Span]:
     """The names of the tabs, the active one in brackets, so that it stands out without colours."""
     names = [Span(f"[{tab}]", "strong") if tab == active else Span(f" {tab} ", "dim") for tab in TABS]
-    return [Span("Tab ", "key"), *names]
+    return [*_tab_key(view), *names]
 
 
-def _tabs_short(active: str) -> list[Span]:
-    return [Span("Tab ", "key"), Span(f"[{active}]", "strong"), Span(f" {TABS.index(active) + 1}/{len(TABS)} ", "dim")]
+def _tabs_short(active: str, view: View) -> list[Span]:
+    position = f" {TABS.index(active) + 1}/{len(TABS)} "
+    return [*_tab_key(view), Span(f"[{active}]", "strong"), Span(position, "dim")]
+
+
+def _tab_key(view: View) -> list[Span]:
+    """The key that shows the next tab; [] if it has none."""
+    key = first_key("disk.tab", view.keymap)
+    return [Span(f"{key} ", "key")] if key else []
 
 
 def _state(frame: Frame, device: BlockDevice, recent: DeviceWindow) -> tuple[str, str]:

@@ -15,7 +15,7 @@ from iotop_ai.present.gpu.meaning import Meaning, worst_token
 from iotop_ai.present.gpu.process_table import PROCESS_COLUMNS, process_row, process_slots
 from iotop_ai.present.gpu.users import GpuUser, gpu_users
 from iotop_ai.present.screen.graphs import room, time_shown
-from iotop_ai.present.screen.key_row import above_rows, mode_spans, words_above
+from iotop_ai.present.screen.key_row import above_rows, keys_text, mode_spans, words_above
 from iotop_ai.present.screen.selection import next_in_order
 from iotop_ai.present.screen.view import View
 from iotop_ai.present.text.fields import field_rows
@@ -124,7 +124,8 @@ def _top(frame: Frame, view: View, width: int, gpu: Gpu, sentences: list[Meaning
         Span(f" {number}", "strong"),
         Span(f"  {name}"),
     ]
-    right = [*mode_spans(frame, view), Span(f"{position} of {len(all_gpus)}  b/n ", "dim")]
+    keys = keys_text("gpu.previous", view)
+    right = [*mode_spans(frame, view), Span(f"{position} of {len(all_gpus)}  {keys} ", "dim")]
     free = width - spans_cells(left) - spans_cells(right) - 1
     ids = () if gpu.state is None else (f"  {gpu.state.bus_id}  {gpu.uuid}", f"  {gpu.state.bus_id}")
     left.append(Span(next((text for text in ids if cells(text) <= free), ""), "dim"))

@@ -13,6 +13,8 @@ from iotop_ai.present.block import devices
 from iotop_ai.present.health.figures import figure_rows
 from iotop_ai.present.health.table import SPREAD_FROM, asked_ago, hue_of, top_row, why_rows
 from iotop_ai.present.health.view import DiskRow, HealthView, disk_row, disk_rows
+from iotop_ai.present.screen.key_row import keys_text
+from iotop_ai.present.screen.view import View
 from iotop_ai.present.text.braille import Series, area, series_spans
 from iotop_ai.present.text.line import Cell, Line, Span, cells, place, row, stack_sections
 from iotop_ai.present.text.scroll import below_note
@@ -37,15 +39,16 @@ _GROWING |= {198: "uncorrectable", 199: "crc_errors"}
 """The ATA attributes whose growth is shown: by the attribute's id, the field of SmartState that holds its count."""
 
 
-def detail_rows(frame: Frame, view: HealthView, width: int, height: int) -> list[Line]:
-    """At most ``height`` rows: the head, then the body from row ``view.scroll`` on."""
-    disk = disk_row(frame, view.disk)
+def detail_rows(frame: Frame, view: View, health: HealthView, width: int, height: int) -> list[Line]:
+    """At most ``height`` rows: the head, then the body from row ``health.scroll`` on."""
+    disk = disk_row(frame, health.disk)
     if disk is None:
-        return [top_row(width, "dim", [Span(view.disk, "strong"), Span(" is no longer present")], "Esc")][:height]
-    head_rows = _head(frame, disk, width)
+        sentence = [Span(health.disk, "strong"), Span(" is no longer present")]
+        return [top_row(width, "dim", sentence, keys_text("health.back", view))][:height]
+    head_rows = _head(frame, disk, width, keys_text("health.previous", view))
     room = max(0, height - len(head_rows))
     body = body_rows(disk, width, spread=height >= SPREAD_FROM)
-    first = max(0, min(view.scroll, len(body) - room))
+    first = max(0, min(health.scroll, len(body) - room))
     visible = body[first : first + room]
     if len(body) > room and visible:
         below = len(body) - first - room
@@ -61,11 +64,12 @@ def most_scroll(frame: Frame, view: HealthView, width: int, height: int) -> int:
     disk = disk_row(frame, view.disk)
     if disk is None:
         return 0
-    room = max(0, height - len(_head(frame, disk, width)))
+    room = max(0, height - len(_head(frame, disk, width, "")))
     return max(0, len(body_rows(disk, width, spread=height >= SPREAD_FROM)) - room)
 
 
-def _head(frame: Frame, disk: DiskRow, width: int) -> list[Line]:
+def _head(frame: Frame, disk: DiskRow, width: int, keys: str) -> list[Line]:
+    """The rows above the body. keys: the keys that open the previous and the next disk's page."""
     info, state = devices.infos(frame).get(disk.name), disk.state
     names = [each.name for each in disk_rows(frame)]
     parts = [
@@ -76,7 +80,7 @@ def _head(frame: Frame, disk: DiskRow, width: int) -> list[Line]:
     ]
     hue = hue_of([disk])
     spans = [Span(disk.name, "strong"), Span("  " + "  ".join(filter(None, parts)))]
-    lines = [top_row(width, hue, spans, f"{names.index(disk.name) + 1} of {len(names)}  b/n")]
+    lines = [top_row(width, hue, spans, f"{names.index(disk.name) + 1} of {len(names)}  {keys}")]
     clauses = [disk.health.reason or "no rule finds a fault"]
     if hue in ("bad", "warn") and state is not None and state.judgements:
         clauses = [judgement.text for judgement in state.judgements]

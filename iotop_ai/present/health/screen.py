@@ -10,7 +10,7 @@ from iotop_ai.present.health.detail import body_rows, detail_rows
 from iotop_ai.present.health.table import list_rows
 from iotop_ai.present.health.view import Dialog, DiskRow, HealthView, accepted_words, disk_row, disk_rows, why_no_test
 from iotop_ai.present.screen.dialog import inner_width, overlay_rows
-from iotop_ai.present.screen.key_row import above_rows, mode_spans
+from iotop_ai.present.screen.key_row import above_rows, keys_above, mode_spans
 from iotop_ai.present.screen.view import View
 from iotop_ai.present.text.glyphs import in_ascii
 from iotop_ai.present.text.line import Line, Span, blank, row
@@ -28,12 +28,12 @@ TALL = 40
 def health_screen_rows(frame: Frame, view: View, health: HealthView, width: int, height: int) -> list[Line]:
     """The screen as exactly ``height`` lines of ``width`` columns."""
     room = max(0, height - 2)
-    rows = detail_rows(frame, health, width, room) if health.disk else list_rows(frame, health, width, room)
+    rows = detail_rows(frame, view, health, width, room) if health.disk else list_rows(frame, health, width, room)
     disk_below = None if health.disk or height < TALL else target_disk(frame, health)
     if disk_below is not None and len(rows) + 1 < room:
         rows = [*rows, blank(width), *body_rows(disk_below, width, spread=True, verdict=False)]
     rows = [verdict_row(frame, view, width), *rows]
-    out = above_rows(rows, _keys(frame, health), view, width, height, mode_spans(frame, view))
+    out = above_rows(rows, _keys(frame, view, health), view, width, height, mode_spans(frame, view))
     return out if health.dialog is None else in_ascii(_with_dialog(out, frame, health.dialog, width), view.ascii_only)
 
 
@@ -45,17 +45,18 @@ def target_disk(frame: Frame, health: HealthView) -> DiskRow | None:
     return disk_row(frame, health.disk or health.cursor) or (rows[0] if rows and not health.disk else None)
 
 
-def _keys(frame: Frame, health: HealthView) -> list[tuple[str, str]]:
+def _keys(frame: Frame, view: View, health: HealthView) -> list[tuple[str, str]]:
     """The keys that work at the moment."""
     if health.dialog is not None:
         return [("Enter", "do it"), ("Esc", "leave it")]
-    out = [("Esc", "back")]
-    out += [("b/n", "disk"), ("Up/Down", "scroll")] if health.disk else [("Up/Down", "disk"), ("Enter", "open")]
+    names = ["health.back"]
+    names += ["health.previous", "health.up"] if health.disk else ["health.up", "health.disk"]
     if not why_no_test(target_disk(frame, health), health):
-        out.append(("T", "self-test"))
+        names.append("health.test")
     if health.may_ask:
-        out.append(("u", "ask now"))
-    return [*out, ("?", "help"), ("q", "quit")]
+        names.append("health.ask")
+    entries = keys_above((*names, "health.help", "app.quit"), view)
+    return [(key.keys, "scroll" if health.disk and "health.up" in key.actions else key.word) for key in entries]
 
 
 def _with_dialog(lines: list[Line], frame: Frame, dialog: Dialog, width: int) -> list[Line]:

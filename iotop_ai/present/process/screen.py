@@ -15,7 +15,7 @@ from iotop_ai.present.process.code import code_rows, code_text
 from iotop_ai.present.process.graphs import process_graph_rows
 from iotop_ai.present.process.groups import groups
 from iotop_ai.present.process.screen_parts import part_rows, wait_text
-from iotop_ai.present.screen.key_row import above_rows, mode_spans, words_above
+from iotop_ai.present.screen.key_row import above_rows, keys_text, mode_spans, words_above
 from iotop_ai.present.screen.selection import next_in_order
 from iotop_ai.present.screen.view import View
 from iotop_ai.present.text.fields import Field, field_rows
@@ -159,7 +159,8 @@ def _title(frame: Frame, view: View, key: ProcessKey, info: ProcessInfo | None, 
     else:
         left.append(Span(f" pid {key.pid}", "strong"))
     order = process_order(frame, view)
-    position = f"{order.index(key) + 1} of {len(order)}  b/n " if key in order else "b/n "
+    keys = keys_text("process.previous", view)
+    position = f"{order.index(key) + 1} of {len(order)}  {keys} " if key in order else f"{keys} "
     return row(width, left, [*mode_spans(frame, view), Span(position, "dim")])
 
 

@@ -142,6 +142,11 @@ def words_above(names: tuple[str, ...], view: View) -> list[tuple[str, str]]:
     return [(key.keys, key.word) for key in keys_above(names, view)]
 
 
+def keys_text(name: str, view: View) -> str:
+    """The keys in the entry of this action on a screen over the main one: "b/n"."""
+    return keys_above((name,), view)[0].keys
+
+
 @lru_cache(maxsize=32)
 def _keys(names: tuple[str, ...], hint_fields: str, keymap: Keymap) -> tuple[Key, ...]:
     """The entries of these actions. hint_fields: the fields of an Action that are tried before ``hint``."""

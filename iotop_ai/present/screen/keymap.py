@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 
 from iotop_ai.lazy.namedtuple import NamedTuple
 from iotop_ai.present.screen.actions import SCREENS, Action, all_actions
+from iotop_ai.present.screen.key_names import key_label
 
 Keymap = tuple[tuple[str, tuple[str, ...]], ...]
 """(the name of an action, its keys by Textual's names) for each action whose keys differ from the defaults."""
@@ -16,6 +18,13 @@ NO_KEY = "no_key"
 def keys_of_action(action: Action, keymap: Keymap) -> tuple[str, ...]:
     """The keys of this action."""
     return dict(keymap).get(action.name, action.keys)
+
+
+@lru_cache(maxsize=32)
+def first_key(name: str, keymap: Keymap) -> str:
+    """The first key of the action with this name, as the screen shows it: "d"; "" if the action has no key."""
+    keys = keys_of_action(all_actions()[name], keymap)
+    return key_label(keys[0]) if keys else ""
 
 
 class KeyConflict(NamedTuple):

@@ -32,6 +32,7 @@ from iotop_ai.present.block.table import block_rows
 from iotop_ai.present.screen.actions import DEVICE_ACTIONS
 from iotop_ai.present.screen.key_names import key_label
 from iotop_ai.present.screen.key_row import words_above
+from iotop_ai.present.screen.keymap import user_keymap
 from iotop_ai.present.screen.view import View
 from iotop_ai.present.text.line import cells
 from iotop_ai.present.text.theme import BACKGROUNDS, TOKENS
@@ -59,6 +60,15 @@ def test_every_line_is_as_wide_as_the_screen(name: str, size: tuple[int, int]) -
         assert {line.background for line in lines} <= set(BACKGROUNDS)
         plain = device_screen_rows(made, VIEW._replace(ascii_only=True), *size, name)
         assert all(line.text.isascii() for line in plain)
+
+
+def test_the_keys_beside_position_and_tabs_are_those_that_the_user_has_set() -> None:
+    keymap, _ = user_keymap({"disk.previous": ["f11"], "disk.next": ["f12"], "disk.tab": ["f8"]})
+    lines = text(STARVED, "sda", view=VIEW._replace(keymap=keymap)).splitlines()
+    assert lines[1].endswith("1 of 3  F11/F12")
+    assert lines[3].endswith("F8 [all] 1/4")
+    no_key = text(STARVED, "sda", view=VIEW._replace(keymap=user_keymap({"disk.tab": []})[0])).splitlines()
+    assert no_key[3].endswith("  [all] 1/4")
 
 
 def test_the_screen_begins_with_state_reason_and_health() -> None:

@@ -21,6 +21,7 @@ from iotop_ai.present.gpu.panel import gpu_keys, gpu_rows
 from iotop_ai.present.gpu.screen import gpu_screen_rows, next_gpu
 from iotop_ai.present.gpu.users import gpu_users, owner_text
 from iotop_ai.present.gpu.users_table import user_rows
+from iotop_ai.present.screen.keymap import user_keymap
 from iotop_ai.present.screen.view import View
 from iotop_ai.present.text.line import Line, cells
 from tests.present import gpu_scenes
@@ -201,6 +202,12 @@ def test_the_screen_begins_with_the_problem_and_the_remedy() -> None:
     assert "another rank is late" in text("GPU-0007")
     assert text("GPU-0000").splitlines()[1].startswith(" OK ")
     assert "3 of 8  b/n" in text()
+
+
+def test_the_position_is_beside_the_keys_that_the_user_has_set() -> None:
+    keymap, _ = user_keymap({"gpu.previous": ["f11"], "gpu.next": ["f12"]})
+    lines = gpu_screen_rows(EIGHT, VIEW._replace(keymap=keymap), 80, 24, "GPU-0002")
+    assert lines[1].text.endswith("3 of 8  F11/F12 ")
 
 
 def test_xids_that_are_not_watched_are_shown_as_unknown() -> None:

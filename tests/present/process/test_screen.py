@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import cache
 from typing import Any
 
@@ -29,6 +30,7 @@ from iotop_ai.pipeline import frames
 from iotop_ai.present.process.graphs import process_graphs
 from iotop_ai.present.process.screen import ProcessPage, most_process_scroll, next_process, process_screen_rows
 from iotop_ai.present.process.screen_parts import cut_left, wait_text
+from iotop_ai.present.screen.keymap import user_keymap
 from iotop_ai.present.screen.view import View
 from iotop_ai.present.text.line import cells
 from tests.present.scenes import starved_snapshots
@@ -116,6 +118,16 @@ def test_a_wide_command_line_is_shown_as_a_whole() -> None:
     shown = shown._replace(snapshot=shown.snapshot._replace(processes=reading._replace(value=table)))
     seen = text(ProcessPage(key, detail(key)), (80, 45), shown=shown)
     assert "".join(command) in "".join(seen.split())
+
+
+def test_the_position_in_the_list_is_beside_the_keys_that_the_user_has_set() -> None:
+    shown = frame()
+    for keymap, keys in ({}, "b/n"), ({"process.previous": ["f11"], "process.next": ["f12"]}, "F11/F12"):
+        view = View(keymap=user_keymap(keymap)[0])
+        first = text(ProcessPage(worker(shown)), view=view, shown=shown).splitlines()[1]
+        assert re.search(rf" \d+ of \d+  {keys} $", first)
+        ended = text(ProcessPage(ProcessKey(77, 1)), view=view, shown=shown).splitlines()[1]
+        assert ended.endswith(f" {keys} ")
 
 
 def test_all_parts_are_shown() -> None:

@@ -9,6 +9,7 @@ from iotop_ai.present.block.devices import BlockDevice, all_devices, infos, moun
 from iotop_ai.present.job.screen import job_rows
 from iotop_ai.present.process.table import COLUMNS, SHOWN, column_state, optional_columns
 from iotop_ai.present.screen.actions import Action
+from iotop_ai.present.screen.keymap import first_key
 from iotop_ai.present.screen.palette import Entry, Wording
 from iotop_ai.present.screen.selection import device_order, selected_device_name
 from iotop_ai.present.text.units import UNIT_WORDS, size, use_units
@@ -93,7 +94,9 @@ class ListActions:
 
     def choose_device(self, name: str, **changes: object) -> None:
         """Select a device by its kernel name."""
-        self._state.change(f"done: {name} pinned; d frees it", device=name, follow_job=False, **changes)
+        key = first_key("device.list", self._state.view.keymap)
+        frees = f"; {key} frees it" if key else ""
+        self._state.change(f"done: {name} pinned{frees}", device=name, follow_job=False, **changes)
 
     def step_device(self, step: int) -> None:
         """Select the next or previous device."""
@@ -169,7 +172,9 @@ class ListActions:
     def toggle_zoom(self, panel: str) -> None:
         """Let a panel fill the whole window, or show all panels again."""
         panel = "" if self._state.view.zoom else panel
-        self._state.change(f"done: {panel} alone; z shows all" if panel else "done: all panels", zoom=panel, scroll=0)
+        key = first_key("panels.zoom", self._state.view.keymap)
+        alone = f"done: {panel} alone" + (f"; {key} shows all" if key else "")
+        self._state.change(alone if panel else "done: all panels", zoom=panel, scroll=0)
 
     def find(self) -> None:
         """Begin to type a filter. The previous filter is selected, so that typing replaces it."""

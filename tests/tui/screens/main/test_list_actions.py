@@ -3,7 +3,9 @@
 import pytest
 
 from iotop_ai.model.settings import SORT_KEYS
+from iotop_ai.present.screen.keymap import user_keymap
 from iotop_ai.present.screen.selection import selected_device_name
+from iotop_ai.present.screen.view import View
 from iotop_ai.tui.screens.palette import PaletteScreen
 from tests.tui.scene import DISKS
 from tests.tui.test_app import Shown, showing
@@ -35,6 +37,24 @@ async def test_the_device_of_the_job_is_followed_until_another_is_selected() -> 
         assert shown.view.device == shown.app.main.lists.device_of_job()
         await shown.press("n")
         assert not shown.view.follow_job
+
+
+@pytest.mark.parametrize(
+    ("keys", "pinned", "alone"),
+    [
+        ({}, " pinned; d frees it", " alone; z shows all"),
+        ({"device.list": ["f8"], "panels.zoom": ["Z"]}, " pinned; F8 frees it", " alone; Z shows all"),
+        ({"device.list": [], "panels.zoom": ["Z"]}, " pinned", " alone; Z shows all"),
+    ],
+)
+async def test_an_answer_names_the_key_that_the_user_has_set(
+    keys: dict[str, list[str]], pinned: str, alone: str
+) -> None:
+    async with showing(view=View(keymap=user_keymap(keys)[0])) as shown:
+        await shown.press("n")
+        assert shown.view.message.endswith(pinned)
+        await shown.press("Z" if keys else "z")
+        assert shown.view.message.endswith(alone)
 
 
 @pytest.mark.parametrize("key", ["s", "f6"])
