@@ -64,7 +64,7 @@ def command(settings: Settings, args: argparse.Namespace) -> list[str]:
     )
     words += ["--theme", settings.theme] if settings.theme else []
     words += ["--device", ",".join(settings.devices)] if settings.devices else []
-    words += [] if settings.smart else ["--no-smart"]
+    words.append("--smart" if settings.smart else "--no-smart")
     words += ["--exact"] if settings.exact else []
     words += ["--procfs", absolute_path(settings.procfs)] if settings.procfs else []
     words += ["--sysfs", absolute_path(settings.sysfs)] if settings.sysfs else []
