@@ -55,7 +55,8 @@ KEYS = """
 
 Below `[keys]`, an action and its keys: `"sort.next" = [">", "F11"]`. Write keys as on the keyboard: `F11`, `Ctrl+T`,
 `Space`, `PgUp`, `R`, `>`. An empty list removes every key. A key that another action has by default moves to yours, and
-`config validate` mentions it; one key for two of your actions on the same screen is a mistake.
+`config validate` mentions it; one key for two of your actions on the same screen is a mistake. Most terminals send
+`Ctrl+H`, `Ctrl+I`, `Ctrl+M` and `Ctrl+[` as Backspace, Tab, Enter and Esc; `config validate` mentions that too.
 """
 
 

@@ -17,7 +17,7 @@ from iotop_ai.export.atomic_file import OutFile
 from iotop_ai.model.clean import clean
 from iotop_ai.model.errors import UsageError
 from iotop_ai.present.screen.actions import all_actions
-from iotop_ai.present.screen.key_names import key_label
+from iotop_ai.present.screen.key_names import SENT_AS, key_label
 from iotop_ai.present.screen.keymap import user_keymap
 from iotop_ai.present.text.units import plural
 
@@ -75,7 +75,7 @@ def _validate(path: Path, *, required: bool) -> int:
         return 0
     for problem in file.problems:
         print(file.describe(problem))
-    for note in _rebound_keys(file):
+    for note in (*_rebound_keys(file), *_ambiguous_keys(file)):
         print(note)
     if file.problems:
         return 1
@@ -93,6 +93,15 @@ def _rebound_keys(file: ConfigFile) -> list[str]:
         f"note: {key_label(conflict.key)} now runs {conflict.remapped_action}, no longer {conflict.other_action}"
         for conflict in user_keymap(bound)[1]
         if not conflict.both_remapped
+    ]
+
+
+def _ambiguous_keys(file: ConfigFile) -> list[str]:
+    """Return a note for each key in the file that most terminals send as another key."""
+    keymap = dict(file.values.get("keys", ()))  # type: ignore[call-overload]
+    return [
+        f"note: {key_label(key)} arrives as {key_label(SENT_AS[key])} from most terminals"
+        for key in dict.fromkeys(key for keys in keymap.values() for key in keys if key in SENT_AS)
     ]
 
 

@@ -16,7 +16,7 @@ from iotop_ai.model.parse import parse_duration_s, parse_names
 from iotop_ai.model.settings import CMDLINE_LEVELS, LONGEST_S, SHORTEST_S, SORT_KEYS, THEMES, UNITS, Marks, Settings
 from iotop_ai.present.process.table import optional_columns
 from iotop_ai.present.screen.actions import PANEL_KEYS, all_actions
-from iotop_ai.present.screen.key_names import key_label, parse_key
+from iotop_ai.present.screen.key_names import CTRL_AT, key_label, parse_key
 from iotop_ai.present.screen.keymap import user_keymap
 
 Reader = Callable[[object], object]
@@ -176,6 +176,9 @@ def read_keys(value: object) -> tuple[tuple[str, tuple[str, ...]], ...]:
         for word, key in zip(words, key_names, strict=True):
             if key is None:
                 raise PartError(name, f"{name}: {_quoted(word)} is not a key; write F11, Ctrl+T, Space, R or >")
+            if key == CTRL_AT:
+                why = "terminals send Ctrl+Space or Ctrl+Shift+2 for it"
+                raise PartError(name, f"{name}: {_quoted(word)} cannot be bound: {why}")
         keys_by_action[name] = tuple(key for key in key_names if key)
     keymap, conflicts = user_keymap(keys_by_action)
     for conflict in conflicts:

@@ -35,6 +35,10 @@ _TEXTUAL_SIGNS = {
     "low_line": "underscore",
 }
 """The names of Unicode characters that Textual shortens."""
+SENT_AS = {"ctrl+h": "backspace", "ctrl+i": "tab", "ctrl+m": "enter", "ctrl+left_square_bracket": "escape"}
+"""Keys that a terminal sends as another key, unless it has the Kitty keyboard protocol."""
+CTRL_AT = "ctrl+at"
+"""A key that does not arrive under this name: most terminals send it as Ctrl+Space, others as Ctrl+Shift+2."""
 _WORDS = (
     *("escape", "enter", "tab", "space", "backspace", "delete", "insert", "home", "end", "pageup", "pagedown"),
     *("up", "down", "left", "right", *(f"f{n}" for n in range(1, 25))),

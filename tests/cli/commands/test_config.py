@@ -181,6 +181,7 @@ def test_smart_types_of_flag_and_file_are_merged(path: Path) -> None:
         ("smart_types = 3", 1, "smart_types must be a table"),
         ("[keys]\n'sort.nxt' = ['x']", 2, "unknown action 'sort.nxt'; did you mean 'sort.next'?"),
         ("[keys]\nsort.next = ['x']\nsort.previous = ['foo']", 3, "sort.previous: 'foo' is not a key"),
+        ("[keys]\nsort.next = ['Ctrl+@']", 2, "sort.next: 'Ctrl+@' cannot be bound: terminals send Ctrl+Space"),
         ("[keys]\nsort.next = 3", 2, "not a list of keys"),
         ("[keys]\nrows.active = ['F11']\nfilter.open = ['F11']", 2, "F11 is bound to filter.open and to rows.active"),
         (f"\ninterval = {'9' * 400}", 2, "is outside 0.1 to"),
@@ -297,6 +298,21 @@ def test_each_subcommand_of_config_works(
     assert "note: Space now runs sort.next, no longer time.pause" in out
     assert main(["snapshot"]) == 2
     assert capsys.readouterr().err.startswith(f"usage: {path}:1: theme: 3")
+
+
+def test_a_key_that_most_terminals_send_as_another_is_mentioned(
+    path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(path.parent.parent))
+    keys = (("Ctrl+H", "Backspace"), ("Ctrl+I", "Tab"), ("Ctrl+M", "Enter"), ("Ctrl+[", "Esc"))
+    for word, sent in keys:
+        write(path, f'[keys]\n"sort.next" = ["{word}"]\n')
+        assert run("validate") == 0
+        label = word.replace("+", "-")
+        assert f"note: {label} arrives as {sent} from most terminals" in capsys.readouterr().out
+    write(path, '[keys]\n"sort.next" = ["Ctrl+T"]\n')
+    assert run("validate") == 0
+    assert "arrives" not in capsys.readouterr().out
 
 
 def test_the_template_has_every_setting_of_the_table(path: Path) -> None:
