@@ -10,7 +10,7 @@ from iotop_ai.model.frame import Frame
 from iotop_ai.model.machine.cpu import CpuRates
 from iotop_ai.model.reading import Reading
 from iotop_ai.model.snapshot import Snapshot
-from iotop_ai.store.format.secrets import note_redacted
+from iotop_ai.store.format.redact import event_text
 
 Object = dict[str, Any]
 READINGS = tuple(name for name, default in Snapshot._field_defaults.items() if isinstance(default, Reading))
@@ -38,7 +38,7 @@ def system_object(frame: Frame) -> Object:
         "events": [
             {
                 "kind": event.kind,
-                "text": note_redacted(event.text),
+                "text": event_text(event),
                 "age_s": rounded((frame.snapshot.at_ns - event.at_ns) / 1e9),
             }
             for event in frame.snapshot.events

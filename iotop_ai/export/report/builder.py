@@ -23,7 +23,7 @@ from iotop_ai.playback.run_reader import JudgedSpan, RunItem
 from iotop_ai.playback.timeline_reader import is_trouble
 from iotop_ai.present.verdict.headline import advice, because, headline_of, text_of
 from iotop_ai.present.verdict.plain_text import ruled_out_text
-from iotop_ai.store.format.secrets import note_redacted
+from iotop_ai.store.format.redact import event_text
 
 MOST_EVENTS = 1000
 """The most faults that are kept, and the most other events. The limits are separate, so that many marks do not displace
@@ -77,7 +77,7 @@ class StoryBuilder:
             is_fault = is_trouble(event)
             if self._events_kept[is_fault] < MOST_EVENTS:
                 self._events_kept[is_fault] += 1
-                self._events.append(event._replace(text=note_redacted(event.text)))
+                self._events.append(event._replace(text=event_text(event)))
             else:
                 self._more_events += 1
 

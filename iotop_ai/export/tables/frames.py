@@ -40,7 +40,7 @@ from iotop_ai.model.machine.rdma import RdmaRates
 from iotop_ai.model.process.records import ProcessRates
 from iotop_ai.model.reading import Reading
 from iotop_ai.present.verdict.headline import finding_object
-from iotop_ai.store.format.secrets import note_redacted
+from iotop_ai.store.format.redact import event_text
 
 NAMES = (
     "devices",
@@ -280,4 +280,4 @@ def _cgroup_rows(frame: Frame) -> Iterator[Row]:
 
 def _event_rows(frame: Frame, cmdline: str) -> Iterator[Row]:
     for event in frame.snapshot.events:
-        yield event.wall_ns, event.kind, event.text if cmdline == "full" else note_redacted(event.text)
+        yield event.wall_ns, event.kind, event.text if cmdline == "full" else event_text(event)

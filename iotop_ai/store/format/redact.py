@@ -10,9 +10,24 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 
+from iotop_ai.collectors.machine.kernel_log.event import (
+    ATA,
+    FILESYSTEM,
+    GPU_RESET,
+    IO_ERROR,
+    MEMORY,
+    PCIE,
+    RAID,
+    READ_ONLY,
+    RESET,
+    SERVER,
+    TIMEOUT,
+    XID,
+)
+from iotop_ai.diagnosis.verdict.acknowledge import ACK, UNDONE
 from iotop_ai.model.process.change_tracking import TrackedDictBuilder, changed, removed
 from iotop_ai.model.process.records import ProcessInfo, ProcessKey
-from iotop_ai.model.snapshot import Snapshot
+from iotop_ai.model.snapshot import CLOCK_SET_BACK, NOT_RECORDED, Event, Snapshot
 from iotop_ai.store.format.secrets import command_redacted, note_redacted, without_secrets
 
 _INTERPRETER = re.compile(
@@ -32,6 +47,13 @@ _SHELL = re.compile(r"(?:bash|sh|dash|zsh)[\d.]*")
 _SHELL_READS_STDIN = re.compile(r"-[A-Za-z]*s[A-Za-z]*")
 """A shell's -s, alone or with other letters: the script comes from standard input, and only arguments follow."""
 _SCRIPT = re.compile(r"\.(?:py|sh|bash|zsh|rb|pl|m?js|cjs|ts|jar|R)$")
+
+_OWN_KINDS = frozenset((
+    ACK, UNDONE, XID, GPU_RESET, IO_ERROR, TIMEOUT, RESET, ATA, READ_ONLY, FILESYSTEM, RAID, PCIE, MEMORY, SERVER,
+    "device_added", "device_removed", "drop_caches", "command_end", NOT_RECORDED, CLOCK_SET_BACK,
+))  # fmt: skip
+"""The kinds of events whose text holds only this program's words and the names of devices, servers and findings. Such a
+name may be as long as a token. All other kinds may quote a command line, a process's name or a user's text."""
 
 
 def base_name(path: str) -> str:
@@ -85,6 +107,11 @@ COMMAND_REDACTORS: dict[str, Callable[[tuple[str, ...]], tuple[str, ...]]] = {
 """The function that redacts a command line, by level; the level "full" needs none."""
 
 
+def event_text(event: Event) -> str:
+    """The event's text, with secrets replaced if it may hold any."""
+    return event.text if event.kind in _OWN_KINDS else note_redacted(event.text)
+
+
 class Redactor:
     """Redacts Snapshots to one level. An unchanged record stays the same object."""
 
@@ -99,7 +126,7 @@ class Redactor:
         if self._redact_command is None:
             return snapshot
         if snapshot.events:
-            events = (event._replace(text=note_redacted(event.text)) for event in snapshot.events)
+            events = (event._replace(text=event_text(event)) for event in snapshot.events)
             snapshot = snapshot._replace(events=tuple(events))
         table = snapshot.processes.value
         if table is None:

@@ -72,10 +72,13 @@ _KNOWN_TOKEN = re.compile(
 """A token that is recognised by the prefix that its service gives to all tokens."""
 _SCHEME = re.compile(r"\b(bearer|basic|digest|token|negotiate)\s+[^\s\"']{6,}", re.IGNORECASE)
 _PASS = re.compile(r"\bpass:[^\s\"']+")
+_GPU_UUID = r"(?:GPU|MIG|MIG-GPU)-[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}(?![A-Za-z0-9+_-])"
 _LONG_TOKEN = re.compile(
-    r"(?<![A-Za-z0-9+/_-])(?:[0-9a-fA-F]{24,}|(?=[A-Za-z0-9+_-]*\d)[A-Za-z0-9+_-]{32,}={0,2})(?![A-Za-z0-9+_-])"
+    rf"(?<![A-Za-z0-9+/_-])(?!{_GPU_UUID})"
+    r"(?:[0-9a-fA-F]{24,}|(?=[A-Za-z0-9+_-]*\d)[A-Za-z0-9+_-]{32,}={0,2})(?![A-Za-z0-9+_-])"
 )
-"""Hexadecimal or base64 text that is so long that it is replaced without a further test."""
+"""Hexadecimal or base64 text that is so long that it is replaced without a further test; not the UUID of a
+GPU."""
 _TOKEN = re.compile(r"[A-Za-z0-9+/]{16,}={0,2}")
 """Base64 text that is replaced if it looks random."""
 _MIXED = 0.35

@@ -8,11 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from iotop_ai.model.snapshot import Snapshot
+from iotop_ai.model.snapshot import Event, Snapshot
 from iotop_ai.store.format.redact import Redactor, command_names
 from iotop_ai.store.format.secrets import HIDDEN, command_redacted
 from tests.store.scenario import session
 from tests.store.secret_samples import WITH_SECRET, WITHOUT_SECRET
+
+GPU = "GPU-6ffbd1c2-91aa-4c1e-b7b2-0123456789ab"
 
 
 @pytest.mark.parametrize(
@@ -80,6 +82,42 @@ def test_every_snapshot_is_redacted_but_unchanged_records_stay_the_same_objects(
             assert written.info is before[1].info
         before = (whole, written)
     assert len({frozenset(s.processes.value.info) for s in taken if s.processes.value is not None}) > 1
+
+
+def redacted_event(kind: str, text: str) -> str:
+    """The text of the event after redaction."""
+    snapshot = next(iter(session(6, 1)))._replace(events=(Event(1, 1, kind, text),))
+    return Redactor("names").snapshot(snapshot).events[0].text
+
+
+@pytest.mark.parametrize(
+    ("kind", "text"),
+    [
+        ("ack", f"gpu_fault:{GPU} critical xid=79"),
+        ("ack", "failing_disk:S3Z8NB0K123456A-WDC-WD40EFRX-68N32N0-WD-WCC7K0AAAAAA warning smart.reallocated=8"),
+        ("ack_undone", "failing_disk:50014EE2B1A2C3D4E5F60718293A4B5C"),
+        ("xid", f"{GPU}: Xid 79"),
+        ("pcie_error", "50014EE2B1A2C3D4E5F60718293A4B5C: PCIe error"),
+        ("device_added", "dm-uuid-LVM-0123456789abcdefghijABCDEFGHIJ0123456789"),
+    ],
+)
+def test_a_text_of_the_program_itself_is_not_changed(kind: str, text: str) -> None:
+    assert redacted_event(kind, text) == text
+
+
+@pytest.mark.parametrize(
+    "kind",
+    ["mark", "action", "alert", "command_start", "process_ended", "oom_kill", "hung_task", "of_a_newer_version"],
+)
+def test_an_event_with_text_of_others_shows_no_secret(kind: str) -> None:
+    assert redacted_event(kind, "curl --password=Tr0ub4dor") == f"curl --password={HIDDEN}"
+
+
+@pytest.mark.parametrize("uuid", [GPU, GPU.replace("GPU", "MIG"), GPU.replace("GPU", "MIG-GPU") + "/1/0"])
+def test_the_uuid_of_a_gpu_is_not_a_secret(uuid: str) -> None:
+    cmdline = ("env", f"CUDA_VISIBLE_DEVICES={uuid},{uuid}", "nvidia-smi", "-i", uuid)
+    assert command_redacted(cmdline) == cmdline
+    assert redacted_event("action", f"sent SIGTERM to train.py on {uuid}") == f"sent SIGTERM to train.py on {uuid}"
 
 
 @pytest.mark.parametrize(("secret", "cmdline"), WITH_SECRET, ids=[" ".join(s)[:40] for _, s in WITH_SECRET])
