@@ -122,7 +122,8 @@ class Session:
         """
         options = self._options
         if options.csv:
-            self._log = CsvLog(options.csv, append=options.append, say=say, on_end=self._on_output_end)
+            devices = options.settings.devices
+            self._log = CsvLog(options.csv, append=options.append, devices=devices, say=say, on_end=self._on_output_end)
         try:
             if options.output or not options.csv:
                 self._output = Output(options, self._clock, say, self._on_output_end)
@@ -265,7 +266,7 @@ class Session:
         if self._output is not None:
             self._output.put(frame)
         if self._log is not None:
-            self._log.put(frame, self._options.settings.devices)
+            self._log.put(frame)
         burst_s = self._options.burst_s
         if burst_s is not None and not self._stopping.is_set():
             burst_wanted = self._burst.wanted(frame)
