@@ -28,6 +28,7 @@ HEAD_BYTES = 2000
 
 _SNAP_TEXT, _KEY_TEXT, _PRE_TEXT = SNAP.decode(), KEY.decode(), '"pre":true,'
 _HEAD = re.compile(rb'\{"k":"([a-z]+)",("pre":true,)?(?:"m":(\d{1,19}),"t":(-?\d{1,19})[,}])?')
+_HEADER_TIMES = re.compile(rb',"t":(-?\d{1,19}),"m":\d')
 _PREVIOUS_LENGTH = re.compile(rb',"key":true,"back":([1-9]\d{0,14}),')
 
 
@@ -97,6 +98,12 @@ def may_begin_block(data: bytes | bytearray, begin: int, stop: int) -> bool:
 def starts_session(line: bytes) -> bool:
     """Whether the header line begins a session."""
     return b'"continues":false' in line
+
+
+def header_wall_ns(head: bytes) -> int | None:
+    """The wall time in the head of a header line; None if there is none."""
+    match = _HEADER_TIMES.search(head)
+    return None if match is None else int(match[1])
 
 
 def with_pre(line: str) -> str:

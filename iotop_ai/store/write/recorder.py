@@ -113,6 +113,7 @@ class Recorder:
     rotate: a function that takes the full sink and returns the next one; if it raises OSError or IotopError, the full
         sink stays in use
     on_end: a function that is called on the recorder's thread when the recorder stops
+    begun_wall_ns: the wall time at which the file's first session began, from which its age counts; None for a new file
     """
 
     def __init__(
@@ -128,6 +129,7 @@ class Recorder:
         origin: str = "",
         on_end: Callable[[], None] | None = None,
         keyframe_every: int = KEYFRAME_EVERY,
+        begun_wall_ns: int | None = None,
     ) -> None:
         self._sink = sink
         self._clock = clock
@@ -147,6 +149,8 @@ class Recorder:
         """(time, whether it is a keyframe, text) of the newest snap lines, which ``preroll`` returns."""
         self._preroll = preroll
         self._opened_ns = self._synced_ns = self._started_ns = clock.monotonic_ns()
+        if begun_wall_ns is not None:
+            self._opened_ns -= max(0, clock.wall_ns() - begun_wall_ns)
         self._space_ns: int | None = None
         """The time at which the free space was last read."""
         self._snapshots = self._begin_bytes = 0
@@ -435,7 +439,8 @@ class Recorder:
         self._preroll, self._after = (), ""
         self._header = header
         self._lead_at, self._block_at = None if pre else begin, None
-        self._begin_bytes = self._sink.size
+        if not begin:
+            self._begin_bytes = self._sink.size
         self._encoder.restart()
 
     def _write_block(self, lines: list[str]) -> None:

@@ -10,7 +10,7 @@ import stat
 from iotop_ai.collectors.io.own_file import create, open_to_append, try_lock
 from iotop_ai.model.clean import clean
 from iotop_ai.model.errors import InputError, IotopError, UsageError
-from iotop_ai.store.format.line_head import HEADER
+from iotop_ai.store.format.line_head import HEAD_BYTES, HEADER, header_wall_ns
 from iotop_ai.store.format.size_limits import LONGEST_LINE
 
 _TAIL_STEP = 1 << 16
@@ -38,6 +38,8 @@ class FileSink:
         """The path that the user gave, from which the names of further files in the same folder are made."""
         self._torn = False
         """Whether there may be an incomplete line at the end of the file."""
+        self.begun_wall_ns: int | None = None
+        """The wall time of the file's first header when the file was opened; None for a new file."""
         try:
             self._fd = open_to_append(path, flags=os.O_RDWR) if append else create(path, flags=os.O_RDWR | os.O_APPEND)
         except OSError as error:
@@ -54,9 +56,11 @@ class FileSink:
         status = os.fstat(self._fd)
         self._size, self._inode = status.st_size, (status.st_dev, status.st_ino)
         if self._size:
-            if os.pread(self._fd, len(HEADER), 0) != HEADER:
+            head = os.pread(self._fd, HEAD_BYTES, 0)
+            if not head.startswith(HEADER):
                 raise InputError(f"{clean(self.path)} is not a recording; choose another name")
             self._size = length_of_complete_lines(self._fd, self._size)
+            self.begun_wall_ns = header_wall_ns(head) if self._size else None
             os.ftruncate(self._fd, self._size)
 
     @classmethod

@@ -21,7 +21,7 @@ from iotop_ai.store.write.compress import compress
 from iotop_ai.store.write.recorder import Recorder, Rotation, Sink
 from iotop_ai.store.write.rotation import Rotator, part_name, parts_of
 from iotop_ai.store.write.sink import FileSink
-from tests.store.scenario import rebooted, session
+from tests.store.scenario import lived, rebooted, session
 
 NOON = 1_795_262_400 * 10**9
 
@@ -196,6 +196,49 @@ def test_without_a_next_file_the_old_file_continues(tmp_path: Path) -> None:
     assert refused_paths
     assert recorder.state().trouble == ""
     assert list(frames(FileRecording(str(path)).items())) == live
+
+
+@pytest.mark.parametrize("rotation", [Rotation(bytes=60_000), Rotation(seconds=86_400)])
+def test_the_size_and_age_of_a_file_count_from_before_a_restart(tmp_path: Path, rotation: Rotation) -> None:
+    """The recorder of a day writes less than the limit, and ends."""
+    path, reports, clock = tmp_path / "run.iotop.jsonl", [], Fixed()
+    rotator = Rotator(clock, reports.append)
+    live = lived(2, 20)
+    for day in range(3):
+        clock.now_ns = live[0].snapshot.wall_ns + day * 50_000 * 10**9
+        sink = FileSink(str(path), append=True)
+        recorder = Recorder(
+            sink, clock, min_free_bytes=0, rotation=rotation, rotate=rotator.next_file, begun_wall_ns=sink.begun_wall_ns
+        )
+        for frame in live:
+            recorder.put(frame)
+        assert recorder.close()
+    assert rotator.finish(None, 60)
+    assert parts_of(str(path))
+    assert reports == []
+
+
+def test_a_file_whose_first_header_is_in_the_future_is_new(tmp_path: Path) -> None:
+    path, clock = tmp_path / "run.iotop.jsonl", Fixed()
+
+    def refuse(full: Sink) -> Sink:
+        raise AssertionError(full.path)
+
+    clock.now_ns = 0
+    for _ in range(2):
+        sink = FileSink(str(path), append=True)
+        recorder = Recorder(
+            sink,
+            clock,
+            min_free_bytes=0,
+            rotation=Rotation(seconds=60),
+            rotate=refuse,
+            begun_wall_ns=sink.begun_wall_ns,
+        )
+        for frame in lived(2, 20):
+            recorder.put(frame)
+        assert recorder.close()
+        assert recorder.state().trouble == ""
 
 
 def test_a_file_that_another_program_creates_under_the_name_is_kept(

@@ -77,6 +77,7 @@ class Output:
             rotate=None if self._rotator is None else self._next_file,
             min_free_bytes=options.min_free_bytes,
             on_end=self._end,
+            begun_wall_ns=sink.begun_wall_ns if isinstance(sink, FileSink) else None,
         )
 
     def announce(self) -> None:
