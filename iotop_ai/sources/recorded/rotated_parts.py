@@ -6,12 +6,12 @@ A file can be read only from a keyframe on, which is a Snapshot with all that a 
 from __future__ import annotations
 
 import os
-import re
 import time
 from collections.abc import Callable, Iterator
 
 from iotop_ai.model.errors import InputError
 from iotop_ai.store.format.codec import Decoder, EndLine, Header, Item
+from iotop_ai.store.format.part_names import part_pattern
 from iotop_ai.store.format.size_limits import LONGEST_LINE, ReaderBudget
 from iotop_ai.store.read.blocks import GZIP_MAGIC, NoKeyframeError
 from iotop_ai.store.read.file import FileRecording
@@ -21,8 +21,6 @@ POLL_S = 0.25
 GRACE_S = 2.0
 """How long a reader waits for the next file of a rotation, or for the first keyframe in it, in seconds."""
 _CHUNK = 1 << 20
-_NAME = re.compile(r"(.*?)((?:\.iotop)?\.jsonl)(?:\.gz)?")
-_PART = r"\.(\d{8}T\d{6})(?:[.-](\d+))?"
 
 
 def parts_of(path: str) -> list[str]:
@@ -34,10 +32,7 @@ def parts_of(path: str) -> list[str]:
     While NAME.iotop.jsonl is missing, as during a rotation, the parts may have any owner.
     """
     folder, name = os.path.split(path)
-    name_match = _NAME.fullmatch(name)
-    if name_match is None:
-        return []
-    part_name = re.compile(re.escape(name_match[1]) + _PART + re.escape(name_match[2]) + r"(\.gz)?")
+    pattern = part_pattern(name)
     parts: dict[tuple[str, int], str] = {}
     owner = _owner(path)
     try:
@@ -45,7 +40,7 @@ def parts_of(path: str) -> list[str]:
     except FileNotFoundError:
         return []
     for other in sorted(names):
-        match = part_name.fullmatch(other)
+        match = pattern.fullmatch(other)
         if match is not None and owner in (None, _owner(os.path.join(folder, other))):
             # While a part is being packed, both files exist. The plain file sorts first, and it is complete.
             parts.setdefault((match[1], int(match[2] or 1)), os.path.join(folder, other))

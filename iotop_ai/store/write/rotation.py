@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import os
 import queue
-import re
 import signal
 import subprocess
 import threading
@@ -23,21 +22,13 @@ from iotop_ai.collectors.io.root import absolute_path
 from iotop_ai.collectors.io.spawn import own_environment, own_python, start_user_command
 from iotop_ai.model.clean import clean
 from iotop_ai.model.errors import InputError
+from iotop_ai.store.format.part_names import TIME, part_name, part_pattern
 from iotop_ai.store.write.sink import FileSink
 
 HOOK_S = 600.0
 """The time limit of a hook in seconds; a hook may ship a file over a slow network."""
 HOOK_VARIABLE = "IOTOP_AI_FILE"
 _SECOND = timedelta(seconds=1)
-_TIME = "%Y%m%dT%H%M%S"
-_EXTENSION = re.compile(r"(?:\.iotop)?\.jsonl$")
-
-
-def part_name(path: str, when: datetime) -> str:
-    """The name of a full file: RUN.20261121T143205.iotop.jsonl (UTC) for RUN.iotop.jsonl."""
-    match = _EXTENSION.search(path)
-    stem, extension = (path[: match.start()], match[0]) if match else (path, "")
-    return f"{stem}.{when.strftime(_TIME)}{extension}"
 
 
 def parts_of(path: str) -> list[str]:
@@ -60,9 +51,7 @@ def _is_own(path: str) -> bool:
 def _timed_parts(path: str) -> list[tuple[str, str]]:
     """The full files of a recording with the time in the name of each, oldest first."""
     folder, name = os.path.split(path)
-    ending = _EXTENSION.search(name)
-    stem, extension = (name[: ending.start()], ending[0]) if ending else (name, "")
-    part = re.compile(re.escape(stem) + r"\.(\d{8}T\d{6})(?:-(\d+))?" + re.escape(extension) + r"(?:\.gz)?")
+    part = part_pattern(name)
     matches = [match for other in os.listdir(folder or ".") if (match := part.fullmatch(other))]
     matches.sort(key=lambda match: (match[1], int(match[2] or 1)))
     return [(os.path.join(folder, match[0]), match[1]) for match in matches]
@@ -136,7 +125,7 @@ class Rotator:
         when = datetime.fromtimestamp(self._clock.wall_ns() // 10**9, UTC)
         for _, newest in _own_parts(path)[-1:]:
             with contextlib.suppress(ValueError, OverflowError):  # not a time, or a year beyond 9999
-                when = max(when, datetime.strptime(newest, _TIME).replace(tzinfo=UTC) + _SECOND)
+                when = max(when, datetime.strptime(newest, TIME).replace(tzinfo=UTC) + _SECOND)
         while any(os.path.lexists(part_name(path, when) + tail) for tail in ("", ".gz")):
             when += _SECOND
         return part_name(path, when)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -13,13 +12,14 @@ from iotop_ai.collectors.io.clock import Clock
 from iotop_ai.model.errors import InputError
 from iotop_ai.pipeline import frames
 from iotop_ai.sources.recorded.rotated_parts import parts_of as shown_parts
+from iotop_ai.sources.recorded.source import ReplaySource
 from iotop_ai.store.format.line_head import parse_head
 from iotop_ai.store.read.file import FileRecording
 from iotop_ai.store.write import compress as compress_module
 from iotop_ai.store.write import rotation
 from iotop_ai.store.write.compress import compress
 from iotop_ai.store.write.recorder import Recorder, Rotation, Sink
-from iotop_ai.store.write.rotation import Rotator, part_name, parts_of
+from iotop_ai.store.write.rotation import Rotator, parts_of
 from iotop_ai.store.write.sink import FileSink
 from tests.store.scenario import lived, rebooted, session
 
@@ -43,18 +43,6 @@ def filled_and_rotated(rotator: Rotator, sink: Sink) -> Sink:
     return rotator.next_file(sink)
 
 
-@pytest.mark.parametrize(
-    ("path", "name"),
-    [
-        ("/a/run.iotop.jsonl", "/a/run.20261121T120000.iotop.jsonl"),
-        ("run.jsonl", "run.20261121T120000.jsonl"),
-        ("run", "run.20261121T120000"),
-    ],
-)
-def test_the_name_of_a_part_has_its_time(path: str, name: str) -> None:
-    assert part_name(path, datetime.fromtimestamp(NOON // 10**9, UTC)) == name
-
-
 def test_only_parts_are_listed_and_in_order(tmp_path: Path) -> None:
     names = [
         "run.20261121T120000.iotop.jsonl.gz", "run.20261121T120000-2.iotop.jsonl", "run.20261121T120000-10.iotop.jsonl",
@@ -63,6 +51,29 @@ def test_only_parts_are_listed_and_in_order(tmp_path: Path) -> None:
     for name in (*names, "run.iotop.jsonl", "run2.20261121T120000.iotop.jsonl", "run.20261121.iotop.jsonl", "run.x"):
         (tmp_path / name).touch()
     assert parts_of(str(tmp_path / "run.iotop.jsonl")) == [str(tmp_path / name) for name in names]
+
+
+@pytest.mark.parametrize("name", ["run.iotop.jsonl", "run.jsonl", "run", "run.dat", "run.gz", "run.jsonl.gz"])
+def test_the_parts_of_any_name_are_read_again(tmp_path: Path, name: str) -> None:
+    path, clock, reports = str(tmp_path / name), Fixed(), []
+    live = lived(2, 40)
+    rotator = Rotator(clock, reports.append)
+    recorder = Recorder(
+        FileSink(path),
+        clock,
+        cmdline="full",
+        min_free_bytes=0,
+        rotation=Rotation(bytes=20_000),
+        rotate=rotator.next_file,
+    )
+    for frame in live:
+        recorder.put(frame)
+    assert recorder.close()
+    assert rotator.finish(None, 60)
+    assert len(parts_of(path)) >= 2
+    assert shown_parts(path) == parts_of(path)
+    assert list(frames(ReplaySource(path))) == live
+    assert reports == []
 
 
 def test_two_full_files_in_a_second_do_not_overwrite_each_other(tmp_path: Path) -> None:
