@@ -58,7 +58,7 @@ def run(args: argparse.Namespace) -> int:
     else:
         if args.keep_first:
             raise UsageError("--keep-first works with --iostat only")
-        origin, snapshots = import_nvidia_smi.ORIGIN, import_nvidia_smi.nvidia_smi_snapshots(log, options)
+        origin, snapshots = import_nvidia_smi.ORIGIN, import_nvidia_smi.nvidia_smi_snapshots(log, options, print_notice)
     output = args.output or default_name(log)
     writer = Writer(origin)
     with contextlib.ExitStack() as stack:

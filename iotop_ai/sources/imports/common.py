@@ -126,10 +126,12 @@ def open_log(path: str) -> int:
     return fd
 
 
-def log_lines(path: str) -> Iterator[tuple[int, str]]:
+def log_lines(path: str, *, torn: bool = True) -> Iterator[tuple[int, str]]:
     """Yield (number, line) for each line of a text file, without line ends.
 
     Invalid UTF-8 becomes U+FFFD. Raises InputError.
+
+    torn: whether to yield a last line without a line end, which may be incomplete
     """
     with open(open_log(path), "rb") as file:
         number = 0
@@ -137,6 +139,8 @@ def log_lines(path: str) -> Iterator[tuple[int, str]]:
             number += 1
             if len(raw) > LONGEST_LINE:
                 raise InputError(f"{path}: line {number}: longer than 1 MiB; is this a log?")
+            if not torn and not raw.endswith(b"\n"):
+                return
             yield number, raw.decode("utf-8-sig" if number == 1 else "utf-8", "replace").rstrip("\r\n")
 
 

@@ -70,9 +70,9 @@ def iostat_reports(path: str) -> Iterator[Report]:
         yield from _json_reports(path)
         return
     text = _TextParser(path)
-    for number, line in log_lines(path):
+    for number, line in log_lines(path, torn=False):
         yield from text.line(number, line)
-    yield from text.end()
+    yield from text.end_run()
 
 
 def checked_columns(names: list[str]) -> list[str]:
@@ -115,28 +115,26 @@ class _TextParser:
         """Parse a line. Yield the previous report if this line ends it."""
         words = line.split()
         # Match only at the last "Linux ": matching at each of many occurrences would take quadratic time.
+        # The last line of a killed run has no line end, so the banner of the next run is on the same line.
         banner = _BANNER.match(line, max(0, line.rfind("Linux ")))
-        if banner is not None and banner.start():
-            # The last line of a killed run has no line end, so the banner of the next run is on the same line.
-            self._torn_line = number
         if self._torn_line and banner is None:
             raise InputError(f"{self._path}: line {self._torn_line}: not a line of iostat -x")
         if not words:
             self._in_table = False
         elif banner is not None:
-            yield from self.end()
+            yield from self.end_run()
             self._run += 1
             if self._run > MOST_RUNS:
                 raise InputError(f"{self._path}: line {number}: more than {MOST_RUNS} runs of iostat")
             self._kernel, self._host, self._day = clean(banner[1]), clean(banner[2]), _day(banner[3])
             self._logged_time, self._in_table = None, False
         elif "r/s" in words or "tps" in words or words[0].startswith("Device"):
-            yield from self.end()
+            yield from self._end_report()
             self._header(number, words)
         elif self._in_table:
             self._row(number, words)
         elif _CLOCK.search(line):
-            yield from self.end()
+            yield from self._end_report()
             self._logged_time = parse_logged_time(line)
 
     def _header(self, number: int, words: list[str]) -> None:
@@ -164,15 +162,21 @@ class _TextParser:
         except InputError as error:
             raise InputError(f"{self._path}: line {number}: {error}") from None
 
-    def end(self) -> Iterator[Report]:
-        """Yield the report that is still open.
+    def end_run(self) -> Iterator[Report]:
+        """Yield the last report of a run, if it is complete: iostat writes an empty line after each table.
 
-        It is left out if one of its lines is incomplete, because devices may be missing after that line.
+        Otherwise, its last line may be incomplete, and devices may be missing after that line.
         """
-        if self._report is not None and not self._torn_line:
+        if self._in_table:
+            self._report = None
+        yield from self._end_report()
+        self._in_table, self._torn_line = False, 0
+
+    def _end_report(self) -> Iterator[Report]:
+        """Yield the report that is still open."""
+        if self._report is not None:
             yield self._report
         self._report = None
-        self._in_table, self._torn_line = False, 0
 
 
 def _json_reports(path: str) -> Iterator[Report]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import csv
 import re
 from collections.abc import Callable, Iterator
-from itertools import islice, pairwise
+from itertools import count, islice, pairwise
 from typing import Any
 
 from iotop_ai.model.clean import clean
@@ -44,6 +44,12 @@ _SAMPLED = 50
 """The number of rounds at the beginning of a log from which its interval is found."""
 _NUMBER = re.compile(r"(-?\d+(?:\.\d+)?)(?:\s*(?:%|MiB|W|MHz|C|mJ))?")
 _LOST = re.compile(r"\[?(GPU is lost|GPU requires reset|Unknown Error)\]?", re.IGNORECASE)
+
+_ERROR_LINE = re.compile(
+    r"Unable to determine the device handle|Failed to initialize NVML|NVML library version:|NVIDIA-SMI has failed|"
+    r"No devices were found"
+)
+"""The beginnings of the lines in which nvidia-smi reports an error of the driver or of a GPU."""
 
 
 def number(text: str, most: float = _LARGEST_VALUE) -> float | None:
@@ -119,23 +125,28 @@ _IDENTITY = (("uuid", "gpu_uuid"), ("pci.bus_id", "gpu_bus_id", "pci.bus"), ("in
 """The names of each column that identifies a GPU, the best column first."""
 
 
-def nvidia_smi_rows(path: str, options: ImportOptions) -> Iterator[Row]:
+def nvidia_smi_rows(
+    path: str, options: ImportOptions, on_error_line: Callable[[], object] = lambda: None
+) -> Iterator[Row]:
     """Yield the rows of a log.
 
-    Raises InputError with the file, the line and a reason, but never with the content of the file.
+    A last row that is incomplete is left out. Raises InputError with the file, the line and a reason, but never with
+    the content of the file.
+
+    on_error_line: called for each line in which nvidia-smi reports an error; such a line is left out
     """
     names: list[str] = []
     positions: dict[str, int] = {}
-    follows_header, before_ns = True, None
-    for line_number, line in log_lines(path):
-        try:
-            cells = [cell.strip() for cell in next(csv.reader([line], skipinitialspace=True), [])]
-        except csv.Error:
-            raise InputError(f"{path}: line {line_number}: not a line of CSV") from None
+    follows_header, before, invalid = True, None, None
+    for line_number, line in log_lines(path, torn=False):
+        if _ERROR_LINE.match(line):
+            on_error_line()
+            continue
+        cells = _cells(path, line_number, line)
         if not any(cells):
             continue
-        if len(cells) > MOST_COLUMNS:
-            raise InputError(f"{path}: line {line_number}: more than {MOST_COLUMNS} columns")
+        if invalid is not None:
+            raise invalid
         heads = [cell.rpartition("[")[0].rstrip() if cell.endswith("]") else cell for cell in cells]
         if not names:
             names = _check_header(path, heads)
@@ -143,12 +154,29 @@ def nvidia_smi_rows(path: str, options: ImportOptions) -> Iterator[Row]:
             follows_header = True
         else:
             by_name, is_complete = dict(zip(names, cells, strict=False)), len(cells) == len(names)
-            row = _row(path, line_number, by_name, is_complete, positions, options, before_ns)
-            before_ns = row.logged_ns
+            before_ns = None if before is None else before.logged_ns
+            try:
+                row = _row(path, line_number, by_name, is_complete, positions, options, before_ns)
+            except InputError as error:
+                if before is None:
+                    raise
+                invalid = error
+                continue
+            before = row
             yield row._replace(follows_header=follows_header)
             follows_header = False
     if not names:
         raise InputError(f"{path}: an empty file")
+
+
+def _cells(path: str, line_number: int, line: str) -> list[str]:
+    try:
+        cells = [cell.strip() for cell in next(csv.reader([line], skipinitialspace=True), [])]
+    except csv.Error:
+        raise InputError(f"{path}: line {line_number}: not a line of CSV") from None
+    if len(cells) > MOST_COLUMNS:
+        raise InputError(f"{path}: line {line_number}: more than {MOST_COLUMNS} columns")
+    return cells
 
 
 def _check_header(path: str, names: list[str]) -> list[str]:
@@ -208,10 +236,14 @@ def _lost(cells: dict[str, str]) -> str:
     return reasons[0] if len(reasons) * 2 > len(cells) else ""
 
 
-def nvidia_smi_snapshots(path: str, options: ImportOptions) -> Iterator[Snapshot]:
+def nvidia_smi_snapshots(
+    path: str, options: ImportOptions, say: Callable[[str], None] = lambda text: None
+) -> Iterator[Snapshot]:
     """Return the Snapshots of a log, one for each round (the rows of one query). A GPU's Reading has its row's time.
 
     Raises InputError for another kind of file, and UsageError if its times or its interval are unknown.
+
+    say: called with a sentence about lines that are left out
     """
     sample = list(islice(rounds(path, nvidia_smi_rows(path, options)), _SAMPLED))
     if not sample:
@@ -224,13 +256,15 @@ def nvidia_smi_snapshots(path: str, options: ImportOptions) -> Iterator[Snapshot
     interval_s = options.interval_s or (intervals_ns[len(intervals_ns) // 2] / _NS if intervals_ns else None)
     if interval_s is None:
         raise UsageError("this log does not show the length of an interval; give --interval")
-    return _snapshots(path, options, interval_s)
+    return _snapshots(path, options, interval_s, say)
 
 
-def _snapshots(path: str, options: ImportOptions, interval_s: float) -> Iterator[Snapshot]:
+def _snapshots(path: str, options: ImportOptions, interval_s: float, say: Callable[[str], None]) -> Iterator[Snapshot]:
     shift_ns: int | None = None
     run, last_ns = 1, None
-    for seq, rows in enumerate(rounds(path, nvidia_smi_rows(path, options)), 1):
+    error_lines = count()
+    all_rows = nvidia_smi_rows(path, options, lambda: next(error_lines))
+    for seq, rows in enumerate(rounds(path, all_rows), 1):
         # Each GPU's row has its own time; the Snapshot gets the latest of them.
         logged = [row.logged_ns for row in rows if row.logged_ns is not None]
         if shift_ns is None:
@@ -251,3 +285,5 @@ def _snapshots(path: str, options: ImportOptions, interval_s: float) -> Iterator
         host = host_of(ORIGIN, run, options.host)
         reading: Reading[Any] = Reading(table, Status.OK, "", "", at_ns)
         yield snapshot(ORIGIN, seq, at_ns, at_ns, interval_s, host, gpu=reading)
+    if lines := next(error_lines):
+        say(f"{lines} line{'' if lines == 1 else 's'} with an error message of nvidia-smi left out")

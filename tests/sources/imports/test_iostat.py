@@ -178,6 +178,20 @@ def test_a_last_report_that_is_cut_off_is_left_out(tmp_path: Path) -> None:
     assert len(played(tmp_path / "a.json", ImportOptions(zone=UTC))) == 3
 
 
+@pytest.mark.parametrize("again", [False, True])
+def test_a_log_that_is_cut_off_anywhere_has_no_other_figures(tmp_path: Path, again: bool) -> None:
+    rows = "\n".join((row("sda", 1234), row("sdb", 6543)))
+    whole = HEAD + "".join(f"11/21/26 09:00:0{i}\n{TABLE}{rows}\n\n" for i in range(3))
+    last = whole.rindex("11/21/26")
+    shown = [reads(frame) for frame in played(written(tmp_path, whole), ImportOptions(zone=UTC))]
+    assert shown[1:] == [{"sda": 1234.0, "sdb": 6543.0}] * 2
+    next_run = log(("11/21/26 10:00:00", row("sda", 1)), ("11/21/26 10:00:01", row("sda", 1))) if again else ""
+    for cut in range(last, len(whole)):
+        path = written(tmp_path, whole[:cut] + next_run)
+        assert [reads(f) for f in played(path, ImportOptions(zone=UTC))][:2] == shown[:2], whole[last:cut]
+        assert len(played(path, ImportOptions(zone=UTC))) == (4 if again else 2), whole[last:cut]
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
@@ -208,7 +222,7 @@ def test_another_kind_of_file_is_refused(tmp_path: Path, text: str, message: str
 
 
 def test_an_impossible_date_in_the_header_requires_a_start(tmp_path: Path) -> None:
-    path = written(tmp_path, HEAD.replace("11/21", "13/32") + TABLE + row("sda", 1))
+    path = written(tmp_path, HEAD.replace("11/21", "13/32") + TABLE + row("sda", 1) + "\n\n")
     with pytest.raises(InputError, match=r"log\.txt: its header has a date that does not exist; give --start"):
         played(path, ImportOptions(interval_s=1.0, zone=UTC))
 

@@ -21,6 +21,7 @@ LOG = Path(__file__).parents[2] / "data" / "logs" / "made-nvidia-smi.csv"
 S = 1_000_000_000
 START = int(datetime(2026, 11, 21, 9, 32, 17, tzinfo=UTC).timestamp()) * S
 WANTED = ImportOptions(zone=UTC)
+ONE_SECOND = WANTED._replace(interval_s=1)
 FIRST, SECOND = (f"GPU-6ffb{n}-0000-0000-0000-000000000000" for n in (1111, 2222))
 MIB = 1 << 20
 
@@ -114,6 +115,44 @@ def test_a_log_without_times_requires_a_start_and_an_interval(tmp_path: Path) ->
         [5, 6],
         [7, 8],
     ]
+
+
+def test_a_log_that_is_cut_off_anywhere_has_no_other_figures(tmp_path: Path) -> None:
+    whole = LOG.read_text()
+    *_, last_row = whole.splitlines(keepends=True)
+    *_, shown = nvidia_smi_snapshots(written(tmp_path, whole.removesuffix(last_row)), ONE_SECOND)
+    for cut in range(len(whole) - len(last_row), len(whole)):
+        assert list(nvidia_smi_snapshots(written(tmp_path, whole[:cut]), ONE_SECOND))[-1] == shown
+        assert list(nvidia_smi_snapshots(written(tmp_path, whole[:cut] + "\n"), ONE_SECOND))
+
+
+def test_an_invalid_row_is_left_out_only_at_the_end(tmp_path: Path) -> None:
+    text = "index, utilization.gpu [%]\n0, 5 %\n0, 6"
+    options = ImportOptions(start_ns=START, interval_s=1)
+    found = list(nvidia_smi_snapshots(written(tmp_path, text + " %\n0, 7, 8\n\n"), options))
+    assert len(found) == 2
+    with pytest.raises(InputError, match="line 4: not a row"):
+        list(nvidia_smi_snapshots(written(tmp_path, text + " %\n0, 7, 8\n0, 7 %\n"), options))
+
+
+def test_lines_with_an_error_message_are_left_out_and_counted(tmp_path: Path) -> None:
+    lines = LOG.read_text().splitlines(keepends=True)
+    whole = list(nvidia_smi_snapshots(str(LOG), WANTED))
+    errors = (
+        "Failed to initialize NVML: Driver/library version mismatch\nNVML library version: 550.54\n",
+        "Unable to determine the device handle for GPU 0000:3B:00.0: GPU is lost.  Reboot the system to recover it\n",
+        "NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver.\n",
+        "No devices were found\n",
+    )
+    for count, log in (
+        (2, errors[0] + "".join(lines)),
+        (3, "".join((*lines[:2], *errors[1:], *lines[2:]))),
+        (1, "".join((*lines, errors[1]))),
+        (1, "".join((*lines, errors[1], errors[1][:50]))),
+    ):
+        messages: list[str] = []
+        assert list(nvidia_smi_snapshots(written(tmp_path, log), WANTED, messages.append)) == whole
+        assert messages == [f"{count} line{'' if count == 1 else 's'} with an error message of nvidia-smi left out"]
 
 
 def test_a_log_appended_to_another_is_a_separate_session(tmp_path: Path) -> None:
