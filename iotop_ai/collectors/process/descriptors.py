@@ -7,6 +7,7 @@ import os
 import resource
 from itertools import repeat
 
+from iotop_ai.collectors.io.open_files import raise_open_files_limit
 from iotop_ai.collectors.io.root import KeptFile, Root
 from iotop_ai.model.process.records import ProcessKey
 
@@ -138,17 +139,8 @@ def open_kept(root: Root, relative: str, size: int) -> KeptFile | OSError:
 
 
 def descriptor_room() -> int:
-    """Return how many descriptors may be kept open.
-
-    Also raises the soft limit of open files to the hard limit, which any user may do.
-    """
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if soft != hard:
-        try:
-            resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-            soft = hard
-        except (OSError, ValueError):  # a sandbox may forbid it
-            soft = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    """Return how many descriptors may be kept open. Also raises the soft limit of open files."""
+    soft = raise_open_files_limit()
     if soft == resource.RLIM_INFINITY:
         return MOST_KEPT
     return max(0, min(soft - RESERVED, MOST_KEPT))

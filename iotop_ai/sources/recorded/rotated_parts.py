@@ -9,6 +9,7 @@ import os
 import time
 from collections.abc import Callable, Iterator
 
+from iotop_ai.collectors.io.open_files import raise_open_files_limit
 from iotop_ai.model.errors import InputError
 from iotop_ai.store.format.codec import Decoder, EndLine, Header, Item
 from iotop_ai.store.format.part_names import part_pattern
@@ -77,6 +78,7 @@ def open_chain(path: str, *, allow_root: bool = False) -> list[FileRecording]:
 
 def _open_older(chain: list[FileRecording], path: str, allow_root: bool) -> None:
     """Open the parts that the first file of the chain continues, and put them before it. Raises InputError, OSError."""
+    raise_open_files_limit()  # a recording of weeks may have more parts than the usual soft limit of 1024
     for older in reversed(parts_of(path)):
         part = _open_part(older, allow_root)
         if part is None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import resource
 import stat
 from collections.abc import Iterable, Iterator
 from typing import Protocol
@@ -96,7 +98,12 @@ def open_blocks(path: str, *, allow_root: bool = False) -> PlainBlocks | GzipBlo
     except FileNotFoundError as error:
         raise NoKeyframeError(f"{path}: {error.strerror}") from None
     except (OSError, ValueError) as error:
-        raise InputError(f"{path}: {getattr(error, 'strerror', None) or 'no file name'}") from None
+        why = getattr(error, "strerror", None) or "no file name"
+        if getattr(error, "errno", None) == errno.EMFILE:
+            why = (
+                f"more open files than the limit of {resource.getrlimit(resource.RLIMIT_NOFILE)[0]} (ulimit -n) allows"
+            )
+        raise InputError(f"{path}: {why}") from None
     try:
         if not stat.S_ISREG(os.fstat(fd).st_mode):
             raise InputError("not a regular file; use - to read a stream")

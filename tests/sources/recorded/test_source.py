@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import errno
 import os
+import re
+import resource
 import shutil
+import subprocess
 import threading
 import time
 from collections.abc import Iterator
@@ -23,6 +26,7 @@ from iotop_ai.sources.recorded.source import ReplaySource
 from iotop_ai.store.write.compress import compress
 from iotop_ai.store.write.recorder import Recorder, Rotation
 from iotop_ai.store.write.sink import FileSink
+from tests.cli.program import PLAIN, TOP, command
 from tests.store.scenario import lived
 
 RECORDING = Path(__file__).parents[2] / "data" / "recordings" / "format-1.iotop.jsonl.gz"
@@ -106,6 +110,38 @@ def test_the_live_file_stands_for_the_whole_chain(tmp_path: Path, chain: Path, l
     (tmp_path / "b.20261121T090000.iotop.jsonl").write_text("another recording")
     assert [os.path.basename(p) for p in parts_of(str(path))][:2] == [parts[0].name + ".gz", parts[1].name]
     assert list(frames(source(path))) == live
+
+
+@pytest.fixture(scope="module")
+def many_parts(tmp_path_factory: pytest.TempPathFactory, live: list[Frame]) -> Path:
+    """The live file of a recording with 40 parts."""
+    path = tmp_path_factory.mktemp("many") / "a.iotop.jsonl"
+    assert len(written(path, live[:41], 1)) == 40
+    return path
+
+
+def test_a_recording_with_more_parts_than_the_soft_limit_of_open_files_is_read(
+    many_parts: Path, live: list[Frame]
+) -> None:
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    lowest_free = os.dup(0)
+    os.close(lowest_free)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (lowest_free + 20, limits[1]))
+    try:
+        read_again = list(frames(source(many_parts)))
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+    assert read_again == live[:41]
+
+
+def test_more_parts_than_the_hard_limit_of_open_files_are_an_input_error(many_parts: Path) -> None:
+    limited = ("sh", "-c", 'ulimit -n 24; exec "$@"', "sh", *command("diagnose", "--allow-root", str(many_parts)))
+    done = subprocess.run(limited, cwd=TOP, env=PLAIN, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 2
+    assert re.fullmatch(
+        r"input: .*/a\.20261121T09\d{4}\.iotop\.jsonl: more open files than the limit of 24 \(ulimit -n\) allows\n",
+        done.stderr,
+    )
 
 
 def test_a_clock_that_was_set_back_does_not_break_the_chain(tmp_path: Path, live: list[Frame]) -> None:
