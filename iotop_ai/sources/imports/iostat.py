@@ -45,6 +45,7 @@ class LogSummary(NamedTuple):
     """Facts about a whole log that are needed before the first Snapshot. A run is one start of iostat.
 
     interval_s: the user's interval, or else the most frequent one; None if the log has no times or does not show it
+    run_intervals_s: the most frequent interval by run, where the log shows it; {} with an interval of the user
     timed: whether every report has a time
     dates: the finder for the order of day and month
     sparse: whether reports leave out idle devices (``-z``), so that a missing device did nothing
@@ -59,6 +60,7 @@ class LogSummary(NamedTuple):
     sparse: bool
     names: dict[int, tuple[str, ...]]
     columns: dict[int, frozenset[str]]
+    run_intervals_s: dict[int, float]
     day: LoggedTime | None = None
 
 
@@ -66,7 +68,7 @@ def summarize(reports: Iterable[Report], options: ImportOptions) -> LogSummary:
     """Read a log once and return its facts. Raises InputError for a log without a report."""
     count, name_count, timed, has_idle, has_missing = 0, 0, True, False, False
     dates = DateOrderFinder()
-    intervals_s: Counter[int] = Counter()
+    intervals_s: dict[int, Counter[int]] = {}
     names: dict[int, dict[str, None]] = {}
     columns: dict[int, frozenset[str]] = {}
     last: Report | None = None
@@ -93,14 +95,25 @@ def summarize(reports: Iterable[Report], options: ImportOptions) -> LogSummary:
             and last.logged_time is not None
             and report.logged_time is not None
         ):
-            intervals_s[(report.logged_time.seconds - last.logged_time.seconds) % 86400] += 1
+            interval_s = (report.logged_time.seconds - last.logged_time.seconds) % 86400
+            intervals_s.setdefault(report.run, Counter())[interval_s] += 1
         last = report
     if not count:
         raise InputError("no report of iostat -x")
-    interval_s = options.interval_s or (float(intervals_s.most_common(1)[0][0]) if intervals_s else None) or None
+    all_intervals_s: Counter[int] = Counter()
+    for counts in intervals_s.values():
+        all_intervals_s.update(counts)
+    usual_s = options.interval_s or _most_frequent(all_intervals_s)
+    run_intervals_s = {run: _most_frequent(counts) for run, counts in intervals_s.items()}
+    known_s = {} if options.interval_s else {run: seconds for run, seconds in run_intervals_s.items() if seconds}
     sparse = has_missing and not has_idle
     names_by_run = {run: tuple(run_names) for run, run_names in names.items()}
-    return LogSummary(count, interval_s, timed, dates, sparse, names_by_run, columns, day)
+    return LogSummary(count, usual_s, timed, dates, sparse, names_by_run, columns, known_s, day)
+
+
+def _most_frequent(intervals_s: Counter[int]) -> float | None:
+    """The most frequent interval; None if there is none, or if it is 0."""
+    return (float(intervals_s.most_common(1)[0][0]) if intervals_s else None) or None
 
 
 class CounterBuilder:
@@ -227,7 +240,11 @@ class _Import:
         self._path = path
         self._options = options
         self._summary = summary
+        self._usual_s = interval_s
         self._interval_s = interval_s
+        """The usual interval of this run."""
+        self._drift_s = 0.0
+        """By how much the usual intervals that replaced logged ones are longer than these, in sum, in this run."""
         self._day_first = day_first
         self._shift_ns: int | None = None
         self._logged_ns: int | None = None
@@ -269,6 +286,8 @@ class _Import:
 
     def _begin(self, report: Report, report_ns: int | None) -> Snapshot:
         """Return the Snapshot before the first interval of a run."""
+        self._interval_s = self._summary.run_intervals_s.get(report.run, self._usual_s)
+        self._drift_s = 0.0
         start_ns = report_ns
         if start_ns is None:
             start_ns = (self._options.start_ns or 0) if self._run < 0 else self._at_ns + round(self._interval_s * _NS)
@@ -285,12 +304,20 @@ class _Import:
     def _elapsed_s(self, report_ns: int | None) -> float:
         """Return the length in seconds of the interval that ends now.
 
-        Logged times are whole seconds, so a difference of 1 s from the usual interval is due to rounding.
+        Logged times are whole seconds, so a difference of 1 s from the usual interval is due to rounding, as long as
+        such differences do not add up to more than 1 s.
         """
+        usual_s = self._interval_s
         if report_ns is None:
-            return self._interval_s
+            return usual_s
         logged_s = (report_ns - self._wall_ns) / _NS
-        return self._interval_s if logged_s <= 0 or abs(logged_s - self._interval_s) <= 1 else logged_s
+        if logged_s < 0:  # the clock was set back
+            return usual_s
+        drift_s = self._drift_s + usual_s - logged_s
+        if logged_s and (abs(logged_s - usual_s) > 1 or abs(drift_s) > 1):
+            return logged_s
+        self._drift_s = drift_s
+        return usual_s
 
     def _key(self, name: str) -> BlockKey:
         """Return the key of a device. A device that was missing in a report has a new key afterwards."""

@@ -161,6 +161,25 @@ def test_a_second_run_in_the_same_file_is_a_separate_session(tmp_path: Path) -> 
         assert [f.snapshot.host.boot_id for f in shown] == ["imported-1"] * 2 + ["imported-2"] * 2
 
 
+def test_each_run_has_its_own_interval(tmp_path: Path) -> None:
+    one = log(*((f"11/21/26 09:00:0{i}", row("sda", 6)) for i in range(5)))
+    two = log(*((f"11/21/26 10:00:{i:02}", row("sda", 6)) for i in (0, 2, 5, 6, 8)))
+    shown = played(written(tmp_path, one + two), ImportOptions(zone=UTC))
+    assert [frame.sample.seconds for frame in shown] == [None, 1.0, 1.0, 1.0, 1.0, None, 2.0, 2.0, 2.0, 2.0]
+    assert [frame.snapshot.interval_s for frame in shown] == [1.0] * 5 + [2.0] * 5
+    counters = [(frame.snapshot.block.value or {})[BlockKey("sda", 0)] for frame in shown]
+    assert [(counters[i].rd_ios, counters[i].rd_sectors) for i in (4, 9)] == [(24, 192), (48, 384)]
+
+
+def test_the_intervals_of_a_log_add_up_to_its_times(tmp_path: Path) -> None:
+    times = [0, 1, 2, 4, 5, 6, 8, 9, 10, 12, 13, 13, 15]
+    text = log(*((f"11/21/26 09:00:{second:02}", row("sda", 6)) for second in times))
+    shown = played(written(tmp_path, text), ImportOptions(zone=UTC))
+    assert [frame.sample.seconds for frame in shown[1:]] == [1, 1, 1, 1, 1, 2, 1, 1, 2, 1, 1, 1]
+    longer = played(written(tmp_path, text), ImportOptions(interval_s=2, zone=UTC))
+    assert [frame.sample.seconds for frame in longer[1:]] == [2, 1, 2, 1, 1, 2, 1, 1, 2, 1, 2, 2]
+
+
 def test_a_pause_of_the_machine_is_a_gap(tmp_path: Path) -> None:
     times = ["11/21/26 09:00:00", "11/21/26 09:00:01", "11/21/26 09:00:02", "11/21/26 09:10:02", "11/21/26 09:10:03"]
     shown = played(written(tmp_path, log(*((t, row("sda", 6)) for t in times))), ImportOptions(zone=UTC))
