@@ -12,6 +12,7 @@ import json
 import logging
 import os
 import select
+import stat
 import threading
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -48,7 +49,7 @@ class Control:
         self._line_is_open = False
         """Whether the last line was written only in part, because the pipe was full."""
         for descriptor in (1, 2):  # a full pipe must not stop the recording
-            os.set_blocking(descriptor, False)
+            _set_non_blocking(descriptor)
         self._thread = threading.Thread(target=self._run, name="control", daemon=True)
         self._thread.start()
 
@@ -120,3 +121,22 @@ class Control:
             source.add_mark(message)
         else:
             source.take_steps(self.starter_pid, message)
+
+
+def _set_non_blocking(descriptor: int) -> None:
+    """Make writes to a pipe, terminal or socket fail when it is full.
+
+    The flag belongs to the opened file, which the starter may share, so a pipe or terminal is opened a second time.
+    """
+    mode = os.fstat(descriptor).st_mode
+    if stat.S_ISFIFO(mode) or stat.S_ISCHR(mode):
+        try:
+            opened = os.open(f"/proc/self/fd/{descriptor}", os.O_WRONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
+        except OSError:  # the pipe has no reader, or it belongs to another user
+            if stat.S_ISFIFO(mode):
+                os.set_blocking(descriptor, False)
+            return
+        os.dup2(opened, descriptor)
+        os.close(opened)
+    elif stat.S_ISSOCK(mode):
+        os.set_blocking(descriptor, False)

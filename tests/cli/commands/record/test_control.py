@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import os
+import pty
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import IO, Any
 
@@ -125,6 +126,38 @@ def test_an_answer_after_an_incomplete_one_can_be_read() -> None:
     line = [sys.executable, "-c", LONG_ANSWER]
     done = subprocess.run(line, cwd=TOP, env=PLAIN, stdin=subprocess.PIPE, stderr=subprocess.PIPE, check=False)
     assert done.stderr == b'\n{"kind": "status", "text": "next"}\n'
+
+
+INHERITED = """
+import os
+from iotop_ai.cli.commands.record.control import Control
+from iotop_ai.collectors.io.clock import Clock
+control = Control(Clock(), dict, lambda: None)
+control.write_line("blocking", streams=[os.get_blocking(1), os.get_blocking(2)])
+"""
+
+
+@pytest.mark.parametrize("make", [os.pipe, pty.openpty])
+def test_a_stream_that_is_shared_with_the_starter_stays_blocking(make: Callable[[], tuple[int, int]]) -> None:
+    reader, writer = make()
+    line = [sys.executable, "-c", INHERITED]
+    done = subprocess.run(
+        line, cwd=TOP, env=PLAIN, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=writer, check=False
+    )
+    assert json.loads(done.stdout) == {"kind": "blocking", "streams": [False, False]}
+    assert os.get_blocking(writer)
+    os.close(reader)
+    os.close(writer)
+
+
+def test_a_file_as_a_stream_is_continued(tmp_path: Path) -> None:
+    path = tmp_path / "out"
+    with path.open("wb") as file:
+        file.write(b"before\n")
+        file.flush()
+        line = [sys.executable, "-c", INHERITED]
+        assert subprocess.run(line, cwd=TOP, env=PLAIN, stdin=subprocess.PIPE, stdout=file, check=False).returncode == 0
+    assert path.read_bytes().startswith(b'before\n{"kind": "blocking"')
 
 
 BROKEN_STATUS = """
