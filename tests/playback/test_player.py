@@ -149,6 +149,10 @@ def test_a_chain_of_rotated_files_is_played_as_one_recording(tmp_path: Path) -> 
     assert chain[1].blocks[0].pre
     assert walk(FrameCursor(chain)) == live
     assert walk_back(FrameCursor(chain)) == live
+    (tmp_path / "all").write_bytes(b"".join((tmp_path / part).read_bytes() for part in ("1", "2")))
+    joined = FrameCursor([FileRecording(str(tmp_path / "all"))])
+    assert walk(joined) == live, "the parts of a chain were joined with cat"
+    assert walk_back(joined) == live
 
 
 @pytest.mark.parametrize("seed", SEEDS)

@@ -158,7 +158,7 @@ class FileRecording:
     def items(
         self, first: int = 0, adopt: bool = True, folds_ns: int | None = None, last: int | None = None
     ) -> Iterator[Snapshot | Keyframe]:
-        """The blocks [first, last) as input of ``pipeline.frames``, with the pre-roll, which callers must not show.
+        """The blocks [first, last) as input of ``pipeline.frames``, with the pre-roll, which yields no Frame.
 
         adopt: whether to use the recorded fold state if its stamp matches
         folds_ns: the time at which the fold begins; earlier Snapshots of the first session are history and do not yield
@@ -179,10 +179,10 @@ class FileRecording:
                 folds_ns = None
                 if item.key:
                     carry = item.carry if adopt and current == own_stamp else None
-                    yield Keyframe(item.snapshot, carry, item.last, item.gap, new_session)
+                    yield Keyframe(item.snapshot, carry, item.last, item.gap, new_session, item.pre)
                     new_session = False
                 else:
-                    yield item.snapshot
+                    yield Keyframe(item.snapshot, None, None, pre=True) if item.pre else item.snapshot
 
     def place(self, block: Block, number: int) -> str:
         """The position of a block's line, for messages."""
