@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 
 from iotop_ai.actions.stage.ends import Ends
-from iotop_ai.actions.stage.plan import same_file
+from iotop_ai.actions.stage.plan import same_file, same_link
 from iotop_ai.actions.stage.target import Folder, Target, mode_of
 from iotop_ai.collectors.io.programs import SYSTEM_PATH, find_program
 from iotop_ai.collectors.io.spawn import start
@@ -134,7 +134,7 @@ def _copy(entry: Entry, target: Target, on_bytes: OnBytes) -> int:
         target.enter(entry.path, entry.stat)
         return 0
     folder, name = target.place(entry.path)
-    if stat.S_ISLNK(entry.stat.st_mode):
+    if entry.is_link:
         _copy_link(entry, folder.handle, name)
     elif entry.regular and not same_file(entry, folder.handle, name):
         return _copy_file(entry, folder, name, on_bytes)
@@ -142,17 +142,21 @@ def _copy(entry: Entry, target: Target, on_bytes: OnBytes) -> int:
 
 
 def _copy_link(entry: Entry, folder: int, name: str) -> None:
+    """Copy one link if the target does not have it. A differing file or link of that name is replaced."""
     with _source_errors():
-        link_target = os.readlink(entry.name, dir_fd=entry.folder)
+        link_target = entry.read_link()
+    if same_link(link_target, folder, name):
+        return
+    part = partial_name(name)
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(part, dir_fd=folder)
+    os.symlink(link_target, part, dir_fd=folder)
     try:
-        os.symlink(link_target, name, dir_fd=folder)
-    except FileExistsError:
-        try:
-            existing_target = os.readlink(name, dir_fd=folder)
-        except OSError:
-            existing_target = None
-        if existing_target != link_target:
-            raise
+        os.rename(part, name, src_dir_fd=folder, dst_dir_fd=folder)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.unlink(part, dir_fd=folder)
+        raise
 
 
 def partial_name(name: str) -> str:

@@ -1,7 +1,8 @@
-"""Plans a copy: scans the source's files, finds those already at the target, and checks the free space."""
+"""Plans a copy: scans the source's files and links, finds those already at the target, and checks the free space."""
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 from collections.abc import Callable
@@ -13,6 +14,7 @@ from iotop_ai.collectors.machine.dataset_files import Entry, FileSample, Tree
 from iotop_ai.collectors.machine.mounts import mount_of, parse_mountinfo
 from iotop_ai.collectors.machine.page_cache import read_levels, read_memory_room
 from iotop_ai.model.clean import clean, clean_bytes
+from iotop_ai.model.errors import InputError
 from iotop_ai.model.machine.filesystem import IN_MEMORY
 from iotop_ai.model.machine.staging import Plan, disk_floor_bytes, memory_floor_bytes
 
@@ -25,11 +27,11 @@ def plan(
     """Scan every entry; return the plan, and a sample of the files as pairs of path and size in bytes.
 
     on_progress: called with the files and bytes so far. Raises OSError, and InputError for a folder of the target that
-    is not trusted.
+    is not trusted or is in the place of a file or link.
     """
     tree = Tree(ends.pinned)
     sample = FileSample()
-    files = size = folders = links = back_links = others = there = there_bytes = differing = 0
+    files = size = folders = links = back_links = others = there = there_bytes = there_links = differing = 0
     first_differing = ""
     with Target(ends, change=False) as target:
         if ends.pinned.name == ".":
@@ -38,28 +40,39 @@ def plan(
             if entry.is_folder:
                 folders += 1
                 target.enter(entry.path, entry.stat)
-            elif stat.S_ISLNK(entry.stat.st_mode):
-                links += 1
-                back_links += _leads_back(entry, ends.source)
-            elif not entry.regular:
+                continue
+            if not (entry.regular or entry.is_link):
                 others += 1
+                continue
+            folder, name = target.place(entry.path)
+            if entry.is_link:
+                links += 1
+                try:
+                    link_target = entry.read_link()
+                except OSError as error:
+                    tree.count_unreadable(entry.path, error)
+                    continue
+                back_links += link_target.startswith(ends.source + "/")
+                same = same_link(link_target, folder.handle, name)
+                there_links += same is True
             else:
                 files += 1
                 size += entry.stat.st_size
                 sample.take(entry.path, entry.stat.st_size)
-                folder, name = target.place(entry.path)
                 same = same_file(entry, folder.handle, name)
                 if same:
                     there += 1
                     there_bytes += entry.stat.st_size
-                elif same is False:
-                    differing += 1
-                    first_differing = first_differing or entry.path
                 if files % FILES_PER_PROGRESS == 0:
                     on_progress(files, size)
+            if same is False:
+                _refuse_folder(entry, folder.handle, name, target.display_path(entry.path))
+                differing += 1
+                first_differing = first_differing or entry.path
     result = Plan(
         clean(ends.source), clean(ends.target), files, size, folders, links, back_links, others, there, there_bytes,
         differing, clean(first_differing), tree.unreadable, clean(tree.first_unreadable), tree.elsewhere,
+        there_links=there_links,
     )  # fmt: skip
     return _with_room(result, ends, root), sample.paths
 
@@ -82,19 +95,36 @@ def same_file(entry: Entry, folder: int, name: str) -> bool | None:
     )
 
 
+def same_link(link_target: str, folder: int, name: str) -> bool | None:
+    """Whether the target's entry of this name is a link to ``link_target``; None if there is no such entry.
+
+    folder: as for ``same_file``.
+    """
+    if folder < 0:
+        return None
+    try:
+        return os.readlink(name, dir_fd=folder) == link_target
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        if error.errno != errno.EINVAL:
+            raise
+        return False  # not a link
+
+
+def _refuse_folder(entry: Entry, folder: int, name: str, display_path: str) -> None:
+    """Raise InputError if the target's entry of this name is a folder: an empty one would be removed by rsync."""
+    if stat.S_ISDIR(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode):
+        kind = "link" if entry.is_link else "file"
+        raise InputError(f"{display_path} is a folder, not a {kind}; move it away first")
+
+
 def _granularity_ns(mtime_ns: int) -> int:
     """Return the step to which a filesystem may have rounded this time.
 
     The steps are 2 s for FAT, 1 s for NFSv2 and tar, 10 ms for exFAT, 1 µs for others, and 100 ns for NTFS.
     """
     return next((step for step in (2_000_000_000, 1_000_000_000, 10_000_000, 1000, 100) if mtime_ns % step == 0), 1)
-
-
-def _leads_back(entry: Entry, source: str) -> bool:
-    try:
-        return os.readlink(entry.name, dir_fd=entry.folder).startswith(source + "/")
-    except OSError:
-        return False
 
 
 def _with_room(result: Plan, ends: Ends, root: Root) -> Plan:

@@ -1,4 +1,4 @@
-"""Compares a copy with its original: the size of every file, and the content of all files or of a sample.
+"""Compares a copy with its original: the size of every file, every link, and the content of all files or a sample.
 
 The content of the copy is read from the disk. The original may be read from the page cache.
 """
@@ -29,11 +29,11 @@ def verify(
 
     on_bytes: called with the number of bytes compared so far.
 
-    A file that cannot be read, in the original or in the copy, counts as wrong. Raises OSError when the source is
-    missing, and InputError for an untrusted folder of the target.
+    A file or link that cannot be read, in the original or in the copy, counts as wrong. Raises OSError when the source
+    is missing, and InputError for an untrusted folder of the target.
     """
     sampled = None if sample is None else {path for path, _ in sample}
-    files = checked = checked_bytes = wrong = 0
+    files = links = checked = checked_bytes = wrong = 0
     first_wrong = ""
     tree = Tree(ends.pinned)
     with Target(ends, change=False) as target:
@@ -42,13 +42,17 @@ def verify(
         for entry in tree:
             if entry.is_folder:
                 target.enter(entry.path, entry.stat)
-            if not entry.regular:
+            if not (entry.regular or entry.is_link):
                 continue
-            files += 1
-            is_content_compared = sampled is None or entry.path in sampled
+            files += entry.regular
+            links += entry.is_link
+            is_content_compared = entry.regular and (sampled is None or entry.path in sampled)
             folder, name = target.place(entry.path)
             try:
-                why = _compare(entry, folder.handle, name, is_content_compared)
+                if entry.is_link:
+                    why = _compare_link(entry, folder.handle, name)
+                else:
+                    why = _compare(entry, folder.handle, name, is_content_compared)
             except OSError as error:
                 why = error.strerror or "cannot be read"
             if is_content_compared:
@@ -61,7 +65,23 @@ def verify(
     if tree.unreadable:
         wrong += tree.unreadable
         first_wrong = first_wrong or clean(tree.first_unreadable)
-    return Verified(files, checked, checked_bytes, wrong, first_wrong)
+    return Verified(files, checked, checked_bytes, wrong, first_wrong, links)
+
+
+def _compare_link(entry: Entry, folder: int, name: str) -> str:
+    """Return how a link of the copy differs from its original; "" if it does not."""
+    original_target = entry.read_link()
+    if folder < 0:
+        return os.strerror(errno.ENOENT)
+    try:
+        copy_target = os.readlink(name, dir_fd=folder)
+    except OSError as error:
+        if error.errno == errno.EINVAL:
+            return "not a link"
+        raise
+    if copy_target == original_target:
+        return ""
+    return f"a link to {clean(copy_target)} instead of {clean(original_target)}"
 
 
 def _compare(entry: Entry, folder: int, name: str, content: bool) -> str:

@@ -54,6 +54,15 @@ class Entry(NamedTuple):
         """Whether the entry is a folder. The entries of the folder follow it."""
         return stat.S_ISDIR(self.stat.st_mode)
 
+    @property
+    def is_link(self) -> bool:
+        """Whether the entry is a symbolic link."""
+        return stat.S_ISLNK(self.stat.st_mode)
+
+    def read_link(self) -> str:
+        """Return the path in the link. Raises OSError."""
+        return os.readlink(self.name, dir_fd=self.folder)
+
     def open(self, flags: int = os.O_RDONLY) -> int:
         """Open the file if it is still a regular file, and return its descriptor. Raises OSError."""
         handle = os.open(self.name, flags | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK, dir_fd=self.folder)

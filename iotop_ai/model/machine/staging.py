@@ -26,8 +26,9 @@ class Plan(NamedTuple):
 
     source, target: the full paths; the target is a new path that ends with the name of the source
     there_files, there_bytes: the files that the target already has, with the same size and time
-    differing: the number of files that the target has with another size or time
-    first_differing: one of these files
+    there_links: the number of links that the target already has, with the same path in them
+    differing: the number of files and links in whose place the target has something else
+    first_differing: the first of these
     links: the number of symbolic links, which are copied as links
     back_links: how many of the links lead back into the source
     others: the number of pipes, sockets and devices, which are left out
@@ -61,6 +62,7 @@ class Plan(NamedTuple):
     swap: bool = False
     fstype: str = ""
     same_disk: str = ""
+    there_links: int = 0
 
     @property
     def left_bytes(self) -> int:
@@ -71,6 +73,11 @@ class Plan(NamedTuple):
     def left_files(self) -> int:
         """The number of files still to be copied."""
         return self.files - self.there_files
+
+    @property
+    def left_links(self) -> int:
+        """The number of links still to be copied."""
+        return self.links - self.there_links
 
     @property
     def fits(self) -> bool | None:
@@ -114,7 +121,8 @@ class Verified(NamedTuple):
     """The result of comparing the copy with the source.
 
     checked_files, checked_bytes: the files whose content was compared; of all other files only the size was compared
-    wrong: the number of files that differ
+    wrong: the number of files and links that differ
+    links: the number of symbolic links
     """
 
     files: int = 0
@@ -122,3 +130,4 @@ class Verified(NamedTuple):
     checked_bytes: int = 0
     wrong: int = 0
     first_wrong: str = ""
+    links: int = 0

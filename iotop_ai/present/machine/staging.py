@@ -92,11 +92,11 @@ def refusal(plan: Plan, speed: Speed | None, *, update: bool, anyway: bool) -> s
 def verified_text(result: Verified) -> str:
     """The result of the comparison of the copy with its source, as a sentence."""
     content = f"content of {plural(result.checked_files, 'file')}, {amount(result.checked_bytes)}"
+    files, links = plural(result.files, "file"), plural(result.links, "link")
     if result.wrong:
-        return (
-            f"verified: {result.wrong} of {plural(result.files, 'file')} differ, the first: {plain(result.first_wrong)}"
-        )
-    return f"verified: the size of {plural(result.files, 'file')}, the {content}"
+        counts = f"{files} and {links}" if result.links else files
+        return f"verified: {result.wrong} of {counts} differ, the first: {plain(result.first_wrong)}"
+    return f"verified: the size of {files}, {f'the path in {links}, ' if result.links else ''}the {content}"
 
 
 def progress_text(verb: str, done: int, total: int, seconds: float) -> str:

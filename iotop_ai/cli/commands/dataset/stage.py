@@ -44,7 +44,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--anyway", action="store_true", help="copy even if the target is not faster or is the same disk"
     )
-    parser.add_argument("--update", action="store_true", help="replace files in the target that differ")
+    parser.add_argument("--update", action="store_true", help="replace files and links in the target that differ")
     parser.add_argument(
         "--by",
         choices=("auto", "rsync", "own"),
@@ -104,7 +104,7 @@ class Stage:
         if self._args.dry_run:
             self._report(None, "")
             return FINE
-        if not confirm(WORD, self._args.yes or not self._plan.left_files):
+        if not confirm(WORD, self._args.yes or not (self._plan.left_files or self._plan.left_links)):
             raise NotDoneError("not confirmed")
         errors: list[IotopError] = []
 
@@ -114,7 +114,9 @@ class Stage:
             except IotopError as error:
                 errors.append(error)
                 return Outcome(False, f"not done: {error}")
-            return Outcome(True, f"copied: {plural(self._plan.left_files, 'file')}, {self._plan.left_bytes} B")
+            links = f", {plural(self._plan.left_links, 'link')}" if self._plan.left_links else ""
+            files = plural(self._plan.left_files, "file")
+            return Outcome(True, f"copied: {files}, {self._plan.left_bytes} B{links}")
 
         where = f"{clean(self._ends.source)} -> {clean(self._ends.target)}"
         outcome = audited(Audit(self._clock), "stage", where, act)

@@ -94,6 +94,25 @@ def test_differing_files_are_not_replaced_without_a_flag(dataset: Path, fast: Pa
     assert iotop("stage", str(dataset), str(fast), "--yes", "--no-measure", "--update", **SOCKET).returncode == 0
 
 
+def test_a_changed_link_is_replaced_with_a_flag_and_a_confirmation(dataset: Path, fast: Path) -> None:
+    (dataset / "latest").symlink_to("1.bin")
+    stage = ("stage", str(dataset), str(fast), "--no-measure")
+    assert iotop(*stage, "--yes", **SOCKET).returncode == 0
+    (dataset / "latest").unlink()
+    (dataset / "latest").symlink_to("2.bin")
+    done = iotop(*stage, "--yes", **SOCKET)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "not copied: latest differs; --update replaces it" in done.stderr
+    done = iotop(*stage, "--update", **SOCKET)
+    assert done.returncode == 2
+    assert "usage: cannot ask for confirmation" in done.stderr
+    assert os.readlink(fast / "data set" / "latest") == "1.bin"
+    done = iotop(*stage, "--update", "--yes", **SOCKET)
+    assert done.returncode == 0, done.stderr
+    assert os.readlink(fast / "data set" / "latest") == "2.bin"
+    assert iotop(*stage, **SOCKET).returncode == 0  # nothing is left, so there is nothing to confirm
+
+
 @pytest.mark.parametrize("arguments", [(), ("/tmp",), ("/nowhere", "/tmp"), ("/etc/hostname", "/nowhere")])
 def test_invalid_usage_gives_a_one_line_error(arguments: tuple[str, ...]) -> None:
     done = iotop("stage", *arguments)
