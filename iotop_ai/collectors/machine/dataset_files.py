@@ -9,7 +9,7 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from random import Random
 from typing import NamedTuple
 
@@ -17,6 +17,8 @@ from iotop_ai.collectors.io.direct import open_direct
 
 FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
 """Flags that open only a folder, and never the target of a symbolic link."""
+
+NAMES_PER_PROGRESS = 2000
 
 _ENTER_ONLY = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 """Flags that open a folder that we can enter, even if we cannot list it."""
@@ -75,14 +77,18 @@ class Entry(NamedTuple):
 class Tree:
     """The entries from ``top`` down, for one iteration. top: a folder or file, or a link to one.
 
+    on_names: called after every NAMES_PER_PROGRESS names that are listed, because a folder is listed to its end before
+    its first entry.
+
     Raises OSError when the top is missing. unreadable: the number of entries and folders that could not be read.
     first_unreadable: the path and the error of the first unreadable one. elsewhere: the number of folders that were
     left out because they are on another filesystem.
     """
 
-    def __init__(self, top: str | Pinned) -> None:
+    def __init__(self, top: str | Pinned, on_names: Callable[[], None] = lambda: None) -> None:
         self.top = top.path if isinstance(top, Pinned) else os.path.realpath(top) if top else ""
         self._pinned = top if isinstance(top, Pinned) else None
+        self._on_names = on_names
         self._stat = (
             os.stat(self.top)
             if self._pinned is None
@@ -154,12 +160,19 @@ class Tree:
         try:
             if not os.path.samestat(os.fstat(folder), expected):
                 raise OSError(errno.ESTALE, "became another folder while it was read")
-            names = sorted(os.listdir(folder), reverse=True)
+            names = sorted(self._names(folder), reverse=True)
         except OSError as error:
             os.close(folder)
             self.count_unreadable(path, error)
             return
         stack.append((folder, path, names))
+
+    def _names(self, folder: int) -> Iterator[str]:
+        with os.scandir(folder) as entries:
+            for count, entry in enumerate(entries, 1):
+                yield entry.name
+                if count % NAMES_PER_PROGRESS == 0:
+                    self._on_names()
 
 
 def tree_of_files(top: str) -> Tree:

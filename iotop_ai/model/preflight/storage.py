@@ -51,6 +51,7 @@ class Measured(NamedTuple):
 
     size_bytes: the bytes read or written by all operations
     cpu_bound: whether a reader kept its core busy, or all readers together kept every core busy
+    unread_bytes: the bytes left to read of the files that were not read to their end, because the time was over
     """
 
     name: str
@@ -61,11 +62,20 @@ class Measured(NamedTuple):
     seconds: float = 0.0
     latency: Latency | None = None
     cpu_bound: bool = False
+    unread_bytes: int = 0
+
+    @property
+    def mean_file_bytes(self) -> float:
+        """The mean size of the files whose reading began; 0 without files."""
+        return (self.size_bytes + self.unread_bytes) / self.ops if self.ops else 0.0
 
     @property
     def ops_per_s(self) -> float | None:
-        """The operations per second; None if no operation ended."""
-        return self.ops / self.seconds if self.ops and self.seconds > 0 else None
+        """The operations per second; None if no operation ended. A file that was read in part counts in part."""
+        if not self.ops or self.seconds <= 0:
+            return None
+        done_ratio = self.size_bytes / (self.size_bytes + self.unread_bytes) if self.unread_bytes else 1.0
+        return self.ops * done_ratio / self.seconds
 
     @property
     def bytes_per_s(self) -> float | None:
@@ -178,7 +188,7 @@ def is_uneven(phase: Measured, dataset: Dataset) -> bool:
     expected = dataset.mean_read_bytes
     if phase.name != DATASET or not phase.ops or expected is None:
         return False
-    return not expected / MOST_UNEVEN <= phase.size_bytes / phase.ops <= expected * MOST_UNEVEN
+    return not expected / MOST_UNEVEN <= phase.mean_file_bytes <= expected * MOST_UNEVEN
 
 
 def files_per_s(phase: Measured, dataset: Dataset | None) -> float | None:

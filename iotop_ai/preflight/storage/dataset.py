@@ -10,7 +10,7 @@ import errno
 import mmap
 import os
 import stat
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
 from typing import NamedTuple
 
 from iotop_ai.collectors.io.clock import Clock
@@ -19,7 +19,6 @@ from iotop_ai.collectors.machine.page_cache import PageCache, seen_before
 from iotop_ai.model.preflight.dataset import MOST_BYTES_PER_FILE, Dataset
 from iotop_ai.model.preflight.storage import KIB
 from iotop_ai.preflight.storage.decode import MOST_BYTES, MOST_FILES, is_image
-from iotop_ai.preflight.storage.loops import NOTHING
 from iotop_ai.preflight.storage.own_file import stored_bytes
 
 MOST_SAMPLED = 4000
@@ -64,7 +63,8 @@ def scan(path: str, seconds: float, clock: Clock, show: Callable[[int, int], Non
     """Return the dataset and a sample of its files. Raises OSError.
 
     The files are listed for ``seconds`` or, if that takes longer, until the first one is found; at most MOST_SCANNED of
-    them. The caller closes ``top`` of the result. show: called with the number of files and of bytes so far.
+    them. The caller closes ``top`` of the result. show: called with the number of files and of bytes so far, also while
+    a large folder is listed.
     """
     absolute = os.path.realpath(path)
     if os.path.isdir(absolute):
@@ -72,10 +72,11 @@ def scan(path: str, seconds: float, clock: Clock, show: Callable[[int, int], Non
     else:
         top = Pinned(os.open(os.path.dirname(absolute), FOLDER), os.path.basename(absolute), absolute)
     end_ns = clock.monotonic_ns() + int(seconds * 1e9)
-    tree, sample, sizes = Tree(top), FileSample(MOST_SAMPLED), list[int]()
+    sample, sizes, size_bytes = FileSample(MOST_SAMPLED), list[int](), 0
+    tree = Tree(top, lambda: show(len(sizes), size_bytes))
     links = _Links(absolute)
     seen: set[tuple[int, int]] = set()
-    in_time, size_bytes = True, 0
+    in_time = True
     for entry in tree:
         show(len(sizes), size_bytes)
         name, status = entry.path, entry.stat
@@ -194,26 +195,30 @@ class Files:
         self._top, self._files, self._past = scanned.top, files, scanned.dataset.past
         self._readers = readers
 
-    def read(self, buffer: mmap.mmap, number: int) -> int:
-        """Read the reader's next file; return the bytes read, or NOTHING if it is gone or empty."""
+    def pieces(self, buffer: mmap.mmap, number: int) -> Generator[tuple[int, int], None, None]:
+        """Read the reader's next file; yield the bytes of each read and the bytes left. The file may be gone or empty.
+
+        If the caller closes the generator early, the rest of the file is not read.
+        """
         turn, reader = divmod(number, self._readers)
         own_count = -(-(len(self._files) - reader) // self._readers)
         path, evict = self._files[reader + self._readers * (turn % own_count)]
         try:
             handle, _ = _open(self._top, path, direct=self._past)
         except FileNotFoundError:  # removed since the scan
-            return NOTHING
+            return
         try:
-            offset = 0
+            offset, size = 0, min(os.fstat(handle).st_size, MOST_BYTES_PER_FILE)
             while offset < MOST_BYTES_PER_FILE:
                 length = os.preadv(handle, [buffer], offset)
                 offset += length
+                if length:
+                    yield length, max(0, size - offset)
                 if length < len(buffer):
                     break
+        finally:
             if evict:
                 os.posix_fadvise(handle, 0, 0, os.POSIX_FADV_DONTNEED)
-            return offset or NOTHING
-        finally:
             os.close(handle)
 
 

@@ -1,4 +1,4 @@
-"""The loops of a reader: operations one at a time, or reads of which many are in flight.
+"""The loops of a reader: operations one at a time, whole or in pieces, or reads of which many are in flight.
 
 On a fast disk, the time between two reads matters, so the loops look up attributes once, and rarely share their figures
 with the parent process.
@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import mmap
 from array import array
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import closing
 from itertools import islice
 from typing import NamedTuple
 
@@ -26,7 +27,20 @@ No two readers get the same n: with d readers, reader r does the operations r, r
 """
 NOTHING = -1
 Share = Callable[[int, int, int], None]
-"""A function that is called with a reader's operations and bytes so far, and the time at which the last one ended."""
+"""A function that is called with a reader's operations and bytes so far, and the time at which the last one ended.
+
+For an operation in pieces, the bytes and the time are those of its last piece.
+"""
+
+
+class InPieces(NamedTuple):
+    """An operation of several reads, which may take long.
+
+    pieces: does the n-th operation, with the arguments of an Operation. After each read, it yields the bytes of this
+    read and the bytes that are left to read. It yields nothing for an operation that does not count. Raises OSError.
+    """
+
+    pieces: Callable[[mmap.mmap, int], Generator[tuple[int, int], None, None]]
 
 
 class ManyInFlight(NamedTuple):
@@ -67,6 +81,41 @@ def repeat(operation: Operation, buffer: mmap.mmap, part: Part, now: Callable[[]
         if op_bytes != NOTHING:
             size += op_bytes
             add_time(ended_ns - at_ns)
+        if ended_ns >= share_ns:
+            share(len(times), size, ended_ns)
+            share_ns = ended_ns + _SHARE_EVERY_NS
+    share(len(times), size, ended_ns)
+    return times
+
+
+def repeat_in_pieces(
+    work: InPieces, buffer: mmap.mmap, on_cut: Callable[[int], None], part: Part, now: Callable[[], int], share: Share
+) -> array[int]:
+    """Do the same as ``repeat``, but share the figures within an operation too, and end the last one at ``end_ns``.
+
+    on_cut: called with the bytes left to read of an operation that was ended in this way.
+    """
+    first, step, end_ns, most_bytes, most_ops = part
+    times, size, ended_ns, share_ns = array("q"), 0, 0, 0
+    for number in range(first, most_ops, step):
+        at_ns = now()
+        if size >= most_bytes or (number > first and at_ns >= end_ns):
+            break
+        counts = False
+        with closing(work.pieces(buffer, number)) as pieces:
+            for piece_bytes, left_bytes in pieces:
+                counts = True
+                size += piece_bytes
+                ended_ns = now()
+                if ended_ns >= share_ns:
+                    share(len(times), size, ended_ns)
+                    share_ns = ended_ns + _SHARE_EVERY_NS
+                if left_bytes and ended_ns >= end_ns:
+                    on_cut(left_bytes)
+                    break
+        ended_ns = now()
+        if counts:
+            times.append(ended_ns - at_ns)
         if ended_ns >= share_ns:
             share(len(times), size, ended_ns)
             share_ns = ended_ns + _SHARE_EVERY_NS

@@ -2,7 +2,7 @@
 
 The readers are processes, like the workers of a loader. Threads of one interpreter would wait for each other (up to
 10 ms per operation with 4 threads). The processes are forked, so the caller must have only one thread. A process that
-waits in the kernel cannot be ended: when no operation ends for HANG_S, HangError is raised, and the processes stay
+waits in the kernel cannot be ended: when no read or write ends for HANG_S, HangError is raised, and the processes stay
 until the storage answers.
 """
 
@@ -22,7 +22,15 @@ from typing import NamedTuple
 
 from iotop_ai.collectors.io.clock import Clock
 from iotop_ai.model.preflight.storage import Measured, Phase, latency_of
-from iotop_ai.preflight.storage.loops import ManyInFlight, Operation, Part, keep_in_flight, repeat
+from iotop_ai.preflight.storage.loops import (
+    InPieces,
+    ManyInFlight,
+    Operation,
+    Part,
+    keep_in_flight,
+    repeat,
+    repeat_in_pieces,
+)
 from iotop_ai.preflight.storage.read_queue import ReadQueue
 
 HANG_S = 5.0
@@ -34,7 +42,7 @@ _BUSY = 0.9
 readers, not the storage.
 """
 _PR_SET_PDEATHSIG = 1
-_OPS, _BYTES, _ENDED, _ERROR, _WIDTH = 0, 1, 2, 3, 4
+_OPS, _BYTES, _ENDED, _UNREAD, _ERROR, _WIDTH = 0, 1, 2, 3, 4, 5
 """The positions of a reader's values in the shared memory, and the number of values of a reader."""
 
 Show = Callable[[int, int, float], None]
@@ -42,7 +50,7 @@ Show = Callable[[int, int, float], None]
 
 
 class HangError(Exception):
-    """No operation has ended for ``seconds``."""
+    """No operation, and no piece of one, has ended for ``seconds``."""
 
     def __init__(self, seconds: float) -> None:
         super().__init__(seconds)
@@ -78,11 +86,11 @@ class Bounds(NamedTuple):
 class Run:
     """Measures one phase.
 
-    work: an Operation, which as many readers as the phase's depth repeat, each reader one operation at a time; or a
-    ManyInFlight, with which fewer readers together keep as many reads in flight as the depth.
+    work: an Operation or an InPieces, which as many readers as the phase's depth repeat, each reader one operation at a
+    time; or a ManyInFlight, with which fewer readers together keep as many reads in flight as the depth.
     """
 
-    def __init__(self, phase: Phase, work: Operation | ManyInFlight, bounds: Bounds, clock: Clock) -> None:
+    def __init__(self, phase: Phase, work: Operation | InPieces | ManyInFlight, bounds: Bounds, clock: Clock) -> None:
         self._phase, self._work, self._bounds, self._clock = phase, work, bounds, clock
         self._count = work.readers if isinstance(work, ManyInFlight) else phase.depth
         """The number of readers."""
@@ -119,7 +127,9 @@ class Run:
         name, block, depth, _ = self._phase
         busy = cpu_bound(self._cpu_s, seconds / 1e9, len(os.sched_getaffinity(0)))
         size = sum(self._column(_BYTES))
-        return Measured(name, block, depth, len(self._times), size, seconds / 1e9, latency_of(self._times), busy)
+        unread = sum(self._column(_UNREAD))
+        latency = latency_of(self._times)
+        return Measured(name, block, depth, len(self._times), size, seconds / 1e9, latency, busy, unread)
 
     def _column(self, position: int) -> list[int]:
         """Return the value at this position for each reader."""
@@ -156,11 +166,16 @@ class Run:
         def share(ops: int, size: int, ended_ns: int) -> None:
             self._shared[base + _BYTES], self._shared[base + _ENDED], self._shared[base + _OPS] = size, ended_ns, ops
 
+        def on_cut(left_bytes: int) -> None:
+            self._shared[base + _UNREAD] = left_bytes
+
         times = array("q")
         try:
             if isinstance(work, ManyInFlight):
                 queue = ReadQueue(work.handle, buffer, self._phase.block_bytes, in_flight)
                 loop = partial(keep_in_flight, work, queue)
+            elif isinstance(work, InPieces):
+                loop = partial(repeat_in_pieces, work, buffer, on_cut)
             else:
                 loop = partial(repeat, work, buffer)
             os.write(out, b"\0")

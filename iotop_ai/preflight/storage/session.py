@@ -32,7 +32,7 @@ from iotop_ai.preflight.storage.blocks import Blocks, Slots
 from iotop_ai.preflight.storage.dataset import CHUNK, Files, Scanned, read_images, scan
 from iotop_ai.preflight.storage.decode import decode
 from iotop_ai.preflight.storage.fio import FioError, find_fio, read_by_fio
-from iotop_ai.preflight.storage.loops import ManyInFlight, Operation
+from iotop_ai.preflight.storage.loops import InPieces, ManyInFlight, Operation
 from iotop_ai.preflight.storage.own_file import LEAST_BYTES, Opened, open_target, own_name, remove, reopen
 from iotop_ai.preflight.storage.reader import READ_MOST_BYTES, Bounds, Run, Stop
 
@@ -158,7 +158,7 @@ class Session:
     def _read_files(self, scanned: Scanned, phase: Phase, files: Sequence[tuple[str, bool]]) -> None:
         if files:
             readers = min(phase.depth, len(files))
-            read = Files(scanned, files, readers).read
+            read = InPieces(Files(scanned, files, readers).pieces)
             most_ops = len(files) if scanned.read_once else 0
             self._measure(phase._replace(block_bytes=CHUNK, depth=readers), read, most_ops=most_ops)
 
@@ -184,7 +184,9 @@ class Session:
         if not remove_left_over(own_name(), folder):
             raise OSError(errno.EEXIST, "another file is in its place")
 
-    def _measure(self, phase: Phase, work: Operation | ManyInFlight, most_bytes: int = 0, most_ops: int = 0) -> None:
+    def _measure(
+        self, phase: Phase, work: Operation | InPieces | ManyInFlight, most_bytes: int = 0, most_ops: int = 0
+    ) -> None:
         if self._stop.is_set():
             return
         bounds = Bounds(self._stop, most_bytes or READ_MOST_BYTES, most_ops)

@@ -56,7 +56,7 @@ def dataset_text(report: Report) -> list[str]:
 
 
 def _uneven_text(read: Measured, dataset: Dataset) -> str:
-    sizes = f"{amount(read.size_bytes / read.ops)}, those of the dataset {amount(dataset.mean_read_bytes)}"
+    sizes = f"{amount(read.mean_file_bytes)}, those of the dataset {amount(dataset.mean_read_bytes)}"
     readers = plural(read.depth, "reader")
     return f"? the files read by {readers} average {sizes}: this row's rates are not those of an epoch"
 

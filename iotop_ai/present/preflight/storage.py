@@ -50,13 +50,13 @@ _LIMITS = {"read_bytes": "{}B/s of reads", "read_ios": "{} reads/s", "write_byte
 def phase_title(phase: Phase | Measured) -> str:
     """The name of a phase: "random read 4 KB", "small files 128 KB".
 
-    A dataset's files are named with the mean size of those that were read.
+    A dataset's files are named with the mean size of those that were read, or of which a part was read.
     """
     block = phase.block_bytes if phase.name not in (WRITE, CREATE, STAT, DATASET) else 0
     if phase.name == DATASET and not phase.depth:
         return "scanning the dataset"
     if isinstance(phase, Measured) and phase.name == DATASET and phase.ops:
-        return f"{_TITLES[DATASET]}, mean {amount(phase.size_bytes / phase.ops)}"
+        return f"{_TITLES[DATASET]}, mean {amount(phase.mean_file_bytes)}"
     return f"{_TITLES[phase.name]} {amount(block)}" if block else _TITLES[phase.name]
 
 

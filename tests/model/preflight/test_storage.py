@@ -101,6 +101,14 @@ def test_files_that_are_read_in_part_are_compared_by_these_parts() -> None:
     assert files_per_s(both._replace(ops=200), files) is None
 
 
+def test_a_file_that_the_end_of_the_time_cut_short_counts_in_part() -> None:
+    files = Dataset(100, 6400 * MIB, True, most_bytes=64 * MIB)
+    cut = Measured(DATASET, 128 << 10, 2, 2, 32 * MIB, 1.0, unread_bytes=96 * MIB)
+    assert not is_uneven(cut, files)
+    assert (cut.ops_per_s, files_per_s(cut, files)) == (0.5, 0.5)
+    assert is_uneven(cut._replace(unread_bytes=0), files)
+
+
 def report(*thresholds: Threshold, **fields: object) -> Report:
     return Report(Place("/d"), 1, results=(READ,), thresholds=thresholds)._replace(**fields)
 

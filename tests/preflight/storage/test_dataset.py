@@ -126,9 +126,12 @@ def scanned_of(path: Path, count: int, *, evict: bool) -> Scanned:
 @pytest.mark.parametrize(("count", "readers"), [(4, 3), (7, 7), (9, 2)])
 def test_two_readers_never_read_the_same_file(tmp_path: Path, count: int, readers: int) -> None:
     scanned = scanned_of(tmp_path, count, evict=True)
-    read = Files(scanned, scanned.files, readers).read
+    pieces = Files(scanned, scanned.files, readers).pieces
     with mmap.mmap(-1, CHUNK) as buffer:
-        sizes = [{read(buffer, reader + readers * turn) for turn in range(20)} for reader in range(readers)]
+        sizes = [
+            {sum(size for size, _ in pieces(buffer, reader + readers * turn)) for turn in range(20)}
+            for reader in range(readers)
+        ]
     os.close(scanned.top.folder)
     assert sorted(size for each in sizes for size in each) == list(range(1000, 1000 + count))
 
