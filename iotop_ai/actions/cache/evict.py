@@ -11,7 +11,7 @@ import os
 from collections.abc import Callable
 
 from iotop_ai.actions.audit import Audit
-from iotop_ai.actions.cache.sync import sync_filesystem_of
+from iotop_ai.actions.cache.sync import sync_filesystem_of, write_out
 from iotop_ai.actions.outcome import Outcome, audited
 from iotop_ai.collectors.machine.dataset_files import tree_of_files
 from iotop_ai.collectors.machine.page_cache import PageCache, seen_before
@@ -88,7 +88,7 @@ def _evict_file(handle: int, cache: PageCache, synced: bool) -> tuple[int | None
             if not synced:
                 sync_filesystem_of(handle)
                 synced = True
-            os.fdatasync(handle)
+            write_out(handle)
         os.posix_fadvise(handle, 0, 0, os.POSIX_FADV_DONTNEED)
         after = cache.resident(handle)
         return None if before is None else before.bytes, None if after is None else after.bytes, synced

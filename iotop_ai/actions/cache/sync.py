@@ -1,9 +1,13 @@
-"""Syncs one filesystem instead of all of them, with syncfs(2)."""
+"""Writes out the dirty data of one filesystem or one file, with syncfs(2) and fdatasync(2)."""
 
 from __future__ import annotations
 
 import ctypes
+import errno
 import os
+
+_WITHOUT_FSYNC = (errno.EINVAL, errno.EROFS, errno.EOPNOTSUPP)
+"""The errors of filesystems that support no fsync, such as squashfs, erofs and iso9660. Their files are never dirty."""
 
 
 def sync_filesystem_of(handle: int) -> None:
@@ -11,3 +15,12 @@ def sync_filesystem_of(handle: int) -> None:
     libc = ctypes.CDLL(None, use_errno=True)
     if libc.syncfs(handle):
         raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+
+
+def write_out(handle: int) -> None:
+    """Write out the dirty data of an open file, if it can have any. Raises OSError."""
+    try:
+        os.fdatasync(handle)
+    except OSError as error:
+        if error.errno not in _WITHOUT_FSYNC:
+            raise

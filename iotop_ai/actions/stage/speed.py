@@ -11,6 +11,7 @@ import os
 from collections.abc import Sequence
 from random import Random
 
+from iotop_ai.actions.cache.sync import write_out
 from iotop_ai.collectors.io.clock import Clock
 from iotop_ai.collectors.io.direct import ALIGN, open_direct
 from iotop_ai.collectors.machine.dataset_files import Pinned, open_below
@@ -45,7 +46,8 @@ def measure(
     finally:
         buffer.close()
     reads = sum(-(-size // BLOCK) for size in sizes)
-    return Speed(_rate(sum(sizes), seconds), write_rate, read_rate, len(sizes), sum(sizes), direct, reads < LEAST_READS)
+    too_small = 0 < reads < LEAST_READS
+    return Speed(_rate(sum(sizes), seconds), write_rate, read_rate, len(sizes), sum(sizes), direct, too_small)
 
 
 def _rate(amount: int, seconds: float) -> float | None:
@@ -74,7 +76,7 @@ def _read_sample(
             continue
         try:
             if not direct:
-                os.fdatasync(handle)
+                write_out(handle)
                 os.posix_fadvise(handle, 0, 0, os.POSIX_FADV_DONTNEED)
             read_start_ns = clock.monotonic_ns()
             read_bytes = _read(handle, min(size, MOST_BYTES_PER_FILE), buffer, clock, start_ns)
