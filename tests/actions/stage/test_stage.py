@@ -326,7 +326,7 @@ def test_a_differing_copy_is_found(dataset: Path, tmp_path: Path) -> None:
     sync(target.parent)
     with (target / "sub" / "2.bin").open("r+b") as file:
         file.seek(MIB // 2)
-        file.write(b"?")
+        file.write(b"not random content")
     done = verified(dataset, target.parent)
     assert (done.wrong, done.first_wrong) == (1, "sub/2.bin: different content")
     assert verified(dataset, target.parent, []).wrong == 0  # only the sizes are compared
