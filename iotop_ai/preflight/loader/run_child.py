@@ -15,11 +15,13 @@ import sys
 import time
 import traceback
 from collections.abc import Mapping
-from typing import Any, Iterator
+from typing import Any, Callable, Iterator
 
 REPORT_EVERY_S = 0.1
 LONGEST_TEXT = 8000
 MOST_STAGES = 64
+DEEPEST_PART = 4
+"""The samples of a batch are counted in its parts that are in at most this many lists and dicts."""
 
 
 class RefusedError(Exception):
@@ -226,8 +228,68 @@ def facts_of(loader: Any, kind: str, request: dict[str, Any]) -> dict[str, Any]:
     return out
 
 
-def samples_in(batch: Any, batch_size: int) -> int:
-    """Return the number of samples in one batch, from 1 to the requested batch size.
+def sample_counter(
+    loader: Any, kind: str, argument_names: list[str], stages: list[str], request: dict[str, Any]
+) -> Callable[[Any], int]:
+    """Return the function that counts the samples in a batch of this loader.
+
+    kind, argument_names: as returned by ``loader_of``. stages: as in ``facts_of``.
+    """
+    sampler = getattr(loader, "batch_sampler", None)
+    sizes = [getattr(owner, "batch_size", None) for owner in (loader, sampler)]
+    takes_size = "batch_size" in argument_names
+    if takes_size and kind != "torch":  # a DataLoader has the size that it uses, which need not be the requested one
+        sizes.insert(0, request["batch_size"])
+    if kind == "tensorflow":
+        makes_batches = takes_size or not stages or any("Batch" in stage for stage in stages)
+    else:
+        makes_batches = sampler is not None or getattr(loader, "batch_size", 0) is not None
+    if not makes_batches:
+        return samples_in_item
+    size = next((size for size in sizes if isinstance(size, int) and size > 0), None)
+    return lambda batch: samples_in(batch, size)
+
+
+def samples_in_item(item: Any) -> int:
+    """Return the number of samples in an item of a loader that makes no batches, because the dataset may yield batches.
+
+    The arrays of a batch have the same first dimension, and some have more dimensions than others, as pictures and
+    their labels. An item without this is one sample.
+    """
+    shapes = list(shapes_in(item, 0))
+    if (
+        shapes
+        and all(shapes)
+        and len({shape[0] for shape in shapes}) == 1
+        and len({len(shape) for shape in shapes}) > 1
+    ):
+        return int(shapes[0][0]) or 1
+    return 1
+
+
+def shapes_in(part: Any, depth: int) -> Iterator[tuple[Any, ...]]:
+    """Yield the shape of each array in a part of an item. A number has the shape (), a list of numbers or texts (n,).
+
+    depth: the number of lists and dicts around the part.
+    """
+    shape = getattr(part, "shape", None)
+    if shape is not None:
+        yield tuple(shape)
+    elif isinstance(part, (int, float)):
+        yield ()
+    elif depth < DEEPEST_PART and isinstance(part, Mapping):
+        for item in part.values():
+            yield from shapes_in(item, depth + 1)
+    elif depth < DEEPEST_PART and isinstance(part, (list, tuple)):
+        if part and all(isinstance(item, (int, float, str, bytes)) for item in part):
+            yield (len(part),)
+        else:
+            for item in part:
+                yield from shapes_in(item, depth + 1)
+
+
+def samples_in(batch: Any, batch_size: int | None) -> int:
+    """Return the number of samples in one batch, at least 1 and at most the batch size, which is None if unknown.
 
     The number is the first dimension of the batch's first array, or the length of the batch's list. A list of lists may
     hold a list for each sample, or a list for each field, as tuple(zip(*batch)) does.
@@ -235,21 +297,21 @@ def samples_in(batch: Any, batch_size: int) -> int:
     return sample_count(batch, batch_size, 0) or 1
 
 
-def sample_count(part: Any, batch_size: int, depth: int) -> int | None:
+def sample_count(part: Any, batch_size: int | None, depth: int) -> int | None:
     """Return the number of samples in a part of a batch; None if the part does not show it, as a string does not.
 
     depth: the number of lists and dicts around the part.
     """
     shape = getattr(part, "shape", None)
     if shape is not None:
-        return min(int(shape[0]), batch_size) if len(shape) else None
-    if depth == 4:  # more deeply nested parts are not searched
+        return at_most(int(shape[0]), batch_size) if len(shape) else None
+    if depth == DEEPEST_PART:
         return None
     if isinstance(part, Mapping):
         return next(filter(None, (sample_count(item, batch_size, depth + 1) for item in part.values())), None)
     if not isinstance(part, (list, tuple)) or not part:
         return None
-    first, length = part[0], min(len(part), batch_size)
+    first, length = part[0], at_most(len(part), batch_size)
     is_array, is_mapping = hasattr(first, "shape"), isinstance(first, Mapping)
     if len(part) == batch_size or not (is_array or is_mapping or isinstance(first, (list, tuple))):
         return length
@@ -258,6 +320,11 @@ def sample_count(part: Any, batch_size: int, depth: int) -> int | None:
     if depth and is_array:
         return max(length, sample_count(first, batch_size, depth) or 1)
     return next(filter(None, (sample_count(item, batch_size, depth + 1) for item in part)), length)
+
+
+def at_most(count: int, batch_size: int | None) -> int:
+    """Return the count, but not more than a known batch size."""
+    return count if batch_size is None else min(count, batch_size)
 
 
 def batches_of(loader: Any, one_epoch: bool) -> Iterator[Any]:
@@ -279,13 +346,13 @@ def batches_of(loader: Any, one_epoch: bool) -> Iterator[Any]:
         raise EmptyError("its loader gives no batch")
 
 
-def measure(loader: Any, request: dict[str, Any], messages: MessageWriter) -> None:
+def measure(loader: Any, request: dict[str, Any], count_samples: Callable[[Any], int], messages: MessageWriter) -> None:
     """Read batches for the requested time and send the figures.
 
-    If time allows, the figures begin after a warm-up of one batch per worker.
+    count_samples: returns the number of samples in a batch. If time allows, the figures begin after a warm-up of one
+    batch per worker.
     """
     warm_up_batches = max(1, request["workers"])
-    is_unbatched = getattr(loader, "batch_size", 0) is None
     start = time.monotonic()
     marks = []  # (time, batches, samples) at the first batch and when each worker has made one
     count = total = 0
@@ -293,7 +360,7 @@ def measure(loader: Any, request: dict[str, Any], messages: MessageWriter) -> No
     for batch in batches_of(loader, request["one_epoch"]):
         now = time.monotonic()
         count += 1
-        total += 1 if is_unbatched else samples_in(batch, request["batch_size"])
+        total += count_samples(batch)
         del batch
         if count in (1, warm_up_batches):
             marks.append((now, count, total))
@@ -340,7 +407,7 @@ def run(request: dict[str, Any], messages: MessageWriter) -> None:
     facts = facts_of(loader, kind, request)
     messages.send(message="built", kind=kind, start=start, applied=argument_names, cuda=cuda, **facts)
     messages.send(message="phase", phase="start")
-    measure(loader, request, messages)
+    measure(loader, request, sample_counter(loader, kind, argument_names, facts["stages"], request), messages)
 
 
 def shorten(text: str) -> str:
