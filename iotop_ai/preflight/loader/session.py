@@ -10,6 +10,7 @@ import subprocess
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
+from random import Random
 from typing import Any
 
 from iotop_ai.collectors.io.clock import Clock
@@ -25,6 +26,10 @@ from iotop_ai.preflight.loader.judge import failure_of, user_frame
 from iotop_ai.preflight.loader.watch import TreeWatch
 
 POLL_MS = 100
+SAMPLE_MS = (50, 150)
+"""The shortest and the longest time between two samples of the processes. The time is random, so that the samples do
+not follow the rhythm of the batches.
+"""
 GRACE_S, GONE_S = 3.0, 2.0
 """The seconds that a loader may take to exit by itself after it has yielded batches at a steady rate, and the seconds
 that a killed loader may take to disappear.
@@ -100,9 +105,11 @@ class Session:
             self._stop()
 
     def _run(self, show: Callable[[int], None]) -> Run:
+        random, next_sample_ns = Random(1), 0
         while True:
             ended = self._child.poll()  # polled before the read, so that the read gets the last messages
-            for message in self._receive(POLL_MS):
+            left_ms = (next_sample_ns - self._clock.monotonic_ns()) // 10**6
+            for message in self._receive(max(1, left_ms)):
                 kind = message["message"]
                 if kind == "done":
                     used = self._watch.usage()
@@ -113,7 +120,10 @@ class Session:
                 self._handle(kind, message)
             if ended is not None:
                 return self._failed_run({}, returncode=ended)
-            self._watch.sample()
+            # Not after every message: the loader runs just when it sends one.
+            if self._clock.monotonic_ns() >= next_sample_ns:
+                self._watch.sample()
+                next_sample_ns = self._clock.monotonic_ns() + random.randint(*SAMPLE_MS) * 10**6
             self._watch.sample_memory(self._batches if self._is_steady else 0)
             if silent := self._silent_s():
                 return self._failed_run({}, silent_s=silent)

@@ -79,16 +79,19 @@ class TreeWatch:
 
         Without workers, the states are those of the loader's threads.
         """
-        for pid in self.pids:
-            with suppress(ValueError):
-                stat = parse_stat(self._read(pid, "stat")).record
-                self._ticks[pid] = stat.utime_ticks + stat.stime_ticks
+        self._read_ticks()
         if not self.workers:
             self._count(
                 [self._wait_state(self._pid, f"task/{tid}/") for tid in self._root.names(f"proc/{self._pid}/task")]
             )
         for pid in self.workers:
             self._count([self._wait_state(pid, "")])
+
+    def _read_ticks(self) -> None:
+        for pid in self.pids:
+            with suppress(ValueError):
+                stat = parse_stat(self._read(pid, "stat")).record
+                self._ticks[pid] = stat.utime_ticks + stat.stime_ticks
 
     def _wait_state(self, pid: int, folder: str) -> int | None:
         try:
@@ -140,7 +143,7 @@ class TreeWatch:
         """Restart the measurement. Call it when the loader has warmed up."""
         self._next_memory_ns = 0
         self.sample_memory(0)
-        self.sample()
+        self._read_ticks()
         self._samples = self._blocked_samples = self._running_samples = 0
         self._points.clear()
         self._ended_pids = self._ticks.keys() - set(self.pids)
@@ -154,7 +157,7 @@ class TreeWatch:
 
         Without workers, ``worker_cores`` is the same as ``main_cores``.
         """
-        self.sample()
+        self._read_ticks()
         for pid in self.pids:
             self._read_io(pid)
         seconds = max((self._clock.monotonic_ns() - self._base_ns) / 1e9, 1e-3)

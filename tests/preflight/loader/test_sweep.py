@@ -46,6 +46,16 @@ def test_a_program_that_ended_before_the_first_batch_is_not_a_worker(tmp_path: P
     assert run["worker_cores"] == run["main_cores"]
 
 
+def test_a_loader_that_runs_only_after_each_batch_is_not_bound_by_the_cpu(tmp_path: Path) -> None:
+    """It runs for 4 ms of 104 ms, just after the message with which it reports the batch."""
+    lines = ("import time", "def make(num_workers):", "    while True:", "        time.sleep(0.1)",
+             "        yield [0] * 8", "        end = time.monotonic() + 0.004",
+             "        while time.monotonic() < end: pass")  # fmt: skip
+    (tmp_path / "mine.py").write_text("\n".join(lines))
+    (run,) = swept_here(tmp_path, "mine:make", "--workers", "0", "--seconds", "3")["runs"]
+    assert run["running_ratio"] < 0.3
+
+
 def test_the_text_has_a_table_a_curve_and_a_reason(folder: Path) -> None:
     done = run_loader(folder, "mine:make", "--workers", "0,1,2", *QUICK)
     assert done.returncode == 0, done.stderr
