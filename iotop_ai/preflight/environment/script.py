@@ -30,7 +30,8 @@ MOST_MAGICS, LARGEST_CELL = 20, 64 << 10
 LARGEST_CELL characters.
 """
 _ITEM_METHODS = ("__getitem__", "__getitems__", "__iter__")
-_MAGIC = re.compile(r"^(\s*)[%!?].*$")
+_MAGIC = re.compile(r"\s*([%!?]|[\w*][\w\s.,*\[\]]*=\s*[%!]|[\w.*\[\]]+\?{1,2}\s*$)")
+"""The beginning of a magic: ``%time``, ``!ls`` or ``?print``, ``files = !ls`` or ``here = %pwd``, or ``torch.nn?``."""
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 
 
@@ -48,7 +49,7 @@ def read_script(path: str) -> ScriptFacts:
         return ScriptFacts(name, clean(error.strerror or str(error)))
     if len(raw) > LARGEST_BYTES:
         return ScriptFacts(name, "larger than 4 MiB")
-    text = raw.decode("utf-8", "replace")
+    text = raw.decode("utf-8-sig", "replace")
     notebook = path.endswith(".ipynb")
     try:
         return parse_script(cells_text(text) if notebook else text, name, notebook=notebook)

@@ -107,6 +107,13 @@ def test_a_loader_starts_its_workers_when_it_is_iterated(source: str, line: int)
         "!pip install a \\\n    b\nx = 1",
         "?print\n%cd /data/it's\nx = 1",
         "!ls\n" * 1000 + "x = 1",
+        "out = !nvidia-smi -q\nx = 1",
+        "if COLAB:\n    b[0], a.c=!ls \\\n   it's\nx = 1",
+        "here = %pwd\nx = 1",
+        "torch.nn.Linear?\nx = 1",
+        "%timeit??\ntorch.*Norm?\nx = 1",
+        "x = ('a=%d'\n % a)\n?print",
+        "out = !ls\n" * 30 + "x = ('a=%d' % a)",
     ],
 )
 def test_magics_of_a_cell_are_left_out(cell: str) -> None:
@@ -158,8 +165,13 @@ def test_notebooks_are_parsed_and_invalid_files_are_an_error(tmp_path: Path) -> 
     cells = [{"cell_type": "markdown", "source": "# not code ("}, {"cell_type": "code", "source": code}]
     book.write_text(json.dumps({"cells": cells}))
     assert read_script(str(book)) == ScriptFacts(str(book), notebook=True, workers=True)
+    book.write_bytes(b"\xef\xbb\xbf" + book.read_bytes())
+    assert read_script(str(book)).workers
     book.write_text("[]")
     assert read_script(str(book)).error == "not a notebook"
+    of_windows = tmp_path / "bom.py"
+    of_windows.write_bytes(b"\xef\xbb\xbffrom torch import *\r\nDataLoader(d, num_workers=2)\r\n")
+    assert read_script(str(of_windows)) == ScriptFacts(str(of_windows), workers=True)
     wrong = tmp_path / "wrong.py"
     wrong.write_text("x = (")
     assert read_script(str(wrong)).error == "line 1: not Python: '(' was never closed"
