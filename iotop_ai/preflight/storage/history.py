@@ -1,8 +1,8 @@
 """The results of earlier checks, in the file ``checks.json`` (mode 0600) of the state folder.
 
 The format is ``{"format": 2, "storages": {"S7X1": [[1794884000, "fio", 3.1e9, 412000.0, 9100.0, 1.2e9], ...]}}``. The
-keys are serial numbers (or a loop device's file, or a server's export). The lists hold the fields of
-``model.preflight.history.Kept``, the oldest check first.
+keys are serial numbers (or a loop device's file, or a server's export); " device" follows them for a whole device. The
+lists hold the fields of ``model.preflight.history.Kept``, the oldest check first.
 """
 
 from __future__ import annotations

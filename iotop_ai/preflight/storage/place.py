@@ -103,10 +103,14 @@ def _limits(root: Root, numbers: set[str]) -> tuple[IoLimit, ...]:
 
 
 def _key(place: Place, disks: list[BlockInfo]) -> str:
-    """Return a key that identifies the storage: serial numbers, a loop device's file or a server's export; else ""."""
+    """Return a key that identifies the storage: serial numbers, a loop device's file or a server's export; else "".
+
+    " device" follows the key of a whole device, whose speed is not comparable with that of a file on it.
+    """
+    whole = "" if place.fstype else " device"
     serials = [disk.serial for disk in disks]
     if serials and all(serials):
-        return "+".join(sorted(serials))
+        return "+".join(sorted(serials)) + whole
     if len(disks) == 1 and disks[0].kind == "loop" and disks[0].detail != "loop":
-        return disks[0].detail
+        return disks[0].detail + whole
     return f"{place.fstype} {place.source}" if place.remote else ""
