@@ -269,9 +269,12 @@ def _parse_step(text: str) -> float:
 
 
 def _parse_share(text: str) -> float:
-    """Return a percentage as a ratio, above 0 and up to 1. Raises ArgumentTypeError."""
+    """Return a percentage as a ratio, above 0 and up to 1. The text must have a unit. Raises ArgumentTypeError."""
     number = text.removesuffix("%")
-    if not (number.isascii() and number.replace(".", "", 1).isdigit() and 0 < float(number) <= 100):
+    is_number = number.isascii() and number.replace(".", "", 1).isdigit()
+    if is_number and number == text:  # 0.9 would mean 0.9 %, which the user probably does not intend
+        raise argparse.ArgumentTypeError(f"{text!r} has no unit; write 90%")
+    if not (is_number and 0 < float(number) <= 100):
         raise argparse.ArgumentTypeError(f"{text!r} is not a share; write 90%")
     return float(number) / 100
 
