@@ -12,7 +12,8 @@ shared=${IOTOP_AI_SLURM_SHARED:-$dir}
 job=${SLURM_JOB_ID:-}
 case $job in '' | *[!0-9]*) exit 0 ;; esac
 file=$dir/job-$job.iotop.jsonl
-[ -f "$file" ] || exit 0
+# The recorder of a job that failed at once has not made its file yet.
+[ -f "$file" ] || [ -f "$dir/job-$job.pid" ] || exit 0
 if [ "${1:-}" != now ]; then
     setsid "$0" now </dev/null >/dev/null 2>>"$dir/job-$job.log" &
     exit 0
@@ -20,6 +21,8 @@ fi
 
 # By now the pid may belong to a process that is not the recorder.
 pid=$(cat "$dir/job-$job.pid" 2>/dev/null)
+# If the job is requeued, its prolog may write the next pid while this script waits for the recorder.
+rm -f -- "$dir/job-$job.pid"
 case $pid in
 '' | *[!0-9]*) ;;
 *)
@@ -33,7 +36,6 @@ case $pid in
     fi
     ;;
 esac
-rm -f -- "$dir/job-$job.pid"
 
 mine=$shared/job-$job.$(uname -n).json
 # nice 19 would leave 1.5 % of a core if the next job uses all cores, so half a second of work would take a minute.

@@ -7,8 +7,10 @@ import json
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -84,6 +86,50 @@ def test_a_job_is_recorded_from_its_prolog_to_its_epilog(folder: Path) -> None:
     assert not (data / f"job-{JOB}.pid").exists()
     text = (data / f"job-{JOB}.txt").read_text()  # another training on this machine may be in the recording
     assert re.fullmatch(rf"job {JOB}(: .*| lost [\d.]+ of [\d.]+ (GPU-)?h(: .*)?)\n", text), text
+
+
+RECORDER = """
+import signal, sys, time
+pid_file = sys.argv[2]
+def end(*_):
+    open(pid_file, "w").write("next")
+    sys.exit()
+signal.signal(signal.SIGTERM, end if pid_file else signal.SIG_DFL)
+print("ready", flush=True)
+time.sleep(60)
+"""
+"""A recorder without a recording. If it gets the name of a pid file, it writes that file before it ends."""
+
+
+@pytest.fixture
+def recorder(folder: Path, request: pytest.FixtureRequest) -> Iterator[subprocess.Popen[str]]:
+    """A RECORDER whose pid is in the job's pid file. If the parameter is true, it gets the name of that file."""
+    data = folder / "data"
+    recording, pid_file = data / f"job-{JOB}.iotop.jsonl", data / f"job-{JOB}.pid"
+    argv = [sys.executable, "-c", RECORDER, str(recording), str(pid_file) if request.param else ""]
+    with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        pid_file.write_text(f"{process.pid}\n")
+        yield process
+        process.kill()
+
+
+@pytest.mark.parametrize("recorder", [False], indirect=True)
+def test_a_job_that_fails_at_once_leaves_no_recorder(folder: Path, recorder: subprocess.Popen[str]) -> None:
+    assert not (folder / "data" / f"job-{JOB}.iotop.jsonl").exists()
+    assert run(folder, "slurm-epilog.sh").returncode == 0
+    assert recorder.wait(30) == -signal.SIGTERM
+
+
+@pytest.mark.parametrize("recorder", [True], indirect=True)
+def test_the_pid_of_a_requeued_job_is_kept(folder: Path, recorder: subprocess.Popen[str]) -> None:
+    reaper = threading.Thread(target=recorder.wait)
+    reaper.start()
+    (folder / "data" / f"job-{JOB}.iotop.jsonl").write_text("not a recording\n")
+    assert run(folder, "slurm-epilog.sh", "now").returncode == 0
+    reaper.join()
+    assert (folder / "data" / f"job-{JOB}.pid").read_text() == "next"
 
 
 def test_the_line_of_a_job_names_its_slow_disk(folder: Path) -> None:
