@@ -196,5 +196,6 @@ def active_loggers() -> list[Sink]:
             loggers.append(lambda metrics, number: mlflow.log_metrics(metrics, step=number))
     run = getattr(wandb, "run", None)
     if run is not None:
-        loggers.append(lambda metrics, number: run.log(metrics))
+        # A commit would raise the run's step, and W&B drops what the user then logs for a lower step.
+        loggers.append(lambda metrics, number: run.log(metrics, commit=False))
     return loggers

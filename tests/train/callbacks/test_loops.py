@@ -90,10 +90,12 @@ run = wandb.init(mode="offline", dir=folder, project="x", settings=wandb.Setting
 with mlflow.start_run() as active, TrainingLoop(record=False) as loop:
     for batch in loop(range(3)):
         loop.step()
+        run.log({"loss": 0.5}, step=batch)
+    run.log({}, step=3)
 history = mlflow.MlflowClient().get_metric_history(active.info.run_id, "iotop_ai/steps_per_s")
 summary = dict(run.summary)
 run.finish()
-print(json.dumps([[point.step for point in history], summary.get("iotop_ai/steps_per_s")]))
+print(json.dumps([[point.step for point in history], summary]))
 """
 
 
@@ -107,6 +109,7 @@ def test_open_runs_of_mlflow_and_wandb_get_metrics(tmp_path: Path) -> None:
         capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert found.returncode == 0, found.stderr[-3000:]
-    steps, rate = json.loads(found.stdout.splitlines()[-1])
+    steps, summary = json.loads(found.stdout.splitlines()[-1])
     assert steps == [1, 2, 3]
-    assert rate > 0
+    assert summary["iotop_ai/steps_per_s"] > 0
+    assert (summary["_step"], summary["loss"]) == (2, 0.5)

@@ -231,6 +231,38 @@ def test_a_logger_that_fails_does_not_end_the_training(monkeypatch: pytest.Monke
     assert training.step(1, broken) is not None
 
 
+class WandbRun:
+    """A run of Weights & Biases, which drops what is logged for an earlier step than its own."""
+
+    def __init__(self) -> None:
+        self.step = 0
+        self.rows: dict[int, dict[str, float]] = {}
+
+    def log(self, data: dict[str, float], step: int | None = None, commit: bool | None = None) -> None:
+        if step is not None and step < self.step:
+            return
+        self.step = self.step if step is None else step
+        self.rows.setdefault(self.step, {}).update(data)
+        self.step += commit if commit is not None else step is None
+
+
+def test_the_metrics_do_not_raise_the_step_of_weights_and_biases(monkeypatch: pytest.MonkeyPatch) -> None:
+    run, stand_in = WandbRun(), ModuleType("wandb")
+    stand_in.run = run  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "wandb", stand_in)
+    monkeypatch.setitem(sys.modules, "mlflow", None)
+    monkeypatch.setattr(session, "METRICS_NS", 0)
+    training = TrainingSession(record=False)
+    training.begin()
+    for number in range(6):
+        time.sleep(0.001)
+        training.step(number)
+        if number % 3 == 2:
+            run.log({"val_loss": 0.5}, step=number // 3)
+    assert [number for number, row in run.rows.items() if "val_loss" in row] == [0, 1]
+    assert "iotop_ai/steps_per_s" in run.rows[0]
+
+
 class Stopped(Answers):
     stopped = False
 
