@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import os
 import sys
+import warnings
 from datetime import datetime
 from typing import Iterable, Iterator, Sequence, TextIO
 
@@ -12,6 +13,7 @@ from iotop_ai.collectors.io.spawn import start
 from iotop_ai.model.clean import clean
 from iotop_ai.model.errors import UnknownError, UsageError
 from iotop_ai.train.program import program, program_environment
+from iotop_ai.train.recorder import exit_code, not_ended
 
 COLUMNS = ("r/s", "w/s", "rkB/s", "wkB/s", "r_await", "w_await", "aqu-sz", "util%")
 """Columns of ``record --csv``, in iostat's units: 1 kB is 1024 B, and times are in ms."""
@@ -60,8 +62,8 @@ def monitor_disk(
                 out.flush()
             code = child.wait()
         finally:
-            child.terminate()
-            child.wait()
+            if exit_code(child, 0) is None:
+                warnings.warn(not_ended("iotop-ai record", child.pid), RuntimeWarning, stacklevel=2)
             child.stdout.close()
         messages.seek(0)
         error_text = messages.read().decode("utf-8", "replace").strip()

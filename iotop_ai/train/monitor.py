@@ -114,7 +114,7 @@ class Monitor:
         finally:
             steps.COUNTER.own_sockets.discard(f"{recorder.pid}.sock")
         self._keep(recorder)
-        if code and not self.error:
+        if code != 0 and not self.error:
             self._fail(recorder.reason())
 
     def step(self) -> None:

@@ -29,6 +29,8 @@ _SINGLE_WAIT_S = 0.2
 """The longest single wait for an answer, in seconds. It is short, because another thread may take the answer."""
 _REAP_S = 0.1
 """How long ``reason`` waits for the exit code of a recorder that has closed its output, in seconds."""
+_SIGNAL_S = 2.0
+"""How long a process has to end after SIGTERM, and again after SIGKILL, in seconds."""
 _ERRORS = tuple(f"{error.word}: " for error in (UsageError, InputError, UnknownError, NotDoneError))
 """The beginnings of the lines that report why ``iotop-ai`` has failed."""
 _REMARKS = ("record: ", "settings: ", "warning: ")
@@ -72,6 +74,8 @@ class Recorder:
         self._rest = b""
         self._stderr_tail = b""
         self._stderr_ended = False
+        self._killed_in_vain = False
+        """Whether the recorder had not ended after SIGKILL."""
         self._requests = 0
         self._answers = 0
         self.status: dict[str, Any] = _NO_STATUS
@@ -111,11 +115,8 @@ class Recorder:
         while self._answers < self._requests and not self.ended and time.monotonic() < end:
             self._read_output(end - time.monotonic())
 
-    def end(self, seconds: float) -> int:
-        """Let the recorder take a last Snapshot and end; kill it after ``seconds``. Return its exit code.
-
-        A negative exit code is the number of the signal that ended the recorder.
-        """
+    def end(self, seconds: float) -> int | None:
+        """Let the recorder take a last Snapshot and end; kill it after ``seconds``. Return as ``exit_code``."""
         try:
             # Closing the pipe is not enough, because a forked worker may hold a copy of its descriptor.
             self.send({"kind": "end"})
@@ -129,12 +130,13 @@ class Recorder:
                 threading.Thread(target=self._wait_for_end, args=(seconds,), daemon=True).start()
             raise
 
-    def _wait_for_end(self, seconds: float) -> int:
-        """Read the rest of the recorder's output and wait for its end; return its exit code."""
+    def _wait_for_end(self, seconds: float) -> int | None:
+        """Read the rest of the recorder's output and wait for its end; return as ``exit_code``."""
         end = time.monotonic() + seconds
         while not self.ended and time.monotonic() < end:
             self._read_output(end - time.monotonic())
-        code = self._wait(max(1.0, end - time.monotonic()))
+        code = exit_code(self._child, max(1.0, end - time.monotonic()))
+        self._killed_in_vain = code is None
         self._read_output(0.0)
         with self._lock:
             self.ended = True  # no other thread reads the pipes from here on
@@ -142,18 +144,6 @@ class Recorder:
             if pipe is not None:
                 pipe.close()
         return code
-
-    def _wait(self, seconds: float) -> int:
-        """Wait for the exit code. After ``seconds`` send SIGTERM, and 2 s later SIGKILL."""
-        from subprocess import TimeoutExpired
-
-        for stop in (self._child.terminate, self._child.kill):
-            try:
-                return self._child.wait(seconds)
-            except TimeoutExpired:
-                stop()
-                seconds = 2.0
-        return self._child.wait()
 
     def reason(self) -> str:
         """Return why the recorder has ended: its error, a signal or its exit code."""
@@ -166,6 +156,8 @@ class Recorder:
         reason_line = next((line for line in lines if line.startswith(_ERRORS)), "")
         if not reason_line and code is not None and code < 0:
             return f"the recorder was ended by {_signal_name(-code)}"
+        if not reason_line and code is None and self._killed_in_vain:
+            return not_ended("the recorder", self.pid)
         if not reason_line and code != 0:
             reason_line = next((line for line in lines if not line.startswith(_REMARKS)), "")
         return clean(reason_line) or (f"the recorder ended with exit code {code}" if code else "the recorder has ended")
@@ -216,6 +208,30 @@ class Recorder:
         elif kind != "end":
             return
         self.status = answer
+
+
+def exit_code(child: subprocess.Popen[bytes], seconds: float) -> int | None:
+    """Wait for the exit code of a child; after ``seconds`` send SIGTERM, and then SIGKILL.
+
+    Return None if the child does not end even then, because it waits for a disk or a filesystem (state D). A negative
+    exit code is the number of the signal that ended the child.
+    """
+    from subprocess import TimeoutExpired
+
+    for stop in (child.terminate, child.kill):
+        try:
+            return child.wait(seconds)
+        except TimeoutExpired:
+            stop()
+            seconds = _SIGNAL_S
+    with contextlib.suppress(TimeoutExpired):
+        return child.wait(seconds)
+    return None
+
+
+def not_ended(name: str, pid: int) -> str:
+    """Return a sentence about a process for which ``exit_code`` has returned None."""
+    return f"{name}, pid {pid}, has not ended after SIGKILL: it may wait for a disk or a filesystem (state D)"
 
 
 def _signal_name(number: int) -> str:

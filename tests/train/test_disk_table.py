@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import io
+import os
+import signal
+import subprocess
+import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import iotop_ai
 from iotop_ai.model.errors import UnknownError, UsageError
 from iotop_ai.model.parse import parse_duration_s
+from iotop_ai.train import disk_table
 from iotop_ai.train.disk_table import COLUMNS, _tables
 
 
@@ -73,3 +79,40 @@ def test_a_program_that_writes_many_messages_ends(tmp_path: Path) -> None:
     program.chmod(0o755)
     with pytest.raises(UnknownError, match=r"^the last line$"):
         iotop_ai.monitor_disk(0.2, 0.4, program_path=str(program), file=io.StringIO())
+
+
+class Unkillable(subprocess.Popen[bytes]):
+    """A process on which the signals of this class have no effect, as on a process in state D."""
+
+    def terminate(self) -> None:
+        """Do nothing."""
+
+    kill = terminate
+
+
+def test_a_program_that_cannot_be_killed_does_not_stop_the_caller(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Interrupted(io.StringIO):
+        def write(self, text: str) -> int:
+            raise KeyboardInterrupt
+
+    started: list[Unkillable] = []
+
+    def start(argv: list[str], **options: Any) -> Unkillable:
+        started.append(Unkillable(argv, **options))
+        return started[-1]
+
+    monkeypatch.setattr(disk_table, "start", start)
+    program = tmp_path / "iotop-ai"
+    row = ",".join("1" for _ in COLUMNS)
+    lines = [f"timestamp,device,{','.join(COLUMNS)}", *[f"2026-11-21T08:46:02.117Z,sda,{row}"] * 2]
+    program.write_text("#!/bin/sh\n" + "".join(f"echo {line}\n" for line in lines) + "exec sleep 20\n")
+    program.chmod(0o755)
+    begun = time.monotonic()
+    with pytest.warns(RuntimeWarning, match="has not ended after SIGKILL"), pytest.raises(KeyboardInterrupt):
+        iotop_ai.monitor_disk(0.2, 0.4, program_path=str(program), file=Interrupted())
+    assert time.monotonic() - begun < 15
+    (child,) = started
+    os.kill(child.pid, signal.SIGKILL)
+    assert child.wait() == -signal.SIGKILL

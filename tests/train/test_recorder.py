@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 import threading
+import time
 from pathlib import Path
 
 import pytest
 
+from iotop_ai.train import monitor
 from iotop_ai.train.monitor import Monitor, MonitorWarning
 from iotop_ai.train.recorder import Recorder
 from iotop_ai.train.steps import Message, StepCounter
@@ -94,6 +97,24 @@ def test_the_error_is_not_a_remark_of_the_recorder(tmp_path: Path, end: str, err
         m.verdict(wait=60)
     m.stop()
     assert m.error == error
+
+
+def test_a_recorder_that_cannot_be_killed_does_not_stop_the_training(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(monitor, "END_S", 0.1)
+    m = Monitor(tmp_path / "x.iotop.jsonl", program=made_recorder(tmp_path, "exec sleep 20"))
+    m.start()
+    assert m._recorder is not None
+    child = m._recorder._child
+    for method in ("terminate", "kill"):  # a process in state D ends only after its disk has answered
+        monkeypatch.setattr(child, method, lambda: None)
+    begun = time.monotonic()
+    with pytest.warns(MonitorWarning, match=f"the recorder, pid {child.pid}, has not ended after SIGKILL"):
+        m.stop()
+    assert time.monotonic() - begun < 15
+    os.kill(child.pid, signal.SIGKILL)
+    assert child.wait() == -signal.SIGKILL
 
 
 def test_the_end_of_a_recording_is_not_an_error_for_a_thread_that_waits(tmp_path: Path) -> None:
