@@ -13,7 +13,7 @@ import select
 import signal
 import threading
 import time
-from typing import TYPE_CHECKING, Any, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Iterator, Mapping, Sequence
 
 from iotop_ai.collectors.io.spawn import start
 from iotop_ai.model.clean import clean
@@ -94,7 +94,7 @@ class Recorder:
         """Send a message of at most PIPE_BUF bytes without waiting; return whether it was written."""
         raw = json.dumps(message, ensure_ascii=False).encode() + b"\n"
         if len(raw) <= select.PIPE_BUF:  # a write of this size is all or nothing
-            with self._write_lock, contextlib.suppress(OSError, ValueError):
+            with self._write_lock, contextlib.suppress(OSError, ValueError), _without_sigpipe():
                 return os.write(self._in, raw) > 0
         return False
 
@@ -208,6 +208,24 @@ class Recorder:
         elif kind != "end":
             return
         self.status = answer
+
+
+@contextlib.contextmanager
+def _without_sigpipe() -> Iterator[None]:
+    """Drop the SIGPIPE of a write to an ended recorder, because a program may let that signal end it."""
+    pipe = (signal.SIGPIPE,)
+    was_pending = signal.SIGPIPE in signal.sigpending()
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, ())
+    try:  # before the signal is blocked, because pthread_sigmask may raise KeyboardInterrupt after it has blocked it
+        signal.pthread_sigmask(signal.SIG_BLOCK, pipe)
+        try:
+            yield
+        except BrokenPipeError:
+            if not was_pending:
+                signal.sigtimedwait(pipe, 0)
+            raise
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def exit_code(child: subprocess.Popen[bytes], seconds: float) -> int | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
 import sys
 import threading
 import time
@@ -97,6 +98,41 @@ def test_the_error_is_not_a_remark_of_the_recorder(tmp_path: Path, end: str, err
         m.verdict(wait=60)
     m.stop()
     assert m.error == error
+
+
+BROKEN_PIPE = """
+import os, signal, sys
+from iotop_ai.train.recorder import Recorder
+
+signal.signal(signal.SIGPIPE, getattr(signal, sys.argv[1]))
+signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGPIPE] if sys.argv[2] == "blocked" else [])
+recorder = Recorder(["/bin/true"])
+recorder._child.wait()
+if sys.argv[3] == "pending":
+    os.kill(os.getpid(), signal.SIGPIPE)
+for _ in range(2):
+    recorder.send({"kind": "mark", "text": "epoch 1"})
+print(signal.SIGPIPE in signal.pthread_sigmask(signal.SIG_BLOCK, []), signal.SIGPIPE in signal.sigpending())
+"""
+"""Sends to an ended recorder, and prints whether SIGPIPE is blocked and whether it is pending."""
+
+
+@pytest.mark.parametrize(
+    ("handler", "before", "pending", "after"),
+    [
+        ("SIG_DFL", "open", "", "False False"),
+        ("SIG_IGN", "open", "", "False False"),
+        ("SIG_DFL", "blocked", "", "True False"),
+        ("SIG_DFL", "blocked", "pending", "True True"),
+    ],
+)
+def test_a_dead_recorder_does_not_end_a_training_by_sigpipe(
+    handler: str, before: str, pending: str, after: str
+) -> None:
+    """Programs whose output goes into a pipe often set SIGPIPE to its default, which ends the process."""
+    argv = [sys.executable, "-c", BROKEN_PIPE, handler, before, pending]
+    done = subprocess.run(argv, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout.strip(), done.stderr) == (0, after, "")
 
 
 def test_a_recorder_that_cannot_be_killed_does_not_stop_the_training(
