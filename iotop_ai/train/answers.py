@@ -12,6 +12,11 @@ LONGEST = 4096
 _OTHER_FORM = (KeyError, TypeError, ValueError, AttributeError, OverflowError)
 """The errors raised by an answer in an unknown form, which a recorder of another version may send. Such an answer
 is ignored."""
+SHARES = (
+    "compute", "collective", "transfer", "data_disk", "data_network", "data_cpu", "data_other", "host", "checkpoint",
+    "startup", "compile", "stopped", "hung", "unexplained",
+)  # fmt: skip
+"""The shares of a job's time (docs/metrics.md, TimeShares). The recorder's module of them needs a newer Python."""
 DATA = ("data_disk", "data_network", "data_cpu", "data_other")
 """The shares in which the job waits for data."""
 

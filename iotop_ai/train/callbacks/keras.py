@@ -8,6 +8,7 @@ keras/src/trainers/epoch_iterator.py, 3.x.
 
 from __future__ import annotations
 
+import math
 import sys
 from importlib import import_module
 from typing import Any
@@ -25,7 +26,8 @@ def _callback_class(base: Any) -> Any:
         """Records a fit, writes its verdict into the log when it changes, and gives metrics to loggers.
 
         At the end of an epoch it adds the metrics to the epoch's logs, so that the History and each later callback,
-        such as TensorBoard, have them too. session: the arguments of ``TrainingSession``.
+        such as TensorBoard, have them too. Each epoch has the same metrics; an unknown one is NaN. session: the
+        arguments of ``TrainingSession``.
         """
 
         def __init__(self, path: Any = None, **session: Any) -> None:
@@ -62,7 +64,8 @@ def _callback_class(base: Any) -> Any:
         def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
             """Put the newest metrics into the epoch's logs."""
             if logs is not None:
-                logs.update(self._newest)
+                # Every list of the History must be as long as the others.
+                logs.update((name, self._newest.get(name, math.nan)) for name in self.session.metric_names())
 
         def on_train_end(self, logs: Any = None) -> None:
             """End the recording."""

@@ -10,6 +10,7 @@ import time
 from typing import Any, Callable, Dict
 
 from iotop_ai.train import steps
+from iotop_ai.train.answers import SHARES
 from iotop_ai.train.distributed import ranks
 from iotop_ai.train.monitor import Monitor
 
@@ -159,6 +160,13 @@ class TrainingSession:
             out.update({f"time_{name}_ratio": share for name, share in breakdown.shares.items()})
             out["data_seen_ratio"] = breakdown.data_wait
         return {PREFIX + name: value for name, value in out.items()}
+
+    def metric_names(self) -> list[str]:
+        """Return the keys that ``metrics`` may return during this run, in a fixed order."""
+        names = ["steps_per_s", "data_wait_ratio"]
+        if self.monitor is not None:
+            names += [*(f"time_{name}_ratio" for name in SHARES), "data_seen_ratio"]
+        return [PREFIX + name for name in names]
 
     def _write_verdict(self, wait: float) -> None:
         """Write the verdict if it differs from the last one written."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import sys
 import threading
@@ -14,7 +15,8 @@ from typing import Any
 import pytest
 
 import iotop_ai
-from iotop_ai.train import steps
+from iotop_ai.model.job import time_shares
+from iotop_ai.train import answers, steps
 from iotop_ai.train.answers import Breakdown, Verdict
 from iotop_ai.train.callbacks import session
 from iotop_ai.train.callbacks.session import TrainingSession
@@ -307,28 +309,68 @@ def test_an_error_in_lightning_ends_the_recording(monkeypatch: pytest.MonkeyPatc
     callback.teardown(None, None, "fit")
 
 
-def test_a_second_fit_of_keras_does_not_log_the_metrics_of_the_first(monkeypatch: pytest.MonkeyPatch) -> None:
+def keras_callback(monkeypatch: pytest.MonkeyPatch, **options: Any) -> Any:
+    """Our callback for Keras, with a stand-in for Keras."""
     stand_in, name = ModuleType("keras"), "iotop_ai.train.callbacks.keras"
     stand_in.callbacks = SimpleNamespace(Callback=object)  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, "keras", stand_in)
     monkeypatch.setitem(sys.modules, name, stand_in)  # so that the module loaded here is removed again
     del sys.modules[name]
-    callback = import_module(name).KerasCallback(record=False)
+    return import_module(name).KerasCallback(**options)
 
-    def logs_of_a_fit() -> dict[str, float]:
-        logs = {"loss": 0.5}
+
+def logs_of_an_epoch(callback: Any) -> dict[str, float]:
+    logs = {"loss": 0.5}
+    callback.on_epoch_begin(0)
+    callback.on_train_batch_begin(0)
+    callback.on_train_batch_end(0)
+    callback.on_epoch_end(0, logs)
+    return logs
+
+
+def test_a_second_fit_of_keras_does_not_log_the_metrics_of_the_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    callback = keras_callback(monkeypatch, record=False)
+    known = []
+    for metrics_ns in (0, 10**12):
+        monkeypatch.setattr(session, "METRICS_NS", metrics_ns)
         callback.on_train_begin()
-        callback.on_epoch_begin(0)
-        callback.on_train_batch_begin(0)
-        callback.on_train_batch_end(0)
-        callback.on_epoch_end(0, logs)
+        logs = logs_of_an_epoch(callback)
+        known.append({name for name, value in logs.items() if not math.isnan(value)})
         callback.on_train_end()
-        return logs
+    assert "iotop_ai/steps_per_s" in known[0]
+    assert known[1] == {"loss"}
 
-    monkeypatch.setattr(session, "METRICS_NS", 0)
-    assert "iotop_ai/steps_per_s" in logs_of_a_fit()
+
+@pytest.mark.parametrize("record", [False, True])
+def test_each_epoch_of_keras_has_the_same_metrics(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, record: bool
+) -> None:
+    """If a metric came later, the lists of the History would differ in length, and no table could be made of them."""
+    callback = keras_callback(monkeypatch, path=tmp_path / "run.iotop.jsonl", record=record)
     monkeypatch.setattr(session, "METRICS_NS", 10**12)
-    assert logs_of_a_fit() == {"loss": 0.5}
+    monitor = Answers(*[None] * 9)
+    if record:
+        monitor.start = monitor.stop = lambda: None  # type: ignore[attr-defined]
+        callback.session.monitor = monitor
+    callback.on_train_begin()
+    epochs = [logs_of_an_epoch(callback)]
+    callback.session._metrics_due_ns = 0
+    epochs.append(logs_of_an_epoch(callback))
+    monitor.error = "the recorder has ended"
+    callback.session._metrics_due_ns = 0
+    epochs.append(logs_of_an_epoch(callback))
+    callback.on_train_end()
+    assert [list(epoch) for epoch in epochs] == [list(epochs[0])] * 3
+    known = [{name for name, value in epoch.items() if not math.isnan(value)} for epoch in epochs]
+    assert known[0] == {"loss"}
+    assert "iotop_ai/steps_per_s" in known[1] & known[2]
+    assert ("iotop_ai/time_compute_ratio" in epochs[0], "iotop_ai/time_compute_ratio" in known[1]) == (record, record)
+    assert "iotop_ai/time_compute_ratio" not in known[2]
+
+
+def test_the_metrics_have_the_names_of_the_shares() -> None:
+    assert answers.SHARES == time_shares.SHARES
+    assert answers.DATA == time_shares.DATA
 
 
 def test_the_recorder_of_a_failed_fit_ends_when_the_next_fit_begins(tmp_path: Path) -> None:
