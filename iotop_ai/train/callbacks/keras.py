@@ -13,7 +13,6 @@ import sys
 from importlib import import_module
 from typing import Any
 
-from iotop_ai.train import steps
 from iotop_ai.train.callbacks.session import Metrics, TrainingSession
 
 _SEPARABLE = ("torch",)
@@ -44,7 +43,7 @@ def _callback_class(base: Any) -> Any:
 
         def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
             """Mark the epoch, and begin the wait for its first batch."""
-            steps.mark(f"epoch {epoch}")
+            self.session.mark(f"epoch {epoch}")
             self.session.begin_wait()
 
         def on_train_batch_begin(self, batch: int, logs: Any = None) -> None:

@@ -43,7 +43,7 @@ class LightningCallback(_base()):  # type: ignore[misc]  # its base class is kno
 
     def on_train_epoch_start(self, trainer: Any, pl_module: Any) -> None:
         """Mark the epoch, and begin the wait for its first batch."""
-        steps.mark(f"epoch {trainer.current_epoch}")
+        self.session.mark(f"epoch {trainer.current_epoch}")
         self.session.begin_wait()
 
     def on_train_batch_start(self, trainer: Any, pl_module: Any, batch: Any, batch_idx: int) -> None:

@@ -92,6 +92,11 @@ class TrainingSession:
         if self.monitor is not None and (thread, self) not in _OPEN_FITS:
             _OPEN_FITS.append((thread, self))
 
+    def mark(self, text: str) -> None:
+        """Mark this moment like ``steps.mark``, but only on the first rank of each machine."""
+        if not ranks(os.environ)["local_rank"]:
+            steps.mark(text)
+
     def begin_wait(self) -> None:
         """Begin a wait: a step, or other work between two steps, has ended, and the loop waits for its next batch."""
         self._waiting_since_ns, self._data_ns = time.monotonic_ns(), steps.COUNTER.data_ns

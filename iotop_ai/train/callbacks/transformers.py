@@ -12,7 +12,6 @@ import os
 from importlib import import_module
 from typing import Any
 
-from iotop_ai.train import steps
 from iotop_ai.train.callbacks.session import TrainingSession
 
 
@@ -38,7 +37,7 @@ class TransformersCallback(import_module("transformers").TrainerCallback):  # ty
 
     def on_epoch_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         """Mark the epoch, and begin the wait for its first batches."""
-        steps.mark(f"epoch {int(state.epoch or 0)}")
+        self.session.mark(f"epoch {int(state.epoch or 0)}")
         self.session.begin_wait()
 
     def on_step_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:

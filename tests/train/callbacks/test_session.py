@@ -156,6 +156,21 @@ def test_only_the_first_rank_reports(monkeypatch: pytest.MonkeyPatch) -> None:
     assert lines == []
 
 
+@pytest.mark.parametrize(("local_rank", "marks"), [(None, ["epoch 3"]), ("0", ["epoch 3"]), ("1", [])])
+def test_only_the_first_rank_of_a_machine_marks_an_epoch(
+    monkeypatch: pytest.MonkeyPatch, local_rank: str | None, marks: list[str]
+) -> None:
+    monkeypatch.delenv("LOCAL_RANK", raising=False)
+    if local_rank is not None:
+        monkeypatch.setenv("LOCAL_RANK", local_rank)
+    got: list[str] = []
+    steps.COUNTER.listeners.append(lambda message: got.append(message["text"]))
+    keras_callback(monkeypatch, record=False).on_epoch_begin(3)
+    lightning_callback(monkeypatch).on_train_epoch_start(SimpleNamespace(current_epoch=3), None)
+    transformers_callback(monkeypatch).on_epoch_begin(None, SimpleNamespace(epoch=3.0), None)
+    assert got == marks * 3
+
+
 class Writer:
     """Keeps the scalars that a SummaryWriter would get."""
 
@@ -296,27 +311,45 @@ def test_ctrl_c_before_the_last_verdict_still_ends_the_recording() -> None:
     assert monitor.stopped
 
 
-def test_an_error_in_lightning_ends_the_recording(monkeypatch: pytest.MonkeyPatch) -> None:
-    stand_in, name = ModuleType("lightning.pytorch"), "iotop_ai.train.callbacks.lightning"
-    stand_in.Callback = object  # type: ignore[attr-defined]
-    monkeypatch.setitem(sys.modules, "lightning.pytorch", stand_in)
+def loaded_callbacks(monkeypatch: pytest.MonkeyPatch, module: str, framework: str, **content: Any) -> Any:
+    """Our module of callbacks for a framework, of which a stand-in has this content."""
+    stand_in, name = ModuleType(framework), f"iotop_ai.train.callbacks.{module}"
+    vars(stand_in).update(content)
+    monkeypatch.setitem(sys.modules, framework, stand_in)
     monkeypatch.setitem(sys.modules, name, stand_in)  # so that the module loaded here is removed again
     del sys.modules[name]
-    callback = import_module(name).LightningCallback(record=False)
+    return import_module(name)
+
+
+def lightning_callback(monkeypatch: pytest.MonkeyPatch) -> Any:
+    module = loaded_callbacks(monkeypatch, "lightning", "lightning.pytorch", Callback=object)
+    return module.LightningCallback(record=False)
+
+
+def transformers_callback(monkeypatch: pytest.MonkeyPatch) -> Any:
+    module = loaded_callbacks(monkeypatch, "transformers", "transformers", TrainerCallback=object)
+    return module.TransformersCallback(record=False)
+
+
+def keras_callback(monkeypatch: pytest.MonkeyPatch, **options: Any) -> Any:
+    module = loaded_callbacks(monkeypatch, "keras", "keras", callbacks=SimpleNamespace(Callback=object))
+    return module.KerasCallback(**options)
+
+
+def test_an_error_in_lightning_ends_the_recording(monkeypatch: pytest.MonkeyPatch) -> None:
+    callback = lightning_callback(monkeypatch)
     callback.session.monitor = monitor = Stopped(None, None)
     callback.on_exception(None, None, RuntimeError("CUDA out of memory"))
     assert monitor.stopped
     callback.teardown(None, None, "fit")
 
 
-def keras_callback(monkeypatch: pytest.MonkeyPatch, **options: Any) -> Any:
-    """Our callback for Keras, with a stand-in for Keras."""
-    stand_in, name = ModuleType("keras"), "iotop_ai.train.callbacks.keras"
-    stand_in.callbacks = SimpleNamespace(Callback=object)  # type: ignore[attr-defined]
-    monkeypatch.setitem(sys.modules, "keras", stand_in)
-    monkeypatch.setitem(sys.modules, name, stand_in)  # so that the module loaded here is removed again
-    del sys.modules[name]
-    return import_module(name).KerasCallback(**options)
+def test_an_error_is_marked_by_the_rank_that_has_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LOCAL_RANK", "1")
+    got: list[str] = []
+    steps.COUNTER.listeners.append(lambda message: got.append(message["text"]))
+    lightning_callback(monkeypatch).on_exception(None, None, RuntimeError("CUDA out of memory"))
+    assert got == ["ended by RuntimeError"]
 
 
 def logs_of_an_epoch(callback: Any) -> dict[str, float]:
