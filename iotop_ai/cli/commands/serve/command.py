@@ -11,6 +11,7 @@ from iotop_ai.cli.commands.monitor.save_baselines import save_baselines
 from iotop_ai.cli.commands.record.output import Output
 from iotop_ai.cli.commands.record.signals import END_SIGNALS, Signals
 from iotop_ai.cli.commands.serve.options import ServeOptions, add_serve_flags, is_loopback, serve_options
+from iotop_ai.cli.commands.serve.textfile_thread import TextfileThread
 from iotop_ai.cli.options.alerts import start_alerts
 from iotop_ai.cli.start.logging import quiet_log
 from iotop_ai.cli.stderr import print_notice
@@ -21,7 +22,7 @@ from iotop_ai.export.prometheus.server import MetricsServer, ScrapeText, own_nam
 from iotop_ai.export.prometheus.textfile import Textfile
 from iotop_ai.export.verdict_socket import VerdictServer
 from iotop_ai.model.clean import clean
-from iotop_ai.model.errors import InputError, IotopError
+from iotop_ai.model.errors import InputError
 from iotop_ai.model.frame import Frame
 from iotop_ai.pipeline import frames
 from iotop_ai.sources.live.source import LiveSource
@@ -53,13 +54,12 @@ class ServeSession:
         self._options = options
         devices = options.record.settings.devices
         self._scrape = ScrapeText(devices)
-        self._textfile = Textfile(options.textfile, devices) if options.textfile else None
+        textfile = Textfile(options.textfile, devices) if options.textfile else None
+        self._textfile = None if textfile is None else TextfileThread(textfile, say)
         self._verdict_server: VerdictServer | None = None
         self._output: Output | None = None
         self._source: LiveSource | None = None
         self._stopping = threading.Event()
-        self._textfile_error = ""
-        """The error of the last attempt to write the text file; "" after a success."""
 
     def on_signal(self, number: signal.Signals, from_terminal: bool) -> None:
         """Stop serving. A second signal also ends the wait for the recording's disk."""
@@ -78,6 +78,7 @@ class ServeSession:
         with contextlib.ExitStack() as parts:  # every part is closed, even if closing another part fails
             parts.callback(self._close_output)  # closed last, because it may wait for a disk
             if self._textfile is not None:
+                self._textfile.start()
                 parts.callback(self._textfile.close)
             server = self._listen()
             if server is not None:
@@ -168,13 +169,4 @@ class ServeSession:
         if self._output is not None:
             self._output.put(frame)
         if self._textfile is not None:
-            error_text = ""
-            try:
-                tried = self._textfile.put(frame)
-            except IotopError as error:  # its text names the file
-                tried, error_text = True, f"--textfile: {error}"
-            except OSError as error:
-                tried, error_text = True, f"--textfile: {self._textfile.path}: {error.strerror}"
-            if tried and error_text != self._textfile_error:
-                say(error_text or f"writing {self._textfile.path} again")
-                self._textfile_error = error_text
+            self._textfile.put(frame)

@@ -1,0 +1,86 @@
+"""The file for node_exporter is written on a thread of its own."""
+
+from __future__ import annotations
+
+import threading
+from itertools import islice
+from pathlib import Path
+
+import pytest
+
+from iotop_ai.cli.commands.serve.command import ServeSession
+from iotop_ai.cli.commands.serve.options import serve_options
+from iotop_ai.cli.main import build_parser
+from iotop_ai.export.prometheus.textfile import Textfile
+from iotop_ai.model.frame import Frame
+from tests.bench.scrape import session
+from tests.waiting import until
+
+
+@pytest.fixture
+def said(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The lines that ``serve`` has written."""
+    lines: list[str] = []
+    monkeypatch.setattr("iotop_ai.cli.commands.serve.command.say", lines.append)
+    return lines
+
+
+def serve_session(path: Path) -> ServeSession:
+    argv = ["serve", "--textfile", str(path), "--no-smart"]
+    return ServeSession(serve_options(build_parser(argv).parse_args(argv)))
+
+
+def test_a_filesystem_that_hangs_does_not_hold_the_metrics(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, said: list[str]
+) -> None:
+    hangs, answers = threading.Event(), threading.Event()
+
+    def put(self: Textfile, frame: Frame) -> bool:
+        hangs.set()
+        return answers.wait(60)
+
+    monkeypatch.setattr(Textfile, "put", put)
+    served, path = serve_session(tmp_path / "iotop.prom"), tmp_path / "iotop.prom"
+    assert served._textfile is not None
+    served._textfile.start()
+    frames = list(session(25))
+
+    def publish() -> None:
+        served._publish(frames[0])
+        assert hangs.wait(60)
+        for frame in frames[1:]:
+            served._publish(frame)
+
+    thread = threading.Thread(target=publish, daemon=True)
+    thread.start()
+    thread.join(20)
+    assert not thread.is_alive(), "the loop of serve hangs"
+    assert served._scrape._frame is frames[-1]
+    assert said == [f"--textfile: {path}: the filesystem does not answer"]
+    answers.set()
+    until(lambda: len(said) == 2, "the end of the error")
+    assert said[1] == f"writing {path} again"
+    served._textfile.close()
+
+
+def test_an_error_is_reported_once(tmp_path: Path, said: list[str]) -> None:
+    path = tmp_path / "later" / "iotop.prom"
+    served = serve_session(path)
+    thread = served._textfile
+    assert thread is not None
+    thread.start()
+    frames = session(60)
+    for frame in islice(frames, 30):
+        served._publish(frame)
+        until(lambda: (thread._frame, thread._writing_since_ns) == (None, None), "the end of the attempt")
+    assert len(said) == 1
+    assert said[0].startswith("--textfile: ")
+    assert said[0].endswith("iotop.prom: No such file or directory")
+    path.parent.mkdir()
+    for frame in frames:
+        served._publish(frame)
+    until(lambda: len(said) == 2, "the end of the error")
+    assert said[1] == f"writing {path} again"
+    assert path.exists()
+    thread.close()
+    assert not path.exists()
