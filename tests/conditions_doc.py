@@ -38,9 +38,9 @@ figure     = share | family "." name "." field | "memory." field | "tcp." field 
 ```
 
 In names and classes `*` stands for any text and `?` for any character; one matching object that meets the clause is
-enough. A number without a unit is in the field's own unit. Units: `%`; `us ms s min h d`; `B K M G T` (also `KB`,
-`MiB`, and with `/s`; powers of 1,024, as in `iostat -m`); `C W MHz GHz rpm /s`. A class may also be a state
-(`finding STARVED`).
+enough. A pattern that matches a disk leaves out its partitions and paths, and `disks.*` leaves out memory (ram, zram).
+A number without a unit is in the field's own unit. Units: `%`; `us ms s min h d`; `B K M G T` (also `KB`, `MiB`, and
+with `/s`; powers of 1,024, as in `iostat -m`); `C W MHz GHz rpm /s`. A class may also be a state (`finding STARVED`).
 
 With `for 30s` the clause asks whether one object met it for that long without a break at some time; a gap, an unknown
 value and the object's end are breaks. Without it, it asks about the whole period: a share of the job's whole time, a

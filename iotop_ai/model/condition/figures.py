@@ -281,12 +281,14 @@ def values(figure: Figure, frame: Frame) -> list[Value]:
     """The figure's value for each object in the Frame that the figure names, and for each object without a name."""
     if not figure.family:
         return _verdict_job_share(figure, frame)
-    out = []
+    out, left_out = [], _left_out(figure, frame)
     for record, table_of in FAMILIES[figure.family].records:
         if figure.field not in record.__dict__ and record is not TimeShares:
             continue
         table = table_of(frame)
         for name, item in table.objects:
+            if name in left_out:
+                continue
             if not name or matches(figure.name, name) or _job_matches(figure, frame, name):
                 value, weight = _value(figure, item)
                 out.append(Value(name, value, weight, table.renewed))
@@ -311,6 +313,19 @@ def _value(figure: Figure, record: Any) -> tuple[float | None, float]:
 
 _NOT_COUNTED_KINDS = ("ram", "zram", "partition", "nvme-path")
 """Kinds of block devices that are memory, or a part or a path of another disk in the list."""
+
+
+def _left_out(figure: Figure, frame: Frame) -> set[str]:
+    """The devices that a pattern for disks leaves out: the parts and paths of a disk that it matches, too.
+
+    The pattern ``*`` also leaves out memory.
+    """
+    table, infos = frame.sample.block.value, frame.snapshot.disks.value
+    if figure.family != "disks" or table is None or infos is None:
+        return set()
+    named = {key.name for key in table if matches(figure.name, key.name)}
+    others = (infos[name] for name in named if name in infos and infos[name].kind in _NOT_COUNTED_KINDS)
+    return {info.name for info in others if (info.parent in named if info.parent else figure.name == "*")}
 
 
 def disks_measured(figure: Figure, frame: Frame) -> dict[str, bool]:
