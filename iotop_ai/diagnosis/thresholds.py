@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from iotop_ai.lazy.namedtuple import NamedTuple
 from iotop_ai.model.finding import SHORTEST_S
-from iotop_ai.model.gpu import activity
+from iotop_ai.model.gpu import activity, sharing
 
-RULES_VERSION = 16
+RULES_VERSION = 17
 """The version of the rules, raised at every change of a rule or of a number below. A verdict of another version is
 decided again."""
 
@@ -122,11 +122,11 @@ class Thresholds(NamedTuple):
     power_share: float = 0.4
     """A busy GPU computes if its power is at least this part of its limit; a GPU that spins in a collective draws
     little."""
-    gpu_used_bytes: int = 512 << 20
+    gpu_used_bytes: int = sharing.USED_BYTES
     """A GPU without a visible process counts as in use if at least this much of its memory is in use, because a
     container hides processes."""
 
-    idle_gpu: float = 0.05
+    idle_gpu: float = activity.IDLE
     """The utilisation below which a GPU is idle. A machine is idle while it is below all limits from idle_gpu to
     idle_disk_busy."""
     idle_cpu: float = 0.05

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 
 from iotop_ai.lazy.namedtuple import NamedTuple
 from iotop_ai.model.counter import delta, quotient
-from iotop_ai.model.gpu.activity import all_spin, receives_at_link_rate
-from iotop_ai.model.gpu.sharing import GpuParts, busy_parts
+from iotop_ai.model.gpu.activity import IDLE, all_spin, receives_at_link_rate
+from iotop_ai.model.gpu.sharing import COMPUTE, GpuParts, busy_parts, in_use
 from iotop_ai.model.gpu.state import busy_ratio, received_bytes_per_s
 from iotop_ai.model.job.looks import Loading, LookCounts
 from iotop_ai.model.job.movement import Movement, Totals
@@ -47,6 +47,8 @@ The monitor itself may have been stopped for minutes.
 """
 COMPILES_NS = 5_000_000_000
 """How long a compiler that seems idle still counts, in nanoseconds, because stat is not read in every tick."""
+USED_NS = 60_000_000_000
+"""How long a GPU without visible processes counts as in use after it was last busy, in nanoseconds."""
 RECENT_NS = 10_000_000_000
 """The time over which recent rates are averaged, in nanoseconds."""
 _NO_PLACE = JobPlace()
@@ -138,18 +140,29 @@ class _GpuActivity:
         self._readings: GpuTable = {}
         self._busy: dict[str, float | None] = {}
         self._copying: dict[str, bool] = {}
+        self._last_busy_ns: dict[str, int] = {}
         self.used_by_several: frozenset[str] = frozenset()
         """The UUIDs of the GPUs that several jobs use in this tick."""
 
-    def update(self, gpus: GpuTable | None) -> None:
-        """Update the rates with the readings of one tick."""
+    def update(self, gpus: GpuTable | None, at_ns: int) -> None:
+        """Update the rates with the readings of one tick. at_ns: the time of the tick."""
         now = gpus or {}
         for uuid, reading in now.items():
             old = self._readings.get(uuid)
             if reading.value is not None and (old is None or old.at_ns != reading.at_ns):
                 self._busy[uuid] = busy_ratio(old, reading)
                 self._copying[uuid] = receives_at_link_rate(reading.value, received_bytes_per_s(old, reading))
+                if (self._busy[uuid] or 0.0) >= IDLE:
+                    self._last_busy_ns[uuid] = at_ns
         self._readings = now
+
+    def hidden_in_use(self, at_ns: int) -> frozenset[str]:
+        """Return the UUIDs of the GPUs in use if no process on a GPU is visible, as in a container; otherwise none."""
+        states = {uuid: reading.value for uuid, reading in self._readings.items() if reading.value is not None}
+        if any(p.kind == COMPUTE and p.found for state in states.values() for p in state.processes or ()):
+            return frozenset()
+        busy = {uuid for uuid, busy_ns in self._last_busy_ns.items() if at_ns - busy_ns < USED_NS}
+        return frozenset(uuid for uuid, state in states.items() if in_use(state, uuid in busy))
 
     def _parts(self, state: GpuState, pids: Collection[int]) -> GpuParts | None:
         # The list of a GPU's processes may be missing for a moment.
@@ -216,9 +229,10 @@ class TimeAccountant:
     def update(self, jobs: Mapping[ProcessKey, Job], tick: Tick) -> dict[ProcessKey, TimeCounts]:
         """Return the counters after this tick. A job that has ended is forgotten."""
         self._states = {key: state for key, state in self._states.items() if key in jobs}
-        self._gpus.update(tick.gpus)
+        self._gpus.update(tick.gpus, tick.at_ns)
         job_counts = Counter(uuid for job in jobs.values() for uuid in job.gpus)
         self._gpus.used_by_several = frozenset(uuid for uuid, count in job_counts.items() if count > 1)
+        hidden = self._gpus.hidden_in_use(tick.at_ns) if len(jobs) == 1 else frozenset()
         self._inherited.update(tick.table, [rank.key for job in jobs.values() for rank in job.ranks])
         out = {}
         for key, job in jobs.items():
@@ -232,7 +246,7 @@ class TimeAccountant:
                 state.started, state.has_trained = is_training, False
             if ranks != state.ranks:
                 state.keep(ranks)
-            self._account(job, state, tick)
+            self._account(job, state, tick, job.gpus or hidden)
             out[key] = state.counts
         return out
 
@@ -245,7 +259,8 @@ class TimeAccountant:
         if self._states:
             self._states, self._gpus, self._inherited = {}, _GpuActivity(), _Inherited()
 
-    def _account(self, job: Job, state: _State, tick: Tick) -> None:
+    def _account(self, job: Job, state: _State, tick: Tick, uuids: frozenset[str]) -> None:
+        """Add the time since the previous tick. uuids: the job's GPUs, or those that only this job can be using."""
         milliseconds = (tick.at_ns - state.at_ns) // 1_000_000
         totals = {rank.key: _totals(rank.key, tick, self._inherited.io.get(rank.key, NO_IO)) for rank in job.ranks}
         watched = [rank for rank in job.ranks if rank.key in tick.looks]
@@ -255,7 +270,7 @@ class TimeAccountant:
                 state.totals, state.at_ns = totals, tick.at_ns
             return
         pids = _job_pids(job, tick) if job.gpus else frozenset()
-        gpus = self._gpus.use(job.gpus, pids)
+        gpus = self._gpus.use(uuids, pids)
         phase = self._phase(job, state, tick, totals, gpus.busy)
         place = tick.places.get(job.key, _NO_PLACE)
         remote = place.remote_mount is not None

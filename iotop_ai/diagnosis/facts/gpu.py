@@ -9,11 +9,11 @@ from iotop_ai.diagnosis.facts.process_tree import Family
 from iotop_ai.diagnosis.facts.window import Window, mean
 from iotop_ai.diagnosis.thresholds import LIMITS, Thresholds
 from iotop_ai.lazy.namedtuple import NamedTuple
+from iotop_ai.model.gpu.sharing import COMPUTE, in_use
 from iotop_ai.model.gpu.state import GpuRates
 from iotop_ai.model.reading import Status
 from iotop_ai.model.snapshot import Snapshot
 
-COMPUTE = "compute"
 _BUSY, _WATTS, _WATTS_LIMIT = (
     itemgetter(GpuRates._fields.index(name)) for name in ("busy_ratio", "power_watts", "power_limit_watts")
 )
@@ -72,11 +72,7 @@ def gpu_facts(snapshot: Snapshot, tree: Callable[[], Family], window: Window, li
     used = [
         uuid
         for uuid, state in states.items()
-        if any(p.kind == COMPUTE for p in state.processes or ())
-        # In a container the processes are hidden, so memory and utilisation decide. On a desktop the listed processes
-        # are only graphics processes, and the GPU is not counted.
-        or (not state.processes and (state.memory_used_bytes or 0) >= limits.gpu_used_bytes)
-        or (not state.processes and (mean(map(_BUSY, rates[uuid])) or 0.0) >= limits.idle_gpu)
+        if in_use(state, (mean(map(_BUSY, rates[uuid])) or 0.0) >= limits.idle_gpu, limits.gpu_used_bytes)
     ]
     measured = used or list(states)
     busy = tuple([mean([table[uuid].busy_ratio for uuid in measured if uuid in table]) for table in tables])

@@ -160,6 +160,11 @@ def _weighted_mean(rates: Sequence[JobRates], field: str) -> float | None:
     return sum(map(mul, values, sweeps)) / whole if whole else None
 
 
+def _idle(gpu_busy: float | None) -> float:
+    """The share of time in which the GPUs idle; 1 if it is unknown."""
+    return 1.0 if gpu_busy is None else max(0.0, 1 - gpu_busy)
+
+
 def _stall(rates: Sequence[JobRates], workers: int, gpu_busy: float | None) -> float | None:
     """The share of time without data; None when unknown.
 
@@ -167,7 +172,7 @@ def _stall(rates: Sequence[JobRates], workers: int, gpu_busy: float | None) -> f
     itself. While it is blocked it waits for a device. While it runs it prepares data, unless the GPU is busy: a trainer
     often spins while it waits for the GPU.
     """
-    idle = 1.0 if gpu_busy is None else max(0.0, 1 - gpu_busy)
+    idle = _idle(gpu_busy)
     if workers:
         stall = _weighted_mean(rates, "stall_ratio")
         return None if stall is None else min(stall, idle)
@@ -221,21 +226,25 @@ def _data_wait(
     time: TimeShares | None,
     files: float,
     min_own_work: float,
+    job: Job,
 ) -> _DataWait:
     """The share of time without data and its parts, from the job's time shares; if there are none, from samples.
 
+    If the job's GPUs are not known, the shares may leave them out; the wait is then at most the GPUs' idle share.
     min_own_work: a ``time.host`` of at least this is the main thread's own work; a lower one may be a wait for loaders.
     It is 0 in a job whose loader processes do not compute.
     """
     if time is not None:
         handover_share = handover(time, min_own_work)
-        return _DataWait(time.data + handover_share, *_parts(time, files, handover_share), handover_share)
+        stall = time.data + handover_share
+        stall = stall if job.gpus else min(stall, _idle(busy))
+        return _DataWait(stall, *_parts(time, files, handover_share), handover_share)
     return _DataWait(_stall(rates, workers, busy), *_sampled_parts(rates, workers))
 
 
 def _long_stall(
     long: Window,
-    key: ProcessKey,
+    job: Job,
     workers: int,
     busy: Callable[[], tuple[float | None, bool]],
     time: TimeShares | None,
@@ -243,11 +252,12 @@ def _long_stall(
 ) -> float | None:
     """The share of time without data over the long window, from the job's time shares or else from samples.
 
-    busy: returns ``gpu_busy`` over that window; it is called only without time shares.
+    busy: returns ``gpu_busy`` over that window; it is called only without time shares or known GPUs.
     """
     if time is not None:
-        return time.data + handover(time, min_own_work)
-    return _stall(_rates(long, key), workers, busy()[0])
+        stall = time.data + handover(time, min_own_work)
+        return stall if job.gpus else min(stall, _idle(busy()[0]))
+    return _stall(_rates(long, job.key), workers, busy()[0])
 
 
 def _loaders_compute(rates: Sequence[JobRates], limits: Thresholds) -> bool:
@@ -285,14 +295,14 @@ def job_facts(
         computing = bool(loaders) and _loaders_compute(rates, limits)
         min_own_work = limits.gate if computing else 0.0
         long_busy = partial(gpu_busy, long, job, gpu, len(table.jobs), own_known, None)
-        wait = _data_wait(rates, workers, busy, time, file_waits(window, key, place), min_own_work)
+        wait = _data_wait(rates, workers, busy, time, file_waits(window, key, place), min_own_work, job)
         out.append(
             JobFacts(
                 job,
                 place,
                 window,
                 wait.stall,
-                _long_stall(long, key, workers, long_busy, long_time, min_own_work),
+                _long_stall(long, job, workers, long_busy, long_time, min_own_work),
                 wait.disk,
                 wait.running,
                 wait.net,

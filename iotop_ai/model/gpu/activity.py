@@ -11,6 +11,8 @@ from iotop_ai.model.gpu.state import GpuState
 
 BUSY = 0.9
 """A GPU with at least this utilisation counts as busy."""
+IDLE = 0.05
+"""A GPU whose utilisation is below this is idle."""
 SPIN_POWER = 0.25
 """The share of the power limit below which busy GPUs only wait for each other; a waiting H100 draws about 14 %."""
 SPIN_POWER_SURE = 0.4

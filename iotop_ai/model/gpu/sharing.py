@@ -1,4 +1,4 @@
-"""GPUs that a job shares with other processes, so that the utilisation is not that of the job alone."""
+"""Which GPUs are in use, and how busy the GPUs are that a job shares with other processes."""
 
 from __future__ import annotations
 
@@ -8,6 +8,9 @@ from iotop_ai.lazy.namedtuple import NamedTuple
 from iotop_ai.model.gpu.state import GpuProcess, GpuState
 
 COMPUTE = "compute"
+USED_BYTES = 512 << 20
+"""A GPU without a visible process counts as in use if at least this much of its memory is in use, because a container
+hides processes."""
 
 
 class GpuParts(NamedTuple):
@@ -15,6 +18,17 @@ class GpuParts(NamedTuple):
 
     own: float | None = None
     others: float | None = None
+
+
+def in_use(gpu: GpuState, busy: bool, used_bytes: int = USED_BYTES) -> bool:
+    """Whether a GPU is in use: it has a compute process, or its processes are hidden and it is busy or much of its
+    memory is in use.
+
+    On a desktop the only processes are graphics processes; such a GPU is not in use.
+    """
+    if gpu.processes:
+        return any(process.kind == COMPUTE for process in gpu.processes)
+    return busy or (gpu.memory_used_bytes or 0) >= used_bytes
 
 
 def processes_of_others(state: GpuState, pids: Collection[int]) -> list[GpuProcess]:

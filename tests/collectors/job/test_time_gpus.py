@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from iotop_ai.model.gpu.state import GpuProcess
-from iotop_ai.model.job.looks import Loading
+from iotop_ai.model.job.looks import Loading, LookCounts, Split
 from iotop_ai.model.job.records import Rank
 from tests.collectors.job.accounted_machine import (
     GPU,
@@ -20,6 +20,8 @@ from tests.collectors.job.accounted_machine import (
     job_of,
     shares,
 )
+
+GIB = 1 << 30
 
 
 def two_on_one_gpu(*processes: GpuProcess) -> Machine:
@@ -68,6 +70,50 @@ def test_a_gpu_counts_for_its_only_job() -> None:
         GpuProcess(TRAINER.pid, None, "compute", 4), GpuProcess(999, None, "compute", 91, found=False)
     )
     assert machine.grown() == {"compute": 40, "data_disk": 960}
+
+
+HIDDEN = GpuProcess(71234, 60 * GIB, "compute", 97, found=False)
+"""A process with its PID of another namespace, as the driver may list it in a container."""
+LISTED, NOT_LISTED = {"processes": (HIDDEN,)}, {"processes": (), "memory_used_bytes": 60 * GIB}
+
+
+def beside_hidden_processes(**gpu: object) -> Machine:
+    """A job whose GPUs are unknown and whose loaders compute, beside a GPU that is nearly always busy."""
+    machine = Machine(job_of(Rank(TRAINER, (WORKER,), worker_kind="loader")))
+    machine.looks = {TRAINER: LookCounts(looks=20, waits=Split(cpu=12.0), running=8)}
+    machine.loading = Loading.NAMED
+    machine.busy = {GPU: 97, SECOND_GPU: 97}
+    machine.gpu = gpu
+    machine.next()
+    return machine
+
+
+@pytest.mark.parametrize("gpu", [LISTED, NOT_LISTED, {"processes": ()}], ids=["listed", "memory", "busy"])
+def test_the_only_job_has_the_gpus_whose_processes_are_hidden(gpu: dict[str, object]) -> None:
+    assert beside_hidden_processes(**gpu).grown() == {"compute": 970, "data_cpu": 30}
+
+
+def test_a_gpu_that_was_used_a_moment_ago_is_still_the_jobs() -> None:
+    machine = beside_hidden_processes(processes=())
+    machine.busy = {GPU: 0, SECOND_GPU: 97}
+    machine.next()
+    assert machine.grown() == {"compute": 485, "data_cpu": 515}
+
+
+def test_a_gpu_with_a_visible_process_or_without_any_is_not_given_to_a_job() -> None:
+    without_gpu = {"compute": 400, "data_cpu": 600}
+    elsewhere = GpuProcess(999, GIB, "compute", 97)
+    assert beside_hidden_processes(processes=(elsewhere,)).grown() == without_gpu
+    desktop = GpuProcess(999, GIB, "graphics", 97)
+    assert beside_hidden_processes(processes=(desktop,)).grown() == without_gpu
+
+
+def test_hidden_processes_may_belong_to_each_of_two_jobs() -> None:
+    machine = beside_hidden_processes(**LISTED)
+    machine.jobs[PEER] = job_of(Rank(PEER))
+    machine.io[PEER], machine.ticks[PEER] = [0] * 7, 0
+    machine.next()
+    assert machine.grown() == {"compute": 400, "data_cpu": 600}
 
 
 def test_no_wait_for_peers_is_counted_on_gpus_that_another_job_uses() -> None:

@@ -9,7 +9,19 @@ import pytest
 from iotop_ai.diagnosis.facts.gather import gather
 from iotop_ai.diagnosis.facts.job import JobFacts
 from iotop_ai.model.gpu.state import GpuProcess
-from tests.diagnosis.build import FETCHING, GIB, JOB_ALONE, LOADERS, TRAINER_OLD, Machine, classes, play, verdict_of
+from tests.diagnosis.build import (
+    COMPUTING,
+    FETCHING,
+    GIB,
+    JOB_ALONE,
+    JOB_PREPARING,
+    LOADERS,
+    TRAINER_OLD,
+    Machine,
+    classes,
+    play,
+    verdict_of,
+)
 
 STARVED = replace(FETCHING, time=(("compute", 0.02), ("data_disk", 0.98)))
 
@@ -71,3 +83,15 @@ def test_a_process_is_not_on_the_gpu_if_only_its_pid_matches() -> None:
     frame = play((on_gpu(elsewhere), 15))[-1]
     found = gather(frame.snapshot, frame.history, carry=frame.carry).gpu
     assert (found.used, found.on_gpu, found.pids) == (1, frozenset(), None)
+
+
+def test_a_job_with_unknown_gpus_waits_at_most_while_the_gpus_idle() -> None:
+    """In a container the processes on the GPUs are hidden, and its recording counts its time without GPUs."""
+    waits = replace(COMPUTING, stall=0.6, time=(("compute", 0.4), ("data_cpu", 0.6)))
+    state = {"processes": (), "memory_used_bytes": 60 * GIB}
+    machine = replace(JOB_PREPARING, job=waits, gpus=(0.97,), power=600.0, gpu_state=state, container="docker")
+    found = facts_of(machine)
+    assert (found.stall, found.long_stall) == (pytest.approx(0.03), pytest.approx(0.03))
+    assert "cpu_prep" not in classes(verdict_of(machine, 40))
+    assert facts_of(replace(machine, gpus=())).stall == 0.6, "the time of a job without a GPU was changed"
+    assert classes(verdict_of(replace(machine, gpus=(0.2,)), 40))[0] == "cpu_prep"
