@@ -30,7 +30,7 @@ LAUNCHERS = (
     "accelerate.commands.launch",
     "horovod.runner.launch",
 )
-"""Programs and modules that only launch training; the name is among the first words of the command line."""
+"""Programs and modules that only launch training."""
 GENERAL_LAUNCHERS = {
     **dict.fromkeys(("mpirun", "mpiexec", "orterun", "orted", "prterun", "prte", "prted"), "mpi"),
     **dict.fromkeys(("mpiexec.hydra", "hydra_pmi_proxy", "hydra_bstrap_proxy", "hydra_bstrap_pr"), "mpi"),
@@ -99,10 +99,28 @@ def launcher_kind(info: ProcessInfo) -> str:
     """The kind of a launcher: "launcher" (of training only), "mpi", "slurm", "ray" or "notebook"; "" for others."""
     if info.name == _LAUNCHER_COMM:
         return "launcher"
-    words = [part.rsplit("/", 1)[-1] for part in info.cmdline[:4]]
-    if any(word in LAUNCHERS for word in words):
+    program = _program(info)
+    if names_python(program):
+        program = _script_or_module(info)
+    if program in LAUNCHERS:
         return "launcher"
-    return GENERAL_LAUNCHERS.get(info.name) or (GENERAL_LAUNCHERS.get(words[0], "") if words else "")
+    return GENERAL_LAUNCHERS.get(info.name) or GENERAL_LAUNCHERS.get(program, "")
+
+
+def _script_or_module(info: ProcessInfo) -> str:
+    """The file name of the script that Python runs, or the module after -m; "" without one. Source: python(1)."""
+    words = iter(info.cmdline[1:])
+    for word in words:
+        if not word.startswith("-"):
+            return word.rsplit("/", 1)[-1]
+        if word.startswith(("--", "-W", "-X")):
+            if word in ("-W", "-X"):
+                next(words, "")
+        elif word.endswith("m"):
+            return next(words, "")
+        elif word == "-" or word.endswith("c"):  # the program is standard input or an argument
+            return ""
+    return ""
 
 
 def is_candidate(info: ProcessInfo) -> bool:

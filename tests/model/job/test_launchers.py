@@ -44,14 +44,33 @@ def ids(**values: object) -> Inspection:
         ("python", ("python", "-u", "-m", "deepspeed.launcher.launch", "--world_info=e30=", "t.py"), "launcher"),
         ("accelerate", ("/v/bin/python", "/v/bin/accelerate", "launch", "train.py"), "launcher"),
         ("horovodrun", ("/v/bin/python", "/v/bin/horovodrun", "-np", "2", "python", "t.py"), "launcher"),
+        ("pt_elastic", ("/v/bin/python", "-u", "/v/bin/torchrun", "t.py"), "launcher"),
+        ("python", ("python", "-um", "torch.distributed.run", "t.py"), "launcher"),
+        ("python", ("python", "-X", "dev", "-W", "ignore", "-m", "torch.distributed.run", "t.py"), "launcher"),
+        ("jupyter-nbconve", ("/v/bin/python", "/v/bin/jupyter-nbconvert", "--execute", "in.ipynb"), "notebook"),
         ("python", KERNEL, ""),
         ("python", ("python", "train.py", "mpirun"), ""),
+        ("python", ("python", "train.py", "--strategy", "deepspeed"), ""),
+        ("python", ("python", "train.py", "--launcher", "accelerate"), ""),
+        ("python", ("python", "train.py", "/data/deepspeed"), ""),
+        ("python", ("python", "-m", "train", "deepspeed"), ""),
+        ("python", ("python", "-c", "import x", "torchrun"), ""),
+        ("python", ("python", "-", "torchrun"), ""),
+        ("python", ("python", "-Ximporttime", "train.py", "accelerate"), ""),
     ],
 )
 def test_launchers_are_known_by_their_names(name: str, cmdline: tuple[str, ...], kind: str) -> None:
     info = ProcessInfo(name, cmdline, "alice", 1000)
     assert launcher_kind(info) == kind
     assert is_candidate(info)
+
+
+def test_a_script_is_found_beside_an_argument_that_names_a_launcher() -> None:
+    m = Machine()
+    trainer = m.add(10, "python", 1, ("python", "train.py", "--strategy", "deepspeed"))
+    m.add(11, "pt_data_worker", 10, ("python", "train.py", "--strategy", "deepspeed"))
+    (job,) = m.jobs({trainer: TORCH})
+    assert (job.key, job.evidence, pids(job.workers)) == (trainer, ("library", "loader"), [11])
 
 
 def test_ranks_of_open_mpi_are_one_job_in_the_order_of_their_numbers() -> None:
