@@ -3,6 +3,9 @@
 A main thread that is blocked in a call that writes, or in fsync, saves a checkpoint, even if it wrote all its bytes
 before the first sample.
 
+A main thread that seems to sleep at a socket may wait for a terminal instead: the kernel shows the same function for
+both.
+
 A main thread that sleeps in poll while loaders are busy may wait for the loaders' result queue, or for a driver,
 another rank or a server. If no GPU shows how the time is used, only the descriptors of the call distinguish these
 cases. If the descriptors cannot be read, the thread counts as waiting for data.
@@ -16,9 +19,16 @@ from collections.abc import Sequence
 
 from iotop_ai.collectors.io.root import Root
 from iotop_ai.collectors.job.rank_watch import RankWatch
-from iotop_ai.collectors.job.wait_target import WaitTarget, held_inodes, is_writing, wait_target
+from iotop_ai.collectors.job.wait_target import (
+    WaitTarget,
+    at_terminal,
+    has_no_socket,
+    held_inodes,
+    is_writing,
+    wait_target,
+)
 from iotop_ai.model.job.looks import Loading
-from iotop_ai.model.job.task_states import DISK, NET, OTHER, QUEUE, RUNNING, WRITING
+from iotop_ai.model.job.task_states import DISK, NET, OTHER, QUEUE, RUNNING, TERMINAL, WRITING
 
 MOST_TARGETS = 2
 """The most blocked main threads, and the most sleeping ones, whose system call is read in one sweep.
@@ -29,14 +39,16 @@ MOST_LOADERS = 8
 """The most loaders whose descriptors are searched for the inode for which their trainer waits."""
 REMEMBER_NS = 10_000_000_000
 """How long we remember whether a loader has an inode open, in nanoseconds."""
+TERMINAL_NS = 1_000_000_000
+"""How long we remember whether a main thread waits for a terminal, in nanoseconds."""
 _WORKING_STATES = frozenset((DISK, RUNNING, NET))
 """The wait states of a loader that is producing data."""
 
 
 class MainThreadWaits:
-    """Marks main threads that do not wait for data as OTHER, or as WRITING if they write.
+    """Marks main threads that do not wait for data as OTHER, as WRITING if they write, or as TERMINAL.
 
-    A wait state is the state of a task, as in ``model.job.task_states``; OTHER and WRITING are wait states.
+    A wait state is the state of a task, as in ``model.job.task_states``; OTHER, WRITING and TERMINAL are wait states.
     """
 
     def __init__(self, root: Root) -> None:
@@ -44,6 +56,8 @@ class MainThreadWaits:
         self._turn = 0
         self._writing_by_pid: dict[int, bool] = {}
         """Whether a blocked main thread was in a call that writes when it was last read, by PID."""
+        self._at_terminal: dict[int, tuple[int, bool]] = {}
+        """(time of the read, whether a main thread waited for a terminal instead of a socket) by PID."""
         self._other_waits: dict[int, bool] = {}
         """Whether a main thread was waiting for something other than data when it was last read, by PID."""
         self._held_by_loader: dict[tuple[int, int], tuple[int, bool]] = {}
@@ -52,6 +66,7 @@ class MainThreadWaits:
     def update(self, watches: Sequence[RankWatch], wait_states: list[int | None], now_ns: int) -> None:
         """Correct ``wait_states``, which holds the wait state of each task in one sweep."""
         self._find_writers(watches, wait_states)
+        self._find_terminals(watches, wait_states, now_ns)
         unsure = [watch for watch in watches if _is_unsure(watch, wait_states)]
         if not unsure:
             return
@@ -68,6 +83,7 @@ class MainThreadWaits:
         """Forget all trainers except these."""
         self._other_waits = {pid: other for pid, other in self._other_waits.items() if pid in pids}
         self._writing_by_pid = {pid: writing for pid, writing in self._writing_by_pid.items() if pid in pids}
+        self._at_terminal = {pid: at for pid, at in self._at_terminal.items() if pid in pids}
         self._held_by_loader = {key: held for key, held in self._held_by_loader.items() if key[0] in pids}
 
     def _find_writers(self, watches: Sequence[RankWatch], wait_states: list[int | None]) -> None:
@@ -81,6 +97,19 @@ class MainThreadWaits:
         for watch in blocked:
             if self._writing_by_pid.get(watch.rank.key.pid):
                 wait_states[watch.start] = WRITING
+
+    def _find_terminals(self, watches: Sequence[RankWatch], wait_states: list[int | None], now_ns: int) -> None:
+        for watch in watches:
+            if watch.end == watch.start or wait_states[watch.start] != NET:
+                continue
+            pid = watch.rank.key.pid
+            read_ns, waits = self._at_terminal.get(pid, (0, False))
+            if now_ns - read_ns >= TERMINAL_NS or pid not in self._at_terminal:
+                target = wait_target(self._root, pid, pid)
+                waits = at_terminal(self._root, pid, target) if target.call else has_no_socket(self._root, pid)
+                self._at_terminal[pid] = now_ns, waits
+            if waits:
+                wait_states[watch.start] = TERMINAL
 
     def _waits_for_other(self, watch: RankWatch, target: WaitTarget, now_ns: int) -> bool:
         """Whether a target of a trainer's main thread is certainly not one of its loaders."""

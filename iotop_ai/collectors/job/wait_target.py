@@ -23,7 +23,7 @@ MOST_FDS = 64
 MOST_SELECTED = 1024
 """The most bits of an fd set that are read: FD_SETSIZE of glibc."""
 MOST_LISTED = 4096
-"""The most descriptors of a process that ``held_inodes`` reads."""
+"""The most descriptors of a process that are listed."""
 _SYSCALL_SIZE = 256
 _EPOLL_SIZE = 16_384
 _POLLFD = struct.Struct("=iHH")
@@ -40,6 +40,8 @@ _WRITE_CALLS |= frozenset(["fsync", "fdatasync", "msync", "sync", "syncfs", "syn
 """The calls that write to a file, or that wait until data is on the device."""
 _ORDER = ("socket", "unix", "pipe", "file", "eventfd", "timer", "epoll")
 """The order in which the target is chosen if a call has several descriptors: bytes from the network matter most."""
+
+_TERMINALS = ("/dev/pts/", "/dev/tty", "/dev/console")
 
 _ANONYMOUS = {
     "anon_inode:[eventfd]": "eventfd",
@@ -95,6 +97,11 @@ def wait_target(root: Root, pid: int, tid: int) -> WaitTarget:
     return target if _syscall(root, task) == raw else unknown
 
 
+def at_terminal(root: Root, pid: int, target: WaitTarget) -> bool:
+    """Whether one of the descriptors for which a main thread waits is a terminal. target: what it waits for."""
+    return any(root.link(f"proc/{pid}/fd/{fd}").startswith(_TERMINALS) for fd in target.fds)
+
+
 def is_writing(root: Root, pid: int) -> bool:
     """Whether a blocked main thread is in a call that writes to a file, or that waits until the data is on the device.
 
@@ -106,6 +113,15 @@ def is_writing(root: Root, pid: int) -> bool:
         return False
     call = _CALLS.get(int(number))
     return call is not None and call.name in _WRITE_CALLS
+
+
+def has_no_socket(root: Root, pid: int) -> bool:
+    """Whether a process certainly has no socket open."""
+    names = root.names(f"proc/{pid}/fd")
+    if not names or len(names) > MOST_LISTED:
+        return False
+    links = (root.link(f"proc/{pid}/fd/{name}") for name in names)
+    return all(link and not link.startswith("socket:") for link in links)
 
 
 def held_inodes(root: Root, pid: int) -> frozenset[int] | None:

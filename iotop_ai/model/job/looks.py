@@ -12,7 +12,18 @@ from enum import IntEnum
 from typing import Any
 
 from iotop_ai.lazy.namedtuple import NamedTuple
-from iotop_ai.model.job.task_states import CHILD, DISK, HIDDEN, NET, OTHER, QUEUE, RUNNING, STOPPED, WRITING
+from iotop_ai.model.job.task_states import (
+    CHILD,
+    DISK,
+    HIDDEN,
+    NET,
+    OTHER,
+    QUEUE,
+    RUNNING,
+    STOPPED,
+    TERMINAL,
+    WRITING,
+)
 
 
 class Loading(IntEnum):
@@ -76,7 +87,8 @@ class LookCounts(NamedTuple):
     running: the main thread runs
     backward: the main thread sleeps while its backward pass runs
     asleep: the main thread sleeps for another reason, such as a timer or a call of a driver
-    resting: the main thread sleeps in a queue or a futex while nothing makes data, or until a child process ends
+    resting: the main thread sleeps in a queue or a futex while nothing makes data, or until a child process ends, or at
+        a terminal
     stopped: the process is stopped
     hidden: the kernel does not show where the main thread sleeps, and nothing makes data
     crowded: the looks of ``running`` in which a process that makes its data also ran, or was ready to run
@@ -145,8 +157,8 @@ def field_of(look: Look, loading: Loading) -> tuple[str, Split | None]:
         return ("hidden", None) if split is None else ("waits", split)
     if main == OTHER:
         return "asleep", None
-    if main == CHILD:
-        # It is unknown what the child does: it may upload something or run a step.
+    if main in (CHILD, TERMINAL):
+        # It is unknown what a child does: it may upload something or run a step.
         return "resting", None
     if main == QUEUE:
         split = split_look(look, threads=loading is not Loading.NAMED)

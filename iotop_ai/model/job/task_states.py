@@ -17,14 +17,14 @@ from iotop_ai.model.job.time_shares import TimeShares
 from iotop_ai.model.metric import Metric
 from iotop_ai.model.process.records import ProcessKey
 
-DISK, RUNNING, QUEUE, NET, OTHER, HIDDEN, FUTEX, STOPPED, WRITING, CHILD = range(10)
+DISK, RUNNING, QUEUE, NET, OTHER, HIDDEN, FUTEX, STOPPED, WRITING, CHILD, TERMINAL = range(11)
 """The wait states of a task: waiting for a device or a file server (usually state D), on a CPU or waiting for one (R),
 asleep in a queue, asleep in a socket, asleep elsewhere, asleep where the kernel does not show it (another user's
 process), asleep in a futex, stopped, waiting for a device in a call that writes (main thread only), waiting for a child
-to end."""
+to end, waiting for a terminal (main thread only)."""
 COUNTED_WAIT_STATES = 6
 """Only the first six wait states have counts."""
-COARSE = (DISK, RUNNING, QUEUE, NET, OTHER, HIDDEN, QUEUE, OTHER, DISK, OTHER)
+COARSE = (DISK, RUNNING, QUEUE, NET, OTHER, HIDDEN, QUEUE, OTHER, DISK, OTHER, OTHER)
 """For each wait state, the one in whose count it is included."""
 
 # The following tuples contain prefixes of names of kernel functions, as wchan shows them.
@@ -69,7 +69,8 @@ RINGS = (b"io_cqring_", b"__io_cqring_", b"read_events")
 """Waits in state S for requests that the program passed to the kernel: io_uring/io_uring.c (io_cqring_wait), fs/aio.c.
 """
 SOCKETS = (b"wait_woken", b"sk_wait", b"inet_csk_wait", b"tcp_", b"skb_wait", b"sk_stream_wait")
-"""Waits at a socket for data or for room to send."""
+"""Waits at a socket for data or for room to send. In wait_woken a thread may also wait for a terminal
+(drivers/tty/n_tty.c)."""
 REMOTE = (b"cl_", b"ptlrpc", b"cxiWait", b"weka", b"ll_", b"osc_", b"gpfs", b"beegfs", b"request_wait_answer")
 """Waits in state D, I or S for a server's answer, in the client code of cluster filesystems and of FUSE."""
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import pty
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -16,6 +18,7 @@ from iotop_ai.collectors.io.root import Root
 from iotop_ai.collectors.job.task_sampler import TaskSampler
 from iotop_ai.model.job.looks import LookCounts
 from iotop_ai.model.job.records import LOADER, Job, Rank
+from iotop_ai.model.job.task_states import NET, wait_state_of
 from iotop_ai.model.process.records import ProcessKey
 from tests.collectors.job.children import fields
 from tests.waiting import until
@@ -38,6 +41,14 @@ print(worker, flush=True)
 select.select(at[sys.argv[1]], [], [], 1000)
 """
 """A trainer with a loader that computes. Its main thread polls the file that the argument names."""
+PROMPT = """\
+import sys
+pair = "with" in sys.argv[1] and __import__("socket").socketpair()
+if "answer" in sys.argv[1]:
+    __import__("socket").create_connection(("127.0.0.1", int(sys.argv[2]))).recv(1)
+while "asks" in sys.argv[1]:
+    input()
+"""
 SWEEPS = 10
 
 
@@ -60,8 +71,17 @@ def _in_a_call(pid: int) -> bool:
     return os.geteuid() != 0 or Path(f"/proc/{pid}/syscall").read_text().split()[0].isdigit()
 
 
-def looks_at(job: Job) -> LookCounts:
-    sampler = TaskSampler(Root(), Clock(), period_s=60.0)
+class _WithoutCalls(Root):
+    """Root as another user's monitor sees it where yama protects the system calls."""
+
+    def read_once(self, relative: str, size: int, offset: int = 0) -> bytes:
+        if relative.endswith("/syscall"):
+            raise PermissionError(relative)
+        return super().read_once(relative, size, offset)
+
+
+def looks_at(job: Job, root: Root | None = None) -> LookCounts:
+    sampler = TaskSampler(root or Root(), Clock(), period_s=60.0)
     sampler.select({job.key: job})
     for _ in range(SWEEPS):
         sampler.sweep()
@@ -100,3 +120,41 @@ def test_only_a_wait_that_a_loader_can_end_counts_as_waiting_for_data(at: str, e
 def test_with_a_gpu_its_utilisation_decides() -> None:
     with trainer("own pipe") as (main, worker):
         assert looks_at(job_of(main, worker, gpus=("GPU-0",))).waits.cpu == SWEEPS
+
+
+@contextmanager
+def script(does: str) -> Iterator[Job]:
+    """A script at a terminal whose main thread sleeps in wait_woken, at the terminal or at a socket."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        terminal, its_end = pty.openpty()
+        words = [sys.executable, "-c", PROMPT, does, str(server.getsockname()[1])]
+        program = subprocess.Popen(words, stdin=its_end, stdout=its_end, stderr=its_end)
+        try:
+            until(lambda: wait_state_of(b"S", Path(f"/proc/{program.pid}/wchan").read_bytes()) == NET)
+            key = ProcessKey(program.pid, int(fields(program.pid)[19]))
+            yield Job(key, "chat.py", "alice", 0, (Rank(key, (), ("GPU-0",)),))
+        finally:
+            program.kill()
+            program.communicate()
+            os.close(terminal)
+            os.close(its_end)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root to see where another process sleeps")
+@pytest.mark.parametrize(
+    ("does", "root", "at_socket"),
+    [
+        ("asks", Root, False),
+        ("asks with sockets", Root, False),
+        ("answer", Root, True),
+        ("asks", _WithoutCalls, False),
+        ("answer", _WithoutCalls, True),
+    ],
+)
+def test_a_script_that_waits_for_its_user_does_not_wait_for_the_network(
+    does: str, root: type[Root], at_socket: bool
+) -> None:
+    """The kernel shows the same function for a read of a terminal and of a socket."""
+    with script(does) as job:
+        found = looks_at(job, root())
+        assert (found.main_net, found.resting) == ((SWEEPS, 0) if at_socket else (0, SWEEPS))
