@@ -185,6 +185,7 @@ class Training:
     framework: str = ""
     memory_limit: int | None = None
     memory_used: int | None = None
+    notebook: bool = False
     time: tuple[tuple[str, float], ...] = ()
     """The shares of the job's time that are not 0; () if its time is not counted."""
     file_waits: float | None = None
@@ -199,7 +200,7 @@ class Training:
         rank = Rank(self.task.key, tuple(w.key for w in self.workers), self.gpus, worker_kind=self.worker_kind)
         return Job(
             self.task.key, "train.py", "alice", self.uid, (rank,), label=self.label,
-            framework=self.framework, evidence=self.evidence,
+            framework=self.framework, evidence=self.evidence, notebook=self.notebook,
         )  # fmt: skip
 
     @property
@@ -475,8 +476,6 @@ BUSY = Machine(
     tasks=(TRAINER, *(replace(w, blocked=0.1) for w in WORKERS)), gpus=(0.96,) * 8, gpu_pids=(50,), power=655.0,
     cpu=0.2)  # fmt: skip
 IDLE = Machine()
-
-
 TRAINER_OLD = Task(50, "python", 1, cpu=0.06, start=-100_000)
 LOADERS = tuple(
     Task(100 + i, "pt_data_worker", 50, cpu=0.01, read=11 * MB, blocked=0.97, start=-99_000) for i in range(8)

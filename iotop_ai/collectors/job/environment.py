@@ -1,4 +1,5 @@
-"""Reads a job's environment: cgroup limits, CPUs, /dev/shm, listening sockets, and the mounts that it reads from.
+"""Reads a job's environment: cgroup limits, CPUs, /dev/shm, listening sockets, terminal, and the mounts that it reads
+from.
 
 Sources: https://docs.kernel.org/admin-guide/cgroup-v2.html (io.max, cpu.max, cpu.stat, memory.max, memory.events),
 https://docs.kernel.org/admin-guide/cgroup-v1/blkio-controller.html, memory.html; /proc/PID/fdinfo (mnt_id) and
@@ -16,6 +17,7 @@ from iotop_ai.collectors.io.root import Root
 from iotop_ai.collectors.io.with_timeout import BackgroundWorker
 from iotop_ai.collectors.job.cgroup_limits import cpu_quota, io_limits
 from iotop_ai.collectors.job.cgroup_paths import parse_cgroups, tightest_memory_limit, unified_folder
+from iotop_ai.collectors.job.wait_target import waits_for_input
 from iotop_ai.collectors.machine.mounts import parse_mountinfo
 from iotop_ai.model.clean import clean_bytes
 from iotop_ai.model.job.records import Job, JobMount, JobPlace
@@ -25,7 +27,7 @@ MOST_BYTES = 1 << 18
 """The most bytes of a file that are read. A table of TCP sockets of this size lists about 1,700 sockets."""
 MOST_FILES = 256
 MOST_READERS = 4
-"""The most processes of a job whose open files or sockets are listed in one read of its environment."""
+"""The most processes of a job whose open files, sockets or system calls are read in one read of its environment."""
 MOST_MOUNTS = 4
 SHM_TIMEOUT_S = 0.05
 """How long a read waits for the size of /dev/shm, in seconds. Afterwards the size counts as unknown.
@@ -92,6 +94,7 @@ class EnvironmentReader:
             self._mounts(job, members, now_ns),
             *self._listening_sockets(job),
             None if memory is None else memory.room_bytes,
+            waits_for_input=any(waits_for_input(self._root, rank.key.pid) for rank in job.ranks[:MOST_READERS]),
         )
 
     def keep_only(self, jobs: frozenset[ProcessKey]) -> None:

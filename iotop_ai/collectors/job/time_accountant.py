@@ -330,7 +330,7 @@ class TimeAccountant:
             state.movement.update(tick.at_ns, totals, tick.looks, tick.table.clk_tck)
         state.has_trained = state.has_trained or bool(job.workers)
         if state.has_trained and tick.at_ns - state.movement.at_ns >= HUNG_S * 1e9:
-            # A notebook, or a server that gets no request, makes no progress either, but is not hung.
+            # A program that waits for a person or for requests makes no progress either, but is not hung.
             uses_gpu_or_loaders = bool(job.gpus or job.workers)
             if uses_gpu_or_loaders and not may_rest(job, tick.places.get(job.key, _NO_PLACE)):
                 return Phase.HUNG

@@ -102,6 +102,12 @@ def at_terminal(root: Root, pid: int, target: WaitTarget) -> bool:
     return any(root.link(f"proc/{pid}/fd/{fd}").startswith(_TERMINALS) for fd in target.fds)
 
 
+def waits_for_input(root: Root, pid: int) -> bool:
+    """Whether a main thread waits for input from a terminal; False when that is unknown."""
+    target = wait_target(root, pid, pid)
+    return target.call not in _WRITE_CALLS and at_terminal(root, pid, target)
+
+
 def is_writing(root: Root, pid: int) -> bool:
     """Whether a blocked main thread is in a call that writes to a file, or that waits until the data is on the device.
 

@@ -346,6 +346,7 @@ def _job(search: _Search, top: ProcessKey, ranks: list[Rank], helpers: list[Proc
         tuple(evidence),
         tuple(hidden),
         tree.inspection(first_key).ids.group,
+        is_notebook(record) and "notebook" not in evidence,
     )
 
 

@@ -59,6 +59,7 @@ class Job(NamedTuple):
     hidden: the parts of its ranks that this user cannot read: libraries, environment, open files
     group: a name that its ranks on all machines share, other than the batch job's id; "" if unknown or if all ranks are
         on this machine
+    notebook: whether its first rank is the kernel of a notebook that a person runs; False in old recordings
     """
 
     key: ProcessKey
@@ -72,6 +73,7 @@ class Job(NamedTuple):
     evidence: tuple[str, ...] = ()
     hidden: tuple[str, ...] = ()
     group: str = ""
+    notebook: bool = False
 
     @property
     def workers(self) -> tuple[ProcessKey, ...]:
@@ -142,6 +144,7 @@ class JobPlace(NamedTuple):
     peer: the numeric address from which its processes receive most over TCP; "" without one
     received_bytes_per_s: the bytes per second that its processes receive from all addresses; like ``peer``, it
         was last measured while a training process slept
+    waits_for_input: whether the main thread of a training process waits for input from a terminal; False if unknown
     """
 
     limits: tuple[IoLimit, ...] = ()
@@ -159,6 +162,7 @@ class JobPlace(NamedTuple):
     memory_room_bytes: int | None = None
     peer: str = ""
     received_bytes_per_s: float | None = None
+    waits_for_input: bool = False
 
     @property
     def remote_mount(self) -> JobMount | None:

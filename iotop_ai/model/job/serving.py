@@ -1,19 +1,21 @@
-"""Tests whether a job may be idle for hours although nothing is wrong, as notebooks and servers are."""
+"""Tests whether a job may be idle for hours although nothing is wrong, as notebooks and servers may be."""
 
 from __future__ import annotations
 
 from iotop_ai.model.job.records import Job, JobPlace
 
-TRAINING_EVIDENCE = ("launcher", "loader")
-"""Kinds of evidence that a server does not have."""
+TRAINING_EVIDENCE = ("launcher", "loader", "notebook")
+"""Kinds of evidence that a server does not have. "notebook" is a program such as papermill, which runs a notebook from
+its first cell to its last."""
 
 
 def may_rest(job: Job, place: JobPlace) -> bool:
-    """Whether the job is a notebook, or may be a server: it listens for clients, or it is unknown whether it does.
+    """Whether the job may wait for a person, in a notebook or at a terminal, or may be a server.
 
-    A job with several training processes may be a server too, with a model that is split over GPUs.
+    A server listens for clients, or it is unknown whether it does. A job with several training processes may be a
+    server too, with a model that is split over GPUs.
     """
-    if "notebook" in job.evidence:
+    if job.notebook or place.waits_for_input:
         return True
     if job.workers or any(word in TRAINING_EVIDENCE for word in job.evidence):
         return False

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import os
+import pty
 import socket
+import subprocess
+import sys
 import threading
 import time
 from pathlib import Path
@@ -19,7 +22,9 @@ from iotop_ai.collectors.job.environment import (
     parse_tcp,
 )
 from iotop_ai.model.job.records import IoLimit, Job, JobMount, Rank
+from iotop_ai.model.job.task_states import NET, QUEUE, wait_state_of
 from iotop_ai.model.process.records import ProcessKey
+from tests.waiting import until
 
 KEY = ProcessKey(10, 1)
 JOB = Job(KEY, "train.py", "alice", 1000, (Rank(KEY),))
@@ -42,6 +47,28 @@ def opened(root: Path, number: int, target: str, mount: int, flags: str = "01000
     folder.mkdir(parents=True, exist_ok=True)
     (folder / str(number)).symlink_to(target)
     put(root, {f"proc/10/fdinfo/{number}": f"pos:\t0\nflags:\t{flags}\nmnt_id:\t{mount}\nino:\t5\n"})
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root to see another process's call under any yama setting")
+@pytest.mark.parametrize(
+    ("program", "at_terminal"),
+    [("input()", True), ("import select; select.select([0], [], [])", True), ("input()", False)],
+)
+def test_a_program_that_waits_at_its_terminal_is_known(program: str, at_terminal: bool) -> None:
+    terminal, its_end = pty.openpty()
+    stdin = its_end if at_terminal else subprocess.PIPE
+    child = subprocess.Popen([sys.executable, "-c", program], stdin=stdin, stdout=its_end)
+    key = ProcessKey(child.pid, 1)
+    reader = EnvironmentReader(Root())
+    try:
+        until(lambda: wait_state_of(b"S", Path(f"/proc/{child.pid}/wchan").read_bytes()) in (NET, QUEUE))
+        assert reader.read(Job(key, "chat.py", "root", 0, (Rank(key),))).waits_for_input is at_terminal
+    finally:
+        reader.close()
+        child.kill()
+        child.communicate()
+        os.close(terminal)
+        os.close(its_end)
 
 
 def test_limits_of_a_v2_cgroup_and_of_its_parent_are_read(tmp_path: Path) -> None:

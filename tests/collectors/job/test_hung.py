@@ -35,7 +35,7 @@ def hangs(job: Job, place: JobPlace, used: int | None = 90, **gpu: object) -> bo
 
 
 QUIET, LISTENS, HIDDEN = JobPlace(listening=0), JobPlace(listening=1), JobPlace()
-NOTEBOOK = ("gpu", "library", "notebook")
+PAPERMILL = ("gpu", "library", "notebook")
 TWO = job_of(Rank(TRAINER, (), (GPU,)), Rank(PEER, (), (SECOND_GPU,)))
 
 
@@ -55,10 +55,21 @@ def test_a_server_without_requests_does_not_hang() -> None:
 
 
 def test_a_notebook_between_two_cells_does_not_hang() -> None:
-    assert not hangs(ON_GPU._replace(evidence=NOTEBOOK), QUIET)
-    assert not hangs(WITH_WORKERS._replace(evidence=NOTEBOOK), HIDDEN), (
+    assert not hangs(ON_GPU._replace(notebook=True), QUIET)
+    assert not hangs(WITH_WORKERS._replace(notebook=True), HIDDEN), (
         "the loaders that a notebook keeps were taken for a training"
     )
+
+
+def test_a_notebook_that_papermill_runs_can_hang() -> None:
+    """Each kernel listens for clients, although none is a server."""
+    for job in (ON_GPU, WITH_WORKERS):
+        assert hangs(job._replace(evidence=PAPERMILL), LISTENS)
+
+
+def test_a_program_that_waits_for_its_user_does_not_hang() -> None:
+    for job in (ON_GPU, WITH_WORKERS, ON_GPU._replace(evidence=("gpu", "launcher"))):
+        assert not hangs(job, QUIET._replace(waits_for_input=True))
 
 
 @pytest.mark.parametrize(("percent", "expected"), [(60, True), (0, False), (None, False)])

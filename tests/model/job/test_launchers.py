@@ -257,6 +257,7 @@ def test_each_notebook_is_a_separate_job() -> None:
     inspections[ProcessKey(10, 10)] = Inspection(("torch",), ids=RankIds(notebook="bert.ipynb"))
     found = m.jobs(inspections)
     assert [(job.key.pid, job.name) for job in found] == [(10, "bert.ipynb"), (11, "ipykernel_launcher")]
+    assert all(job.notebook for job in found)
 
 
 def test_a_job_of_papermill_is_named_by_its_notebook() -> None:
@@ -265,6 +266,7 @@ def test_a_job_of_papermill_is_named_by_its_notebook() -> None:
     kernel = m.add(10, "python", 9, KERNEL)
     (job,) = m.jobs({kernel: TORCH})
     assert (job.key.pid, job.name, job.evidence) == (9, "in.ipynb", ("library", "notebook"))
+    assert not job.notebook, "nobody runs its cells by hand"
     info = m.info[ProcessKey(9, 9)]
     assert script_name(info._replace(cmdline=("python", "papermill", "-p", "secret"))) == "papermill"
 

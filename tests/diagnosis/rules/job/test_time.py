@@ -116,7 +116,7 @@ def test_num_workers_is_advised_only_for_loader_workers(kind: str, cure: str) ->
     "rests",
     [
         with_job(SERVING),
-        with_job(SERVING, listening=None, evidence=("gpu", "library", "notebook")),
+        with_job(SERVING, listening=None, notebook=True),
         with_job(SERVING, listening=0),
     ],
     ids=["server", "notebook", "never seen to train"],
