@@ -178,13 +178,13 @@ def _checkpoint_write(
 
 def _checkpoint_claim(facts: Facts, job: JobFacts, lost: float) -> Claim:
     """The claim of a checkpoint that is visible in the job's time shares."""
-    device = _most_written_disk(facts, job)
+    device, written = _written_disk(facts, job)
     seconds = sum(s.seconds or 0.0 for s in job.window.samples)
     args: Args = (
         *job_args(facts, job),
         ("device", device),
         ("mount", mount_on(device, facts.snapshot.disks.value or {})),
-        ("write_bytes_per_s", job.write_bytes_per_s),
+        ("write_bytes_per_s", written if device else job.write_bytes_per_s),
         ("lost", lost),
         ("seconds", lost * seconds),
         ("window_s", seconds),
@@ -201,16 +201,25 @@ def _checkpoint_claim(facts: Facts, job: JobFacts, lost: float) -> Claim:
     return Claim(finding, 1.0, len(job.window.samples), job.window.needed, at_once=True)
 
 
-def _most_written_disk(facts: Facts, job: JobFacts) -> str:
-    """The disk with the most writes; the disk with the job's files comes first. "" if no disk is written."""
+def _written_disk(facts: Facts, job: JobFacts) -> tuple[str, float]:
+    """The disk that takes what the job writes, and the bytes per second that it writes; ("", 0.0) without one.
+
+    The disk with the job's files comes first, then the disk with the most writes. A disk that writes much less than the
+    job is not its disk: the job may write to a network filesystem.
+    """
     infos, mounts = facts.snapshot.disks.value or {}, {mount.device for mount in job.place.mounts}
     rates: dict[str, float] = {}
-    for sample in job.window.samples:
-        for key, block in (sample.block.value or {}).items():
+    tables = [sample.block.value for sample in job.window.samples if sample.block.value is not None]
+    for table in tables:
+        for key, block in table.items():
             if key.name in infos and infos[key.name].kind != "partition":
-                rates[key.name] = rates.get(key.name, 0.0) + (block.write_bytes_per_s or 0.0)
-    written = [name for name, rate in rates.items() if rate]
-    return max(written, key=lambda n: (f"{infos[n].major}:{infos[n].minor}" in mounts, rates[n]), default="")
+                rates[key.name] = rates.get(key.name, 0.0) + (block.write_bytes_per_s or 0.0) / len(tables)
+    least = facts.limits.save_writes * (job.write_bytes_per_s or 0.0)
+    written = [name for name, rate in rates.items() if rate and rate >= least]
+    if not written:
+        return "", 0.0
+    best = max(written, key=lambda n: (f"{infos[n].major}:{infos[n].minor}" in mounts, rates[n]))
+    return best, rates[best]
 
 
 def job_saves(facts: Facts) -> tuple[Claim, ...]:
@@ -218,10 +227,10 @@ def job_saves(facts: Facts) -> tuple[Claim, ...]:
 
     Claim: checkpoint_write: the trainer waits until its checkpoint is on the disk.
     Evidence: samples of the trainer; bytes that the disk and the job write, and bytes that the job reads.
-    Threshold: the share `checkpoint` is >= 8 % of 10 s. Otherwise, at least 3 ticks of the last 10 s meet two
-        conditions: the trainer is in state D in >= 50 % of the tick's samples, and the job reads less than 10 % of the
-        bytes that the disk writes. In addition, the job's writes in the 10 s are >= 20 % of the bytes that the disk
-        writes in these ticks.
+    Threshold: the share `checkpoint` is >= 8 % of 10 s; a disk is named if it writes >= 20 % of what the job writes.
+        Otherwise, at least 3 ticks of the last 10 s meet two conditions: the trainer is in state D in >= 50 % of the
+        tick's samples, and the job reads less than 10 % of the bytes that the disk writes. In addition, the job's
+        writes in the 10 s are >= 20 % of the bytes that the disk writes in these ticks.
     Blind spot: a checkpoint that a separate process writes, or that is written at less than 1 MB/s.
     """
     limits, out = facts.limits, []

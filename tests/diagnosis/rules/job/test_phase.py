@@ -20,7 +20,7 @@ from tests.diagnosis.build import (
     play,
     verdict_of,
 )
-from tests.diagnosis.job_scenes import NO_READINGS, SAVING, STARTING, STATE_SCENES, WRITER, YOUNG
+from tests.diagnosis.job_scenes import NO_READINGS, SAVING, STARTING, STATE_SCENES, TIME_SCENES, WRITER, YOUNG
 
 NEAR_MISSES = {
     "starting old": replace(STARTING, job=replace(YOUNG, task=replace(TRAINER_OLD, start=-200_000))),
@@ -81,6 +81,24 @@ def test_a_checkpoint_is_shown_for_a_while() -> None:
     assert class_ids[11] == "checkpoint_write"
     assert class_ids[25] == "checkpoint_write"
     assert class_ids[-1] != "checkpoint_write"
+
+
+@pytest.mark.parametrize(
+    ("writes", "named", "rate"),
+    [((0.02, 0.0), "", 200), ((50.0, 0.0), "sda", 50), ((0.02, 190.0), "sdb", 190), ((41.0, 190.0), "sda", 41)],
+)
+def test_a_checkpoint_names_only_a_disk_that_takes_it(writes: tuple[float, float], named: str, rate: float) -> None:
+    """The job writes 200 MB/s, perhaps to a network filesystem. sda has its data files."""
+    disks = (
+        Disk(write_bytes_per_s=writes[0] * MB, await_ms=1.0, busy=0.1),
+        Disk("sdb", mount="/", major=9, write_bytes_per_s=writes[1] * MB, await_ms=1.0, busy=0.1),
+    )
+    sync = TIME_SCENES["checkpoint_write sync"]
+    found = verdict_of(replace(sync, disks=disks, tasks=(replace(TRAINER_OLD, write=200 * MB),)), 40).primary
+    args = dict(found.args)
+    assert (found.class_id, args["device"]) == ("checkpoint_write", named)
+    assert args["write_bytes_per_s"] == pytest.approx(rate * MB)
+    assert args["mount"] == {"sda": "/data", "sdb": "/", "": ""}[named]
 
 
 def test_a_job_that_rests_leaves_the_verdict_to_other_rules() -> None:
