@@ -48,7 +48,8 @@ The monitor itself may have been stopped for minutes.
 COMPILES_NS = 5_000_000_000
 """How long a compiler that seems idle still counts, in nanoseconds, because stat is not read in every tick."""
 USED_NS = 60_000_000_000
-"""How long a GPU without visible processes counts as in use after it was last busy, in nanoseconds."""
+"""How long a GPU counts as used after it was last busy, in nanoseconds. If a training process used one of its GPUs in
+this time, it only holds those that were idle all the time, as TensorFlow and JAX hold all GPUs that they can see."""
 RECENT_NS = 10_000_000_000
 """The time over which recent rates are averaged, in nanoseconds."""
 _NO_PLACE = JobPlace()
@@ -141,6 +142,8 @@ class _GpuActivity:
         self._busy: dict[str, float | None] = {}
         self._copying: dict[str, bool] = {}
         self._last_busy_ns: dict[str, int] = {}
+        self._idle_since_ns: dict[str, int] = {}
+        """Since when each idle GPU has been idle, by UUID."""
         self.used_by_several: frozenset[str] = frozenset()
         """The UUIDs of the GPUs that several jobs use in this tick."""
 
@@ -150,19 +153,31 @@ class _GpuActivity:
         for uuid, reading in now.items():
             old = self._readings.get(uuid)
             if reading.value is not None and (old is None or old.at_ns != reading.at_ns):
-                self._busy[uuid] = busy_ratio(old, reading)
+                busy = self._busy[uuid] = busy_ratio(old, reading)
                 self._copying[uuid] = receives_at_link_rate(reading.value, received_bytes_per_s(old, reading))
-                if (self._busy[uuid] or 0.0) >= IDLE:
+                if busy is not None and busy < IDLE:
+                    self._idle_since_ns.setdefault(uuid, at_ns)
+                else:
+                    self._idle_since_ns.pop(uuid, None)
+                if busy is not None and busy >= IDLE:
                     self._last_busy_ns[uuid] = at_ns
         self._readings = now
+
+    def _used_lately(self, uuid: str, at_ns: int) -> bool:
+        return uuid in self._last_busy_ns and at_ns - self._last_busy_ns[uuid] < USED_NS
+
+    def without_held(self, uuids: Collection[str], at_ns: int) -> frozenset[str]:
+        """Return a training process's GPUs without those that it only holds; all of them if it used none lately."""
+        if not any(self._used_lately(uuid, at_ns) for uuid in uuids):
+            return frozenset(uuids)
+        return frozenset(uuid for uuid in uuids if at_ns - self._idle_since_ns.get(uuid, at_ns) < USED_NS)
 
     def hidden_in_use(self, at_ns: int) -> frozenset[str]:
         """Return the UUIDs of the GPUs in use if no process on a GPU is visible, as in a container; otherwise none."""
         states = {uuid: reading.value for uuid, reading in self._readings.items() if reading.value is not None}
         if any(p.kind == COMPUTE and p.found for state in states.values() for p in state.processes or ()):
             return frozenset()
-        busy = {uuid for uuid, busy_ns in self._last_busy_ns.items() if at_ns - busy_ns < USED_NS}
-        return frozenset(uuid for uuid, state in states.items() if in_use(state, uuid in busy))
+        return frozenset(uuid for uuid, state in states.items() if in_use(state, self._used_lately(uuid, at_ns)))
 
     def _parts(self, state: GpuState, pids: Collection[int]) -> GpuParts | None:
         # The list of a GPU's processes may be missing for a moment.
@@ -232,7 +247,7 @@ class TimeAccountant:
         self._gpus.update(tick.gpus, tick.at_ns)
         job_counts = Counter(uuid for job in jobs.values() for uuid in job.gpus)
         self._gpus.used_by_several = frozenset(uuid for uuid, count in job_counts.items() if count > 1)
-        hidden = self._gpus.hidden_in_use(tick.at_ns) if len(jobs) == 1 else frozenset()
+        hidden = self._hidden_gpus(jobs, tick.at_ns)
         self._inherited.update(tick.table, [rank.key for job in jobs.values() for rank in job.ranks])
         out = {}
         for key, job in jobs.items():
@@ -246,9 +261,17 @@ class TimeAccountant:
                 state.started, state.has_trained = is_training, False
             if ranks != state.ranks:
                 state.keep(ranks)
-            self._account(job, state, tick, job.gpus or hidden)
+            self._account(job, state, tick, hidden)
             out[key] = state.counts
         return out
+
+    def _hidden_gpus(self, jobs: Mapping[ProcessKey, Job], at_ns: int) -> frozenset[str]:
+        """Return the UUIDs of the GPUs in use if their processes are hidden and there is only one job."""
+        if len(jobs) != 1:
+            return frozenset()
+        hidden = self._gpus.hidden_in_use(at_ns)
+        # If the job has several training processes, an idle GPU may belong to one that waits.
+        return self._gpus.without_held(hidden, at_ns) if sum(len(job.ranks) for job in jobs.values()) == 1 else hidden
 
     def file_waits(self) -> dict[ProcessKey, int]:
         """Return the milliseconds of file waits by job, as in the field ``file_waits`` of JobTable."""
@@ -259,8 +282,8 @@ class TimeAccountant:
         if self._states:
             self._states, self._gpus, self._inherited = {}, _GpuActivity(), _Inherited()
 
-    def _account(self, job: Job, state: _State, tick: Tick, uuids: frozenset[str]) -> None:
-        """Add the time since the previous tick. uuids: the job's GPUs, or those that only this job can be using."""
+    def _account(self, job: Job, state: _State, tick: Tick, hidden: frozenset[str]) -> None:
+        """Add the time since the previous tick. hidden: the GPUs that count as the job's if its own are unknown."""
         milliseconds = (tick.at_ns - state.at_ns) // 1_000_000
         totals = {rank.key: _totals(rank.key, tick, self._inherited.io.get(rank.key, NO_IO)) for rank in job.ranks}
         watched = [rank for rank in job.ranks if rank.key in tick.looks]
@@ -270,13 +293,14 @@ class TimeAccountant:
                 state.totals, state.at_ns = totals, tick.at_ns
             return
         pids = _job_pids(job, tick) if job.gpus else frozenset()
-        gpus = self._gpus.use(uuids, pids)
+        own = {rank.key: self._gpus.without_held(rank.gpus, tick.at_ns) for rank in job.ranks}
+        gpus = self._gpus.use(frozenset().union(*own.values()) or hidden, pids)
         phase = self._phase(job, state, tick, totals, gpus.busy)
         place = tick.places.get(job.key, _NO_PLACE)
         remote = place.remote_mount is not None
         intervals = [
             self._interval(
-                rank, state, tick, totals[rank.key], self._gpus.use(rank.gpus, pids) if rank.gpus else gpus
+                rank, state, tick, totals[rank.key], self._gpus.use(own[rank.key], pids) if rank.gpus else gpus
             )._replace(phase=phase, reads_network_fs=remote, reads_local_fs=place.reads_locally, gpus_spin=gpus.spin)
             for rank in watched
             if tick.looks[rank.key].looks

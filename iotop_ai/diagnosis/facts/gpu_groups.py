@@ -118,8 +118,9 @@ def _gpu_groups(facts: Facts, seconds: float) -> tuple[GpuGroup, ...]:
         if not own_uuids and len(facts.jobs) == 1 and facts.gpu.pids is None:
             # In a container the processes on the GPUs are hidden, so the only job gets all GPUs in use.
             own_uuids = list(used)
-        by_job.append((job, own_uuids))
-    left = [uuid for uuid in used if not any(uuid in own_uuids for _, own_uuids in by_job)]
+        by_job.append((job, [uuid for uuid in own_uuids if uuid not in job.held_gpus]))
+    held = frozenset[str]().union(*(job.held_gpus for job in facts.jobs))
+    left = [uuid for uuid in used if uuid not in held and not any(uuid in own_uuids for _, own_uuids in by_job)]
     groups: list[tuple[JobFacts | None, list[str]]] = [*by_job, (None, left)]
     return tuple(
         GpuGroup(job, gpus, window)

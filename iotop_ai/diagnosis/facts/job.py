@@ -8,7 +8,7 @@ from operator import itemgetter, mul
 
 from iotop_ai.diagnosis.facts.block import DeviceFacts
 from iotop_ai.diagnosis.facts.gpu import GpuFacts
-from iotop_ai.diagnosis.facts.job_gpus import gpu_busy, own_part_known
+from iotop_ai.diagnosis.facts.job_gpus import gpu_busy, held_gpus, job_gpus, own_part_known
 from iotop_ai.diagnosis.facts.job_moved import JobSums
 from iotop_ai.diagnosis.facts.time_window import file_waits, handover, window_shares
 from iotop_ai.diagnosis.facts.window import Periods, Window, mean, recent_window
@@ -80,7 +80,8 @@ class JobFacts(NamedTuple):
     """The mean utilisation of the job's GPUs, without the part that other jobs cause; None when unknown or without a
     GPU."""
     gpus: int
-    """The number of the job's GPUs. If the processes on the GPUs are hidden, the only job gets all GPUs in use."""
+    """The number of the GPUs that the job uses. If the processes on the GPUs are hidden, the only job gets all GPUs in
+    use."""
     workers: int
     """The number of loader processes of all ranks."""
     age_s: float | None
@@ -100,6 +101,8 @@ class JobFacts(NamedTuple):
     that next() takes."""
     handover: float = 0.0
     """The part of ``time.host`` that is counted in ``stall``: time in which next() takes batches from busy loaders."""
+    held_gpus: frozenset[str] = frozenset()
+    """The UUIDs of the GPUs that the job only holds, as TensorFlow and JAX hold all GPUs that they can see."""
 
     @property
     def loads_off_main_thread(self) -> bool:
@@ -209,13 +212,10 @@ def _parts(time: TimeShares, files: float, handover_share: float) -> _Parts:
 
 
 class _DataWait(NamedTuple):
-    """Some fields of ``JobFacts``, under the same names."""
+    """Some fields of ``JobFacts``, under the same names. parts: disk, running, net and other."""
 
     stall: float | None
-    disk: float | None
-    running: float | None
-    net: float | None
-    other: float | None
+    parts: _Parts
     handover: float = 0.0
 
 
@@ -238,8 +238,8 @@ def _data_wait(
         handover_share = handover(time, min_own_work)
         stall = time.data + handover_share
         stall = stall if job.gpus else min(stall, _idle(busy))
-        return _DataWait(stall, *_parts(time, files, handover_share), handover_share)
-    return _DataWait(_stall(rates, workers, busy), *_sampled_parts(rates, workers))
+        return _DataWait(stall, _parts(time, files, handover_share), handover_share)
+    return _DataWait(_stall(rates, workers, busy), _sampled_parts(rates, workers))
 
 
 def _long_stall(
@@ -291,10 +291,12 @@ def job_facts(
         place = table.places.get(key, NO_PLACE)
         time, long_time = (window_shares(w, key) for w in (window, long))
         own_known = own_part_known(snapshot, job)
-        busy, shares_gpu = gpu_busy(window, job, gpu, len(table.jobs), own_known, time)
+        uuids = job_gpus(job, gpu, len(table.jobs))
+        used = uuids - (held := held_gpus(long, job, uuids, limits))
+        busy, shares_gpu = gpu_busy(window, used, own_known, time)
         computing = bool(loaders) and _loaders_compute(rates, limits)
         min_own_work = limits.gate if computing else 0.0
-        long_busy = partial(gpu_busy, long, job, gpu, len(table.jobs), own_known, None)
+        long_busy = partial(gpu_busy, long, used, own_known, None)
         wait = _data_wait(rates, workers, busy, time, file_waits(window, key, place), min_own_work, job)
         out.append(
             JobFacts(
@@ -303,10 +305,7 @@ def job_facts(
                 window,
                 wait.stall,
                 _long_stall(long, job, workers, long_busy, long_time, min_own_work),
-                wait.disk,
-                wait.running,
-                wait.net,
-                wait.other,
+                *wait.parts,
                 _weighted_mean(rates, "main_disk_ratio"),
                 _weighted_mean(rates, "main_running_ratio"),
                 _main_disk(window, key),
@@ -319,7 +318,7 @@ def job_facts(
                 _growth(window, job),
                 *sums.totals(window, job, snapshot.processes.value),
                 busy,
-                len(job.gpus) or (gpu.used if len(table.jobs) == 1 and gpu.pids is None else 0),
+                len(used),
                 loaders,
                 _age_s(snapshot, job),
                 _weighted_mean(rates, "apart_ratio"),
@@ -328,6 +327,7 @@ def job_facts(
                 shares_gpu,
                 computing,
                 wait.handover,
+                held,
             )
         )
     return tuple(out)

@@ -1,4 +1,4 @@
-"""How busy a job keeps its GPUs over a window, even if other jobs also compute on them."""
+"""Which GPUs a job uses, and how busy it keeps them over a window, even if other jobs also compute on them."""
 
 from __future__ import annotations
 
@@ -6,13 +6,17 @@ from collections.abc import Sequence
 
 from iotop_ai.diagnosis.facts.gpu import GpuFacts
 from iotop_ai.diagnosis.facts.window import Window, mean
+from iotop_ai.diagnosis.thresholds import Thresholds
 from iotop_ai.model.gpu.sharing import busy_parts, processes_of_others
 from iotop_ai.model.gpu.state import GpuState
 from iotop_ai.model.job.records import Job
 from iotop_ai.model.job.time_shares import TimeShares
 from iotop_ai.model.reading import Reading
+from iotop_ai.model.sample import Sample
 from iotop_ai.model.snapshot import Snapshot
 
+_COVERED = 0.9
+"""A GPU counts as idle over a window only if the samples cover at least this part of the window."""
 OTHERS_WORK = 0.1
 """At or above this utilisation by others, a job shares its GPUs; below it, others merely have them open."""
 _DEEPEST = 32
@@ -20,31 +24,53 @@ _DEEPEST = 32
 _UNREAD: Reading[GpuState] = Reading()
 
 
+def job_gpus(job: Job, gpu: GpuFacts, jobs: int) -> frozenset[str]:
+    """The UUIDs of the job's GPUs. If it is the only job and its GPUs are not visible, all GPUs in use.
+
+    jobs: the number of all jobs.
+    """
+    if job.gpus or jobs != 1 or gpu.pids is not None:
+        return job.gpus
+    return frozenset(gpu.uuids)
+
+
+def held_gpus(long: Window, job: Job, uuids: frozenset[str], limits: Thresholds) -> frozenset[str]:
+    """Those of the job's GPUs (the result of ``job_gpus``) that are only held: idle over the whole window, while their
+    rank used another one.
+
+    TensorFlow and JAX hold all GPUs that they can see.
+    """
+    by_rank = [rank.gpus for rank in job.ranks] if job.gpus else [tuple(uuids)] if len(job.ranks) == 1 else []
+    if not any(len(own) > 1 for own in by_rank):
+        return frozenset()
+    if sum(sample.seconds or 0.0 for sample in long.samples) < _COVERED * long.seconds:
+        return frozenset()
+    busy = {uuid: [_busy_of(sample, uuid) for sample in long.samples] for uuid in uuids}
+    used = {uuid for uuid in uuids if any((ratio or 0.0) >= limits.idle_gpu for ratio in busy[uuid])}
+    idle = {uuid for uuid in uuids if all(ratio is not None and ratio < limits.idle_gpu for ratio in busy[uuid])}
+    kept = {uuid for own in by_rank for uuid in own if uuid not in idle or used.isdisjoint(own)}
+    return uuids - kept
+
+
+def _busy_of(sample: Sample, uuid: str) -> float | None:
+    rates = (sample.gpu.value or {}).get(uuid)
+    return None if rates is None else rates.busy_ratio
+
+
 def gpu_busy(
-    window: Window, job: Job, gpu: GpuFacts, jobs: int, own_part_known: bool | None, time: TimeShares | None
+    window: Window, uuids: frozenset[str], own_part_known: bool | None, time: TimeShares | None
 ) -> tuple[float | None, bool]:
     """The utilisation of the job's GPUs by the job, 0..1 or None if unknown, and whether others may work on them too.
 
-    jobs: the number of all jobs. own_part_known: the result of ``own_part_known``. time: the shares of the job's time.
+    uuids: the GPUs that the job uses. own_part_known: the result of ``own_part_known``. time: the shares of its time.
     """
-    busy = _utilisation_by_all(window, job, gpu, jobs)
+    busy = mean(
+        [rates.busy_ratio for s in window.samples for uuid, rates in (s.gpu.value or {}).items() if uuid in uuids]
+    )
     if own_part_known is None:
         return busy, False
     own = time.compute + time.collective if own_part_known and time is not None else None
     return own, own is None or (busy or 0.0) - own >= OTHERS_WORK
-
-
-def _utilisation_by_all(window: Window, job: Job, gpu: GpuFacts, jobs: int) -> float | None:
-    """The mean utilisation of the job's GPUs by all programs; None when unknown.
-
-    If it is the only job and its GPUs are not visible, this is the mean utilisation of all GPUs in use.
-    """
-    own = job.gpus
-    if own:
-        return mean(
-            [rates.busy_ratio for s in window.samples for uuid, rates in (s.gpu.value or {}).items() if uuid in own]
-        )
-    return gpu.busy_ratio if jobs == 1 and gpu.used and gpu.pids is None else None
 
 
 def own_part_known(snapshot: Snapshot, job: Job) -> bool | None:

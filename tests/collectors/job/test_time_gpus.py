@@ -122,3 +122,45 @@ def test_no_wait_for_peers_is_counted_on_gpus_that_another_job_uses() -> None:
     machine.looks = {TRAINER: RUNS, PEER: RUNS}
     machine.gpu = {"power_mw": 98_000, "power_limit_mw": 700_000, "processes": (GpuProcess(999, None, "compute", 50),)}
     assert "collective" not in shares(machine.next(), machine.next())
+
+
+EIGHT = tuple(f"GPU-{number}" for number in range(8))
+BUSY_FIRST = {uuid: 100 if uuid == GPU else 0 for uuid in EIGHT}
+
+
+def grown_after_a_minute(machine: Machine, *busy: dict[str, int]) -> dict[str, int]:
+    """The shares of the last second, if the GPUs are as busy as this in turn for a minute."""
+    for second in range(60):
+        machine.busy = dict(busy[second % len(busy)])
+        machine.next()
+    machine.busy = dict(busy[-1])
+    return machine.grown()
+
+
+def test_gpus_that_a_rank_only_holds_do_not_count() -> None:
+    """TensorFlow and JAX open all GPUs, and use one."""
+    machine = Machine(job_of(Rank(TRAINER, (), EIGHT)))
+    machine.busy = dict(BUSY_FIRST)
+    machine.next()
+    assert machine.grown() == {"compute": 125, "host": 875}, "a GPU was left out before it had been idle for a minute"
+    assert grown_after_a_minute(machine, BUSY_FIRST) == {"compute": 1000}
+    machine.busy[SECOND_GPU] = 50
+    machine.next()
+    assert machine.grown() == {"compute": 750, "host": 250}, "a GPU that is used again was left out"
+
+
+def test_hidden_gpus_that_the_only_rank_holds_do_not_count() -> None:
+    machine = beside_hidden_processes(**LISTED)
+    assert grown_after_a_minute(machine, {GPU: 97, SECOND_GPU: 0}) == {"compute": 970, "data_cpu": 30}
+
+
+def test_the_idle_gpu_of_a_rank_that_waits_counts() -> None:
+    alone = Machine(job_of(Rank(TRAINER, (), EIGHT)))
+    assert grown_after_a_minute(alone, dict.fromkeys(EIGHT, 0)) == {"host": 1000}
+    beside = Machine(job_of(Rank(TRAINER, (), (GPU,)), Rank(PEER, (), (SECOND_GPU,))))
+    assert grown_after_a_minute(beside, {GPU: 100, SECOND_GPU: 0}) == {"host": 1000}
+    stages = Machine(job_of(Rank(TRAINER, (), (GPU, SECOND_GPU))))
+    assert grown_after_a_minute(stages, {GPU: 100, SECOND_GPU: 0}, {GPU: 0, SECOND_GPU: 100}) == {
+        "compute": 500,
+        "host": 500,
+    }

@@ -18,6 +18,7 @@ from tests.diagnosis.build import (
     LOADERS,
     TRAINER_OLD,
     Machine,
+    Training,
     classes,
     play,
     verdict_of,
@@ -32,8 +33,8 @@ def on_gpu(*processes: GpuProcess) -> Machine:
     return replace(JOB_ALONE, job=STARVED, gpus=(0.97,), gpu_pids=(TRAINER_OLD.pid,), power=600.0, gpu_state=state)
 
 
-def facts_of(machine: Machine) -> JobFacts:
-    frame = play((machine, 15))[-1]
+def facts_of(machine: Machine, ticks: int = 15) -> JobFacts:
+    frame = play((machine, ticks))[-1]
     return gather(frame.snapshot, frame.history, carry=frame.carry).jobs[0]
 
 
@@ -95,3 +96,36 @@ def test_a_job_with_unknown_gpus_waits_at_most_while_the_gpus_idle() -> None:
     assert "cpu_prep" not in classes(verdict_of(machine, 40))
     assert facts_of(replace(machine, gpus=())).stall == 0.6, "the time of a job without a GPU was changed"
     assert classes(verdict_of(replace(machine, gpus=(0.2,)), 40))[0] == "cpu_prep"
+
+
+HOST = replace(JOB_PREPARING, job=Training(TRAINER_OLD, main_running=0.9, time=(("compute", 0.3), ("host", 0.7))))
+HOLDS_EIGHT = replace(
+    HOST,
+    gpus=(0.3, *[0.0] * 7),
+    gpu_pids=(50,),
+    gpu_rates={"power_watts": 60.0},
+    gpu_only_rates={0: {"power_watts": 400.0}},
+)
+"""A job that has opened eight GPUs and uses one of them."""
+
+
+def test_gpus_that_a_rank_only_holds_are_not_the_jobs() -> None:
+    verdict = verdict_of(HOLDS_EIGHT, 70)
+    found = facts_of(HOLDS_EIGHT, 70)
+    assert (found.gpu_busy, found.gpus) == (pytest.approx(0.3), 1)
+    assert found.held_gpus == {f"GPU-{number}" for number in range(1, 8)}
+    assert (verdict.primary.class_id, dict(verdict.primary.args)["gpus"]) == ("host_bound", 1)
+    assert "imbalance" not in classes(verdict)
+    early = facts_of(HOLDS_EIGHT, 40)
+    assert (early.gpus, early.held_gpus) == (8, frozenset()), "a GPU was left out before it had been idle for a minute"
+
+
+def test_hidden_gpus_that_the_only_rank_holds_are_not_the_jobs() -> None:
+    hidden = replace(HOLDS_EIGHT, gpu_pids=(), gpu_state={"processes": (), "memory_used_bytes": 60 * GIB})
+    found = facts_of(hidden, 70)
+    assert (found.gpu_busy, found.gpus) == (pytest.approx(0.3), 1)
+
+
+def test_the_idle_gpus_of_a_job_that_waits_count() -> None:
+    found = facts_of(replace(HOLDS_EIGHT, gpus=(0.0,) * 8), 70)
+    assert (found.gpu_busy, found.gpus) == (0.0, 8)

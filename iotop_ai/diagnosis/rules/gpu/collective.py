@@ -297,7 +297,8 @@ def one_gpu_is_late(facts: Facts) -> tuple[Claim, ...]:
     """One GPU of a job differs from the others, which wait for it.
 
     Claim: imbalance: every step lasts as long as the step of that GPU's rank.
-    Evidence: utilisation and power of the job's GPUs; loaders and clock of that rank against the others'.
+    Evidence: utilisation and power of the job's GPUs; loaders and clock of that rank against the others'. A GPU that a
+        rank has not used for 60 s, while it used another one, does not count.
     Threshold: over 60 s one GPU is >= 25 points less utilised than the busiest (until < 15), which is >= 90 % busy. Or
         all are equally busy while the others draw < 60 % of the late GPU's power (until > 75 %): they spin in a
         collective. Where the others idle as well, or compute all the time, the finding is shown beside the verdict.
