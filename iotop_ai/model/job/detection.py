@@ -285,7 +285,8 @@ def _group_by_job(search: _Search, ranks: list[Rank], tops: Mapping[ProcessKey, 
         shared: list[object] = [("slurm", ids.slurm.partition(".")[0])] if ids.slurm else []
         shared += [("pod", ids.pod)] if ids.pod else []
         shared += [("mpi", uid, own.mpi)] if own.mpi else []
-        master = ("master", uid, own.master)
+        # A loopback address, whose ``group`` is "", is that of the container.
+        master = ("master", uid, "" if own.group else ids.container, own.size, own.master)
         # If a rank number occurs twice in a group, two programs use the same default address and port.
         if own.master and (master, own.rank) not in seen_ranks:
             seen_ranks.add((master, own.rank))

@@ -152,6 +152,32 @@ def test_ranks_started_by_hand_are_joined_by_their_master() -> None:
     assert len(m.jobs(same)) == 2  # these are two programs with the default port, each of which is rank 0
 
 
+def in_containers(master: str, *sizes: int, each: int = 0) -> list[list[int]]:
+    """The pids of the ranks of each job found.
+
+    Each size is that of a program with this master, whose ranks are in one container, or in one of their own.
+    """
+    m, inspections = Machine(), {}
+    for program, size in enumerate(sizes, 1):
+        for rank in range(size):
+            cgroup = f"/system.slice/docker-{program * 10 + rank * each:012x}{'0' * 52}.scope"
+            key = m.add(program * 100 + rank, "python", 1, ("python", f"train{program}.py"), cgroup)
+            inspections[key] = ids(master=master, rank=rank, size=size)
+    return sorted(pids(rank.key for rank in job.ranks) for job in m.jobs(inspections))
+
+
+def test_programs_in_two_containers_are_two_jobs_although_their_master_is_the_same() -> None:
+    """Both have the default port, and a rank number of the larger program may be free in the smaller one."""
+    two, four = [100, 101], [200, 201, 202, 203]
+    assert in_containers("127.0.0.1:29500", 2, 4) == [two, four]
+    assert in_containers("10.0.0.1:29500", 2, 4) == [two, four]
+    assert in_containers("127.0.0.1:29500", 2, 2) == [two, [200, 201]]
+
+
+def test_ranks_in_containers_of_their_own_are_joined_by_their_master() -> None:
+    assert in_containers("10.0.0.1:29500", 4, each=1) == [[100, 101, 102, 103]]
+
+
 def test_further_ranks_of_lightning_are_not_workers_of_the_first() -> None:
     """Lightning starts its own command line again with LOCAL_RANK set, while its first process has no such variable."""
     m = Machine()
