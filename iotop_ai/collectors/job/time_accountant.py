@@ -50,6 +50,8 @@ COMPILES_NS = 5_000_000_000
 USED_NS = 60_000_000_000
 """How long a GPU counts as used after it was last busy, in nanoseconds. If a training process used one of its GPUs in
 this time, it only holds those that were idle all the time, as TensorFlow and JAX hold all GPUs that they can see."""
+MAIN_SLEEPS_NS = 60_000_000_000
+"""A main thread sleeps if it has not run for this time, in nanoseconds. One that trains runs at least once a step."""
 RECENT_NS = 10_000_000_000
 """The time over which recent rates are averaged, in nanoseconds."""
 _NO_PLACE = JobPlace()
@@ -69,6 +71,7 @@ class _State:
         "counts",
         "file_ms",
         "has_trained",
+        "main_ran",
         "movement",
         "own_cores",
         "past",
@@ -90,6 +93,8 @@ class _State:
         self.movement = Movement(at_ns)
         self.totals: dict[ProcessKey, Totals] = {}
         self.own_cores: dict[ProcessKey, float | None] = {}
+        self.main_ran: dict[ProcessKey, tuple[int | None, int]] = {}
+        """(how long the main thread of each rank has run, time when that last grew), in nanoseconds."""
         self.compilers: dict[ProcessKey, tuple[int, int]] = {}
         """(CPU ticks, time when it last worked) of each compiler among the job's descendants."""
         self.past: dict[ProcessKey, deque[tuple[int, Totals]]] = {}
@@ -100,6 +105,13 @@ class _State:
         self.ranks = ranks
         self.past = {rank: past for rank, past in self.past.items() if rank in ranks}
         self.own_cores = {rank: cores for rank, cores in self.own_cores.items() if rank in ranks}
+        self.main_ran = {rank: ran for rank, ran in self.main_ran.items() if rank in ranks}
+
+    def main_sleeps(self, rank: ProcessKey, run_ns: int | None, at_ns: int) -> bool:
+        """Whether a rank's main thread has not run for a minute. run_ns: how long it has run; None when unknown."""
+        old_ns, ran_ns = self.main_ran.get(rank, (None, at_ns))
+        self.main_ran[rank] = run_ns, at_ns if run_ns is None or run_ns != old_ns else ran_ns
+        return at_ns - self.main_ran[rank][1] >= MAIN_SLEEPS_NS
 
 
 class Tick(NamedTuple):
@@ -342,6 +354,7 @@ class TimeAccountant:
             gpu_receives=gpus.receive and bool(rank.gpus),
             others_busy=gpus.others,
             core_wait=None if before is None else _core_wait(before, now),
+            main_sleeps=state.main_sleeps(rank.key, now.run_ns, tick.at_ns),
         )
 
     def _phase(

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from enum import StrEnum
 
 from iotop_ai.lazy.namedtuple import NamedTuple
+from iotop_ai.model.gpu.activity import IDLE
 from iotop_ai.model.job.looks import Loading, LookCounts, Split
 from iotop_ai.model.job.time_shares import SHARES
 
@@ -77,6 +78,8 @@ class Interval(NamedTuple):
     """The mean utilisation of its GPUs by other jobs; if it is not 0, gpu_busy is only this job's part."""
     core_wait: float | None = None
     """The share of its main thread's runnable time in which the thread waited for a core; None if unknown."""
+    main_sleeps: bool = False
+    """Whether its main thread has not run for a minute."""
 
 
 def account(interval: Interval) -> tuple[float, ...]:
@@ -154,7 +157,7 @@ def _with_gpu(interval: Interval, out: list[float], left: float) -> None:
     # These looks show a wait by themselves.
     certain = (looks.waits.whole + looks.main_disk + looks.main_write + looks.main_net) / whole
     in_background = saves_in_background(interval) and interval.loading is Loading.ITSELF
-    cpu = "checkpoint" if in_background else "data_cpu"
+    cpu = "checkpoint" if in_background else "unexplained" if _trains_in_a_thread(interval) else "data_cpu"
     saved = in_background or _loaders_save(interval)
     waits = _Waits((looks.waits,), looks.main_disk, looks.main_write, looks.main_net, (cpu,), saved)
     rest -= _assign_waits(interval, out, rest, certain, waits)
@@ -203,8 +206,19 @@ def _crowded_out(interval: Interval, running: float) -> float:
 def _share_of_computing(interval: Interval) -> str:
     """The name of the share for time in which the trainer's other threads compute while its main thread sleeps."""
     if interval.loading is not Loading.NAMED:
-        return "data_cpu"
+        return "unexplained" if _trains_in_a_thread(interval) else "data_cpu"
     return "transfer" if interval.gpu_receives else "host"
+
+
+def _trains_in_a_thread(interval: Interval) -> bool:
+    """Whether the one thread that computes may run the training loop instead of loading data.
+
+    While the GPU works, the main thread has not run for a minute, so it does not take the batches. Nothing is read.
+    One loader thread looks the same if all steps of a minute are one call, as with TensorFlow's steps_per_execution.
+    """
+    one_thread = interval.own_cores is not None and interval.own_cores <= _ONE_THREAD
+    works = interval.main_sleeps and one_thread and (interval.gpu_busy or 0.0) >= IDLE
+    return works and interval.loading is Loading.ITSELF and not loads(interval)
 
 
 def _waits_for_peers(interval: Interval) -> bool:

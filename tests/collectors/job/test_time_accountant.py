@@ -421,3 +421,23 @@ def test_a_main_threads_wait_for_a_core_counts_as_a_wait_for_its_loaders() -> No
     assert machine.grown() == {"data_cpu": 667, "host": 333}
     machine.tasks = {}
     assert machine.grown() == {"data_cpu": 500, "host": 500}
+
+
+def test_a_main_thread_that_has_not_run_for_a_minute_takes_no_batches() -> None:
+    machine = Machine()
+    machine.busy = {GPU: 50}
+    machine.looks = {TRAINER: LookCounts(looks=20, futex_computing=Split(cpu=20.0))}
+    ran = 5000
+
+    def after(seconds: int) -> dict[str, int]:
+        for _ in range(seconds):
+            machine.moves(cpu=100)
+            machine.tasks = {TRAINER: TaskCounts(run_ns=ran)}
+            machine.next()
+        machine.moves(cpu=100)
+        return machine.grown()
+
+    assert after(50) == {"compute": 500, "data_cpu": 500}
+    assert after(20) == {"compute": 500, "unexplained": 500}
+    ran += 1
+    assert after(1) == {"compute": 500, "data_cpu": 500}

@@ -342,3 +342,32 @@ def test_a_main_thread_that_flushes_earlier_writes_is_saving() -> None:
     # Without loaders the main thread reads its data itself, so the bytes read decide.
     itself = saving._replace(loading=Loading.ITSELF)
     assert dict(zip(SHARES, account(itself), strict=True))["data_disk"] == 1.0
+
+
+IN_A_THREAD = Interval(
+    LookCounts(looks=20, futex_computing=Split(cpu=20.0)), ITSELF, 0.5, own_cores=1.0, main_sleeps=True
+)
+"""A training loop in a thread: the main thread only waits for its end."""
+
+
+def test_one_busy_thread_beside_a_main_thread_that_never_runs_may_be_the_training_loop() -> None:
+    in_poll = IN_A_THREAD._replace(looks=LookCounts(looks=20, waits=Split(cpu=20.0)))
+    for interval in (IN_A_THREAD, in_poll):
+        assert named(interval) == {"compute": 0.5, "unexplained": 0.5}
+
+
+@pytest.mark.parametrize(
+    "sign",
+    [
+        {"main_sleeps": False},
+        {"read_chars_per_s": 10 * MB},
+        {"own_cores": 4.0},
+        {"own_cores": None},
+        {"gpu_busy": 0.0},
+        {"loading": OTHERS},
+    ],
+    ids=lambda sign: next(iter(sign)),
+)
+def test_threads_that_may_load_data_still_do(sign: dict[str, Any]) -> None:
+    found = named(IN_A_THREAD._replace(**sign))
+    assert found["data_cpu"] == 1 - found.get("compute", 0.0)
