@@ -104,6 +104,9 @@ def iter_decompressed(fd: int, member: Member) -> Iterator[bytes]:
                 unpacked_bytes += len(part)
                 if unpacked_bytes > LARGEST_BLOCK:
                     raise InputError(f"a part of the file unpacks to more than {LARGEST_BLOCK // MIB} MiB")
+                # zlib would keep all bytes after the end of its stream and copy them again with each read.
+                if decompressor.eof and (left or decompressor.unused_data):
+                    raise InputError("a part of the file is damaged")
                 crc = zlib.crc32(part, crc)
                 yield part
                 raw = decompressor.unconsumed_tail

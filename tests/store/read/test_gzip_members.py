@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import os
+import tracemalloc
 import zlib
 from pathlib import Path
 
@@ -64,6 +65,27 @@ def test_a_damaged_member_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="damaged"):
         unpack(fd, member)
     os.close(fd)
+
+
+def test_data_after_the_end_of_the_compressed_stream_is_refused_and_takes_little_memory(tmp_path: Path) -> None:
+    whole = pack(b"some text " * 99, 1, 1, 1)
+    longer = bytearray(whole)
+    longer[16:20] = (len(whole) + (16 << 20)).to_bytes(4, "little")
+    path = tmp_path / "a.gz"
+    path.write_bytes(longer[:-8])
+    os.truncate(path, len(whole) + (16 << 20) - 8)
+    with path.open("ab") as file:
+        file.write(whole[-8:])
+    fd = os.open(path, os.O_RDONLY)
+    (member,) = members(fd)
+    tracemalloc.start()
+    try:
+        with pytest.raises(InputError, match="damaged"):
+            unpack(fd, member)
+        assert tracemalloc.get_traced_memory()[1] < 6 << 20
+    finally:
+        tracemalloc.stop()
+        os.close(fd)
 
 
 def test_a_gzip_file_of_another_program_is_refused(tmp_path: Path) -> None:
