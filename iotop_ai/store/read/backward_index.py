@@ -1,7 +1,7 @@
 """Indexes a plain recording from its end backwards: each keyframe contains the length of the block before it.
 
 So a file of a gigabyte is indexed with one small read per keyframe instead of a read of the whole file. A length is
-trusted only if a block really begins at the resulting offset. If a length is missing or wrong (an older writer, an
+trusted only if a block really begins at the resulting offset. If lengths are missing or wrong (an older writer, an
 edited file), the caller reads the remaining part from the start of the file.
 """
 
@@ -31,6 +31,8 @@ _LEAD_SIZES = (1 << 10, 1 << 16)
 sometimes with a header and events."""
 _MISSES = 3
 """The search ends after this many consecutive keyframes without a usable length, such as the first of each session."""
+_MOST_SEARCHES = 100
+"""The maximum number of searches for a keyframe in one file. Each may read a MiB before and after the keyframe."""
 
 
 class BlockStart(NamedTuple):
@@ -49,12 +51,13 @@ def block_starts(fd: int, end: int) -> tuple[int, list[BlockStart]]:
     The part of the file before the offset is not indexed.
     """
     starts: list[BlockStart] = []
-    offset, misses = end, 0
-    while offset > 0 and misses < _MISSES:
+    offset, misses, searches = end, 0, 0
+    while offset > 0 and misses < _MISSES and searches < _MOST_SEARCHES:
         start = _last_start(fd, offset)
         if start is None:
             break
         misses += 1
+        searches += 1
         while start is not None:
             starts.append(start)
             offset = start.lines[0].offset

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from iotop_ai.collectors.io.clock import Clock
+from iotop_ai.store.read import backward_index
 from iotop_ai.store.read.backward_index import block_starts
 from iotop_ai.store.read.blocks import Block, PlainBlocks
 from iotop_ai.store.read.file import FileRecording
@@ -164,3 +165,29 @@ def test_a_header_before_its_keyframe_begins_a_session(tmp_path: Path) -> None:
     assert early.index[-1].session == 2
     early.close()
     late.close()
+
+
+def keyframe(back: int | None) -> bytes:
+    """A line of 160 bytes that begins like a keyframe. back: the length that it names of the block before it."""
+    head = b'{"k":"snap","m":1,"t":1,"key":true,' + (b"" if back is None else b'"back":%d,' % back)
+    return (head + b'"seq":"').ljust(157, b"a") + b'"}\n'
+
+
+def test_many_keyframes_without_a_usable_length_end_the_search(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each search reads up to 2 MiB, so one for every second keyframe would take minutes."""
+    searches = 0
+    search = backward_index._last_start
+
+    def counted(fd: int, end: int) -> backward_index.BlockStart | None:
+        nonlocal searches
+        searches += 1
+        return search(fd, end)
+
+    monkeypatch.setattr(backward_index, "_last_start", counted)
+    path = tmp_path / "a"
+    path.write_bytes(b'{"k":"hdr"}\n' + (keyframe(None) + keyframe(160)) * 400)
+    found, expected, reached = indexes_of(path)
+    assert found == expected
+    assert len(found) == 800
+    assert reached > 0
+    assert searches <= 2 * 100 + 1  # the file is indexed twice, and a part of it once
