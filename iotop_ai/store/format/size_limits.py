@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Sized
 
+from iotop_ai.model.errors import InputError
 from iotop_ai.model.frame import HISTORY_S
 from iotop_ai.store.format.scalars import ShapeError
 
@@ -78,6 +79,12 @@ def check_values(line: bytes) -> None:
     """Check the number of values in a line before it is parsed. Raises ShapeError."""
     if line.count(b",") + line.count(b"[") + 4 * line.count(b"{") > MOST_VALUES:
         raise ShapeError(f"more than {MOST_VALUES} values in one line")
+
+
+def check_block_count(count: int) -> None:
+    """Check the number of a file's keyframes. Raises InputError."""
+    if count > MOST_BLOCKS:
+        raise InputError(f"more than {MOST_BLOCKS} keyframes in one file")
 
 
 class ReaderBudget:

@@ -21,6 +21,7 @@ from iotop_ai.store.format.line_head import (
     has_key,
     previous_length_of,
 )
+from iotop_ai.store.format.size_limits import check_block_count
 from iotop_ai.store.read.line_index import Line
 
 _STEP = 1 << 20
@@ -48,7 +49,7 @@ class BlockStart(NamedTuple):
 def block_starts(fd: int, end: int) -> tuple[int, list[BlockStart]]:
     """An offset, and the starts of all blocks between the offset and ``end``.
 
-    The part of the file before the offset is not indexed.
+    The part of the file before the offset is not indexed. Raises InputError for more than MOST_BLOCKS blocks.
     """
     starts: list[BlockStart] = []
     offset, misses, searches = end, 0, 0
@@ -59,6 +60,7 @@ def block_starts(fd: int, end: int) -> tuple[int, list[BlockStart]]:
         misses += 1
         searches += 1
         while start is not None:
+            check_block_count(len(starts) + 1)
             starts.append(start)
             offset = start.lines[0].offset
             start = None if start.back is None or start.back > offset else _start_at(fd, offset - start.back, offset)

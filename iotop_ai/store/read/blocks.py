@@ -13,7 +13,7 @@ from iotop_ai.collectors.io.own_file import open_as_root
 from iotop_ai.lazy.namedtuple import NamedTuple
 from iotop_ai.model.errors import InputError
 from iotop_ai.store.format.line_head import EVENT, HEADER, parse_head, starts_session
-from iotop_ai.store.format.size_limits import LONGEST_LINE, MOST_BLOCK_LINES, MOST_BLOCKS
+from iotop_ai.store.format.size_limits import LONGEST_LINE, MOST_BLOCK_LINES, check_block_count
 from iotop_ai.store.read.backward_index import block_starts
 from iotop_ai.store.read.gzip_members import PREROLL, STARTS_SESSION, iter_decompressed, members, unpack
 from iotop_ai.store.read.gzip_members import Member as GzipMember
@@ -150,11 +150,6 @@ def split_lines(chunks: Iterable[bytes], *, torn: bool = True, most: int | None 
         yield b"".join(rest)
 
 
-def _check_count(blocks: list[Block]) -> None:
-    if len(blocks) >= MOST_BLOCKS:
-        raise InputError(f"more than {MOST_BLOCKS} keyframes in one file")
-
-
 class GzipBlocks:
     """The blocks of a packed file, which are its gzip members."""
 
@@ -166,7 +161,7 @@ class GzipBlocks:
         for member in members(fd):
             session += bool(member.flags & STARTS_SESSION)
             pre = bool(member.flags & PREROLL)
-            _check_count(self.index)
+            check_block_count(len(self.index) + 1)
             self.index.append(Block(member.offset, member.length, member.at_ns, member.wall_ns, session, pre))
             self._members[member.offset] = member
             end = member.offset + member.length
@@ -266,7 +261,7 @@ class PlainBlocks:
                 self.index[-1] = last._replace(length=self._lead - last.offset)
             self._session += self._lead_sessions
             begin = self._lead if self.index else 0
-            _check_count(self.index)
+            check_block_count(len(self.index) + 1)
             self.index.append(Block(begin, 0, head.at_ns, head.wall_ns, self._session, head.pre))
             self._lead_end = -1
         elif not line.head.startswith(HEADER):

@@ -231,7 +231,7 @@ def test_a_table_that_was_not_read_again_adds_no_rates() -> None:
 def test_too_many_keyframes_are_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("iotop_ai.store.read.blocks.MOST_BLOCKS", 5)
+    monkeypatch.setattr("iotop_ai.store.format.size_limits.MOST_BLOCKS", 5)
     file = tmp_path / "a"
     file.write_bytes(HEAD + b"\n" + (KEY + b"\n") * 6)
     assert main(["export", "--allow-root", str(file)]) == 2

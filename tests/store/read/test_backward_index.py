@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from iotop_ai.collectors.io.clock import Clock
+from iotop_ai.model.errors import InputError
 from iotop_ai.store.read import backward_index
 from iotop_ai.store.read.backward_index import block_starts
 from iotop_ai.store.read.blocks import Block, PlainBlocks
@@ -191,3 +192,15 @@ def test_many_keyframes_without_a_usable_length_end_the_search(tmp_path: Path, m
     assert len(found) == 800
     assert reached > 0
     assert searches <= 2 * 100 + 1  # the file is indexed twice, and a part of it once
+
+
+def test_too_many_keyframes_are_refused_while_they_are_searched(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("iotop_ai.store.format.size_limits.MOST_BLOCKS", 100)
+    path = tmp_path / "a"
+    path.write_bytes(b'{"k":"hdr"}\n' + keyframe(160) * 101)
+    fd = os.open(path, os.O_RDONLY)
+    with pytest.raises(InputError, match="more than 100 keyframes in one file"):
+        block_starts(fd, path.stat().st_size)
+    os.close(fd)
