@@ -14,6 +14,7 @@ from iotop_ai.model.clean import clean
 from iotop_ai.model.errors import InputError
 from iotop_ai.model.reading import Reading, Status
 from iotop_ai.model.snapshot import Host, OwnCost, Snapshot
+from iotop_ai.store.format.size_limits import MOST_VALUES, count_values
 
 LONGEST_LINE = 1 << 20
 MOST_DEVICES, MOST_COLUMNS, MOST_RUNS = 4096, 256, 10_000
@@ -142,6 +143,15 @@ def log_lines(path: str, *, torn: bool = True) -> Iterator[tuple[int, str]]:
             if not torn and not raw.endswith(b"\n"):
                 return
             yield number, raw.decode("utf-8-sig" if number == 1 else "utf-8", "replace").rstrip("\r\n")
+
+
+def check_json_values(text: bytes | str) -> None:
+    """Check the number of values in JSON before it is parsed, because "{}," then takes 25 times as much memory.
+
+    Raises InputError.
+    """
+    if count_values(text) > MOST_VALUES:
+        raise InputError(f"more than {MOST_VALUES} values in its JSON")
 
 
 def snapshot(

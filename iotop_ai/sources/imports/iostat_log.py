@@ -23,6 +23,7 @@ from iotop_ai.sources.imports.common import (
     MOST_DEVICES,
     MOST_RUNS,
     LoggedTime,
+    check_json_values,
     log_lines,
     open_log,
     parse_logged_time,
@@ -36,6 +37,8 @@ _TORN_TAIL_BYTES = 4096
 _BANNER = re.compile(r"Linux (\S+) \((.+?)\)\s+(\S+)\s+\S+\s+\(\d+ \S+\)")
 _CLOCK = re.compile(r"\d{1,2}:\d{2}:\d{2}")
 _NUMBER = re.compile(r"\d+(?:[.,]\d+)?")
+_DISKS = re.compile(r'"disk"\s*:')
+"""The key of the devices in iostat's JSON; each report has it once."""
 _TERMS = {"%util": "util", "avgqu-sz": "aqu-sz"}
 """The keys of iostat's JSON for the column titles that differ from them."""
 _REQUIRED_COLUMNS = ("r/s", "w/s", "r_await", "w_await", "util")
@@ -201,15 +204,19 @@ def _json_reports(path: str) -> Iterator[Report]:
         start = re.search(r'"statistics"\s*:\s*\[', run_text)
         position = len(run_text) if start is None else start.end()
         while position < len(run_text):
+            position = _skip_separators(run_text, position)
+            report_text = run_text[position : _report_limit(run_text, position)]
             try:
-                raw, position = decoder.raw_decode(run_text, _skip_separators(run_text, position))
+                check_json_values(report_text)
+                raw, length = decoder.raw_decode(report_text)
+                position += length
                 report = _json_report(run, host, kernel, raw)._replace(day=day)
             except InputError as error:
                 raise InputError(f"{path}: report {report_count + 1}: {error}") from None
             except json.JSONDecodeError as error:
                 if (
                     run_text[position:].lstrip(", \t\r\n").startswith("]")
-                    or error.pos > len(run_text) - _TORN_TAIL_BYTES
+                    or position + error.pos > len(run_text) - _TORN_TAIL_BYTES
                 ):
                     break
                 raise InputError(f"{path}: report {report_count + 1}: damaged JSON") from None
@@ -234,6 +241,16 @@ def _runs(text: str) -> Iterator[str]:
         start = end
     if start:
         yield text[start:]
+
+
+def _report_limit(text: str, position: int) -> int:
+    """Return an index at or after the end of the report that begins at ``position``: that of the next report's devices.
+
+    Without a next report, it is the end of the text.
+    """
+    disks = _DISKS.search(text, position)
+    next_disks = None if disks is None else _DISKS.search(text, disks.end())
+    return len(text) if next_disks is None else next_disks.start()
 
 
 def _refuse(name: str) -> float:

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from iotop_ai.model.errors import InputError, UsageError
 from iotop_ai.model.parse import parse_moment_ns
-from iotop_ai.sources.imports.common import open_log
+from iotop_ai.sources.imports.common import check_json_values, open_log
 from iotop_ai.sources.imports.event_file import is_event_file, step_events
 
 MOST_POINTS = 2_000_000
@@ -141,6 +141,7 @@ def _parse_state(data: bytes) -> StepLog:
     """Read Hugging Face's trainer_state.json, which has the steps without times, and the mean rate."""
     if len(data) > LARGEST_STATE:
         raise InputError(f"larger than {LARGEST_STATE >> 20} MiB")
+    check_json_values(data)
     try:
         raw = json.loads(data)
         history = [entry for entry in raw["log_history"] if isinstance(entry, dict)]

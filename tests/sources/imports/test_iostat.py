@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+import tracemalloc
 from datetime import UTC, datetime
 from itertools import pairwise
 from pathlib import Path
@@ -18,6 +19,7 @@ from iotop_ai.model.errors import InputError, IotopError, UsageError
 from iotop_ai.model.frame import Frame
 from iotop_ai.model.reading import Reading, Status
 from iotop_ai.pipeline import frames
+from iotop_ai.sources.imports import common
 from iotop_ai.sources.imports.common import ImportOptions
 from iotop_ai.sources.imports.iostat import CounterBuilder, iostat_snapshots
 from iotop_ai.sources.imports.iostat_log import iostat_reports
@@ -348,3 +350,27 @@ def test_a_log_with_too_many_runs_is_refused(tmp_path: Path) -> None:
     file.write_text("{" + '"nodename":"x",' * 10_001)
     with pytest.raises(InputError, match="more than 10000 runs"):
         list(iostat_snapshots(str(file), ImportOptions(0, 1.0)))
+
+
+@pytest.mark.parametrize("entry", ["{}", "[]", '"ab"', '{"disk": 0}'])
+@pytest.mark.parametrize("begin", ['"disk": [', '"disk": 0, "more": ['])
+def test_a_report_of_many_values_takes_little_memory(
+    begin: str, entry: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(common, "MOST_VALUES", 10_000)
+    path = written(tmp_path, '{"nodename": "n", "statistics": [{' + begin + ",\n".join([entry] * 100_000) + "]}]}")
+    size = path.stat().st_size
+    tracemalloc.start()
+    try:
+        with pytest.raises(InputError, match="report 1: "):
+            list(iostat_reports(str(path)))
+        assert tracemalloc.get_traced_memory()[1] < 6 * size + 200_000
+    finally:
+        tracemalloc.stop()
+
+
+def test_each_report_of_a_long_log_may_have_many_values(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = (LOGS / "iostat-12.6.json").read_text()
+    reports = list(iostat_reports(str(LOGS / "iostat-12.6.json")))
+    monkeypatch.setattr(common, "MOST_VALUES", 2 * text.count(",") // len(reports))
+    assert list(iostat_reports(str(LOGS / "iostat-12.6.json"))) == reports

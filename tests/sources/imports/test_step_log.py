@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from iotop_ai.model.errors import InputError
 from iotop_ai.model.parse import parse_moment_ns
+from iotop_ai.sources.imports import common
 from iotop_ai.sources.imports.step_log import EVENTS, PRINTED, STATE, StepPoint, StepSeries, read_step_log
 
 AT = parse_moment_ns("2026-11-22 20:41:03.120")
@@ -143,6 +144,17 @@ def test_a_tensorboard_event_file_is_parsed(tmp_path: Path) -> None:
 def test_a_file_without_steps_is_refused(data: bytes, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=str(tmp_path)):
         read(tmp_path, data)
+
+
+@pytest.mark.parametrize("entry", [b"{}", b"[]", b'"ab"'])
+def test_a_state_of_too_many_values_is_not_parsed(
+    entry: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(common, "MOST_VALUES", 10_000)
+    path = tmp_path / STATE
+    path.write_bytes(b'{"log_history": [' + b",".join([entry] * 100_000) + b"]}")
+    with pytest.raises(InputError, match="more than 10000 values in its JSON"):
+        read_step_log(str(path))
 
 
 def test_a_fifo_and_a_missing_file_are_refused(tmp_path: Path) -> None:
