@@ -41,7 +41,7 @@ class Row(NamedTuple):
 class _Spacing(NamedTuple):
     """How to separate the rounds of a log.
 
-    gpu_count: the number of rows in a round
+    gpu_count: the number of rows in a round; 0 if it is not known yet
     limit_ns: the longest time between two rows of a round
     """
 
@@ -85,7 +85,8 @@ def _rounds_by_time(rows: Iterator[Row], spacing: _Spacing) -> Iterator[tuple[bo
     """Split the rows into rounds, where the time between two rows exceeds the limit.
 
     Yields (whether the round may be incomplete, its rows). A round may be incomplete at the end of a log, or where
-    another log begins or the clock was set back.
+    another log begins or the clock was set back. If ``spacing`` has the number of GPUs, the iterator ends early, with a
+    round that has one row too many.
     """
     group: list[Row] = []
     for row in rows:
@@ -95,6 +96,9 @@ def _rounds_by_time(rows: Iterator[Row], spacing: _Spacing) -> Iterator[tuple[bo
                 yield gap_ns is None or gap_ns < 0, group
                 group = []
         group.append(row)
+        if 0 < spacing.gpu_count < len(group):
+            yield False, group
+            return
     if group:
         yield True, group
 

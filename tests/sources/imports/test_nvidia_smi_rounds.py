@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
 from iotop_ai.model.errors import InputError
+from iotop_ai.model.gpu.state import GpuState
 from iotop_ai.model.snapshot import Snapshot
 from iotop_ai.sources.imports.common import ImportOptions
 from iotop_ai.sources.imports.nvidia_smi import nvidia_smi_snapshots
+from iotop_ai.sources.imports.nvidia_smi_rounds import Row, rounds
 
 HEAD = "timestamp, name, utilization.gpu [%]\n"
+GPU = GpuState("", 0, "NVIDIA H100")
 START = datetime(2026, 11, 21, 10, tzinfo=UTC)
 Figure = tuple[float, int]
 
@@ -74,6 +78,17 @@ def test_a_log_that_was_cut_off_and_continued_begins_a_new_query(tmp_path: Path)
 def test_an_unclear_log_is_refused(tmp_path: Path, rows: list[Figure]) -> None:
     with pytest.raises(InputError, match="log with index or uuid"):
         played(tmp_path, rows)
+
+
+def test_a_query_with_too_many_rows_is_refused_before_the_rest_of_the_log_is_read() -> None:
+    def rows() -> Iterator[Row]:
+        for second in range(5000):
+            yield from [Row("", second * 10**9, GPU, "")] * 2
+        yield from [Row("", 10**13, GPU, "")] * 3
+        pytest.fail("the rest of the log is read")
+
+    with pytest.raises(InputError, match=r"log with index or uuid \(round 5001\)"):
+        list(rounds("log", rows()))
 
 
 def test_without_times_gpus_cannot_be_distinguished(tmp_path: Path) -> None:
