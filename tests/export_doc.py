@@ -25,8 +25,8 @@ iotop-ai import --nvidia-smi smi.csv -o old.iotop.jsonl          # what nvidia-s
 
 **Input.** A recording under its live name stands for all parts that it was rotated into. `--begin` and `--end` take
 `14:32` (the last within the recording), `2026-11-21T14:32:05Z`, `-3m` (before the end), `+3m` (after the start),
-`45%`, `start` and `end`. Root reads only files that root owns and only root can write to, and follows no link; other
-files need `--allow-root`, because another user could have placed them.
+`45%`, `start` and `end`. Root reads only files (logs, too) that root owns and only root can write to, and follows no
+link; other files need `--allow-root`, because another user could have placed them.
 
 **Output.** One row per interval and object; the first Snapshot of a session ends no interval and has no rates. Times
 are RFC 3339 in UTC (a timestamp in Parquet). Unknown is an empty cell, NULL or null, never 0; a mean over no requests

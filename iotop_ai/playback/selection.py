@@ -17,7 +17,7 @@ from iotop_ai.sources.recorded.totals import SummedBlock, blocks_or_totals, same
 from iotop_ai.store.format.codec import Header, TotalsLine
 
 DEBUG_VARIABLE = "IOTOP_AI_DEBUG"
-ALLOW_ROOT = "as root, read the recording even if it is a link or another user owns it"
+ALLOW_ROOT = "as root, read a file even if it is a link or another user owns it"
 _NEAR_NS = 3600 * 1_000_000_000
 """A time of day farther than this from the recording is an error, because it would select all or nothing of it."""
 _CORRUPT_INPUT_ERRORS = (

@@ -21,6 +21,7 @@ from iotop_ai.model.frame import Frame
 from iotop_ai.model.parse import parse_moment_ns
 from iotop_ai.model.snapshot import Snapshot
 from iotop_ai.pipeline import frames
+from iotop_ai.playback.selection import ALLOW_ROOT
 from iotop_ai.present.text.units import plural
 from iotop_ai.sources.imports import iostat as import_iostat
 from iotop_ai.sources.imports import nvidia_smi as import_nvidia_smi
@@ -45,6 +46,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--keep-first", action="store_true", help="iostat's first report is an interval (-y), not the mean since boot"
     )
     parser.add_argument("--host-name", metavar="NAME", default="", help="the machine's name, if the log has none")
+    parser.add_argument("--allow-root", action="store_true", help=ALLOW_ROOT)
     parser.add_argument("--force", action="store_true", help="replace an existing file")
 
 
@@ -52,7 +54,7 @@ def run(args: argparse.Namespace) -> int:
     """Write the recording and return 0. A file appears only when it is complete; its name is then printed to stderr."""
     log = args.iostat or args.nvidia_smi
     start_ns = None if args.start is None else parse_moment_ns(args.start)
-    options = ImportOptions(start_ns, args.interval, args.keep_first, args.host_name)
+    options = ImportOptions(start_ns, args.interval, args.keep_first, args.host_name, allow_root=args.allow_root)
     if args.iostat:
         origin, snapshots = import_iostat.ORIGIN, import_iostat.iostat_snapshots(log, options, print_notice)
     else:

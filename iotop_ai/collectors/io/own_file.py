@@ -264,7 +264,7 @@ def is_named(fd: int, name: str, folder: int | None = None) -> bool:
 
 
 def open_as_root(path: str) -> int:
-    """Open a recording when we are root, and return its descriptor.
+    """Open a recording or a log when we are root, and return its descriptor.
 
     A symbolic link is refused, and so is a regular file that belongs to another user or that other users can write to,
     because such a user could choose what root reads. A file of the user who became root is accepted, because that user

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from datetime import datetime, timedelta, timezone, tzinfo
 from typing import Any, NamedTuple
 
+from iotop_ai.collectors.io.own_file import open_as_root
 from iotop_ai.model.block.counters import BlockInfo
 from iotop_ai.model.clean import clean
 from iotop_ai.model.errors import InputError
@@ -36,6 +37,7 @@ class ImportOptions(NamedTuple):
     keep_first: whether the first report is an interval too (``iostat -y``)
     host: the name of the machine, if the log does not have it
     zone: the time zone of times without an offset; None for this machine's time zone
+    allow_root: whether root may open a log of any owner
     """
 
     start_ns: int | None = None
@@ -43,6 +45,7 @@ class ImportOptions(NamedTuple):
     keep_first: bool = False
     host: str = ""
     zone: tzinfo | None = None
+    allow_root: bool = False
 
 
 class LoggedTime(NamedTuple):
@@ -115,10 +118,18 @@ def _unix_ns(when: datetime, microseconds: int, zone: tzinfo | None) -> int:
     return (int(local.timestamp()) * 1_000_000 + microseconds) * 1000
 
 
-def open_log(path: str) -> int:
-    """Open a regular file and return its descriptor. Raises InputError."""
+def open_log(path: str, *, allow_root: bool = False) -> int:
+    """Open a regular file and return its descriptor. Raises InputError.
+
+    allow_root: whether root may open a file of any owner
+    """
     try:
-        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+        if os.geteuid() == 0 and not allow_root:
+            fd = open_as_root(path)
+        else:
+            fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from None
     except (OSError, ValueError) as error:
         raise InputError(f"{path}: {getattr(error, 'strerror', None) or 'no file name'}") from None
     if not stat.S_ISREG(os.fstat(fd).st_mode):
@@ -127,14 +138,15 @@ def open_log(path: str) -> int:
     return fd
 
 
-def log_lines(path: str, *, torn: bool = True) -> Iterator[tuple[int, str]]:
+def log_lines(path: str, *, torn: bool = True, allow_root: bool = False) -> Iterator[tuple[int, str]]:
     """Yield (number, line) for each line of a text file, without line ends.
 
     Invalid UTF-8 becomes U+FFFD. Raises InputError.
 
     torn: whether to yield a last line without a line end, which may be incomplete
+    allow_root: as in ``open_log``
     """
-    with open(open_log(path), "rb") as file:
+    with open(open_log(path, allow_root=allow_root), "rb") as file:
         number = 0
         while raw := file.readline(LONGEST_LINE + 1):
             number += 1

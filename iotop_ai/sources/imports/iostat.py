@@ -211,7 +211,7 @@ def iostat_snapshots(
     say: called with a sentence about each assumption
     """
     try:
-        summary = summarize(iostat_reports(path), options)
+        summary = summarize(iostat_reports(path, allow_root=options.allow_root), options)
     except InputError as error:
         raise InputError(str(error) if str(error).startswith(path) else f"{path}: {error}") from None
     if summary.interval_s is None:
@@ -260,7 +260,7 @@ class _Import:
 
     def snapshots(self) -> Iterator[Snapshot]:
         """Yield all Snapshots of the log."""
-        for number, report in enumerate(iostat_reports(self._path), 1):
+        for number, report in enumerate(iostat_reports(self._path, allow_root=self._options.allow_root), 1):
             try:
                 report_ns = self._report_time(report)
             except InputError as error:

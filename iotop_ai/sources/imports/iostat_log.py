@@ -63,17 +63,19 @@ class Report(NamedTuple):
     day: LoggedTime | None = None
 
 
-def iostat_reports(path: str) -> Iterator[Report]:
+def iostat_reports(path: str, *, allow_root: bool = False) -> Iterator[Report]:
     """Yield the reports of a log in order.
 
     Raises InputError with the file, the line or report, and a reason, but never with the content of the file.
+
+    allow_root: whether root may open a log of any owner
     """
-    first = next((line for _, line in log_lines(path) if line.strip()), "")
+    first = next((line for _, line in log_lines(path, allow_root=allow_root) if line.strip()), "")
     if first.lstrip().startswith("{"):
-        yield from _json_reports(path)
+        yield from _json_reports(path, allow_root)
         return
     text = _TextParser(path)
-    for number, line in log_lines(path, torn=False):
+    for number, line in log_lines(path, torn=False, allow_root=allow_root):
         yield from text.line(number, line)
     yield from text.end_run()
 
@@ -182,12 +184,12 @@ class _TextParser:
         self._report = None
 
 
-def _json_reports(path: str) -> Iterator[Report]:
+def _json_reports(path: str, allow_root: bool) -> Iterator[Report]:
     """Yield the reports of ``iostat -x -o JSON``.
 
     The JSON of a killed iostat is truncated; its complete reports are yielded.
     """
-    with open(open_log(path), "rb") as file:
+    with open(open_log(path, allow_root=allow_root), "rb") as file:
         if os.fstat(file.fileno()).st_size > LARGEST_JSON:
             raise InputError(f"{path}: more than 128 MiB of JSON; log as text instead")
         text = file.read().decode("utf-8", "replace")

@@ -138,7 +138,7 @@ def nvidia_smi_rows(
     names: list[str] = []
     positions: dict[str, int] = {}
     follows_header, before, invalid = True, None, None
-    for line_number, line in log_lines(path, torn=False):
+    for line_number, line in log_lines(path, torn=False, allow_root=options.allow_root):
         if _ERROR_LINE.match(line):
             on_error_line()
             continue

@@ -92,12 +92,14 @@ class StepLog(NamedTuple):
     per_s: float | None = None
 
 
-def read_step_log(path: str) -> StepLog:
+def read_step_log(path: str, *, allow_root: bool = False) -> StepLog:
     """Read the steps of a log.
 
     Raises InputError for a file without steps, with a message that does not quote the file.
+
+    allow_root: whether root may open a log of any owner
     """
-    descriptor = open_log(path)
+    descriptor = open_log(path, allow_root=allow_root)
     try:
         with open(descriptor, "rb") as file:
             begin = file.read(256)

@@ -296,7 +296,9 @@ def test_root_is_refused_a_file_that_others_can_write(recording: Path, capsys: p
 
 def test_a_log_from_a_pipe_becomes_a_table() -> None:
     log = str(LOGS / "iostat-12.6-t.txt")
-    first = subprocess.Popen(command("import", "--iostat", log, "-o", "-"), cwd=TOP, env=PLAIN, stdout=subprocess.PIPE)
+    first = subprocess.Popen(
+        command("import", "--allow-root", "--iostat", log, "-o", "-"), cwd=TOP, env=PLAIN, stdout=subprocess.PIPE
+    )
     done = subprocess.run(
         command("export", "--allow-root", "-", "--table", "system", "--format", "jsonl"),
         cwd=TOP, env=PLAIN, stdin=first.stdout, capture_output=True, text=True, timeout=30, check=False,
@@ -312,17 +314,17 @@ def test_a_log_from_a_pipe_becomes_a_table() -> None:
 
 def test_logs_of_both_kinds_are_imported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "a.iotop.jsonl"
-    assert (
-        main(["import", "--nvidia-smi", str(LOGS / "made-nvidia-smi.csv"), "-o", str(out), "--host-name", "box"]) == 0
-    )
+    smi, iostat = str(LOGS / "made-nvidia-smi.csv"), str(LOGS / "iostat-12.6.json")
+    import_ = ["import", "--allow-root", "-o", str(out)]
+    assert main([*import_, "--nvidia-smi", smi, "--host-name", "box"]) == 0
     assert "2 snapshots imported from nvidia-smi" in capsys.readouterr().err
     header = json.loads(out.read_text().split("\n", 1)[0])
     assert (header["origin"], header["host"]) == ("nvidia-smi", "box")
     assert export(out, "--table", "gpus") == 0
     assert capsys.readouterr().out.count("\n") == 5
-    assert main(["import", "--iostat", str(LOGS / "iostat-12.6.json"), "-o", str(out)]) == 2
+    assert main([*import_, "--iostat", iostat]) == 2
     assert "--force" in capsys.readouterr().err
-    assert main(["import", "--iostat", str(LOGS / "iostat-12.6.json"), "-o", str(out), "--force"]) == 0
+    assert main([*import_, "--iostat", iostat, "--force"]) == 0
     assert json.loads(out.read_text().split("\n", 1)[0])["origin"] == "iostat"
 
 

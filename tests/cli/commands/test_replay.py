@@ -30,6 +30,7 @@ from tests.cli.program import PLAIN, TOP, command, iotop, iotop_here
 from tests.rigs.tmux import Terminal, why_no_tmux
 from tests.tui.recorded import record, recorder_of, stalling, written
 
+LOGS = TOP / "tests" / "data" / "logs"
 needs_tmux = pytest.mark.skipif(bool(why_no_tmux()), reason=why_no_tmux())
 
 
@@ -92,6 +93,30 @@ def test_root_reads_its_own_files_and_needs_allow_root_for_others(path: str, tmp
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
+def test_root_needs_allow_root_for_the_logs_of_others(path: str, tmp_path: Path) -> None:
+    steps, iostat, smi, link = (tmp_path / name for name in ("steps.log", "iostat.json", "smi.csv", "link"))
+    steps.write_text("step 1\nstep 2\n")
+    shutil.copyfile(LOGS / "iostat-12.6.json", iostat)
+    shutil.copyfile(LOGS / "made-nvidia-smi.csv", smi)
+    for theirs in (steps, iostat, smi):
+        os.chown(theirs, 65534, 65534)
+    link.symlink_to("/etc/shadow")
+    for words, log, flags in (
+        (("report", path, "--steps"), steps, ()),
+        (("compare", path, path, "--before-steps"), steps, ()),
+        (("import", "--iostat"), iostat, ("-o", str(tmp_path / "one"))),
+        (("import", "--nvidia-smi"), smi, ("-o", str(tmp_path / "two"))),
+    ):
+        for one, why in ((log, "it belongs to user 65534"), (link, "symbolic link")):
+            done = iotop_here(*words, str(one), *flags)
+            assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
+            assert done.stderr.startswith(f"input: {one}: ")
+            assert why in done.stderr
+            assert "--allow-root" in done.stderr
+        assert iotop_here(*words, str(log), *flags, "--allow-root").returncode == 0
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
 @pytest.mark.parametrize("words", [(), ("--allow-root",)])
 def test_the_content_of_other_files_is_not_printed(tmp_path: Path, words: tuple[str, ...]) -> None:
     path = tmp_path / "shadow"
@@ -106,7 +131,7 @@ def test_the_content_of_other_files_is_not_printed(tmp_path: Path, words: tuple[
             assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
             assert "hash" not in done.stderr
         for flag in ("--iostat", "--nvidia-smi"):
-            done = iotop_here("import", flag, str(path), "-o", "-")
+            done = iotop_here("import", *words, flag, str(path), "-o", "-")
             assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
             assert "hash" not in done.stderr
 

@@ -32,7 +32,7 @@ def log(name: str) -> Path:
 @cache
 def story(name: str, steps: bool = False) -> Story:
     found = read(path(name))
-    return with_steps(found, read_step_log(str(log(name)))) if steps else found
+    return with_steps(found, read_step_log(str(log(name)), allow_root=True)) if steps else found
 
 
 @cache

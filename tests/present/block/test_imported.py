@@ -19,7 +19,7 @@ from iotop_ai.sources.imports.iostat import iostat_snapshots
 from iotop_ai.sources.imports.nvidia_smi import nvidia_smi_snapshots
 
 LOGS = Path(__file__).parents[2] / "data" / "logs"
-WANTED = ImportOptions(zone=UTC)
+WANTED = ImportOptions(zone=UTC, allow_root=True)
 
 
 @pytest.fixture(params=["iostat", "nvidia-smi"])

@@ -20,7 +20,7 @@ from iotop_ai.sources.imports.nvidia_smi import number, nvidia_smi_snapshots
 LOG = Path(__file__).parents[2] / "data" / "logs" / "made-nvidia-smi.csv"
 S = 1_000_000_000
 START = int(datetime(2026, 11, 21, 9, 32, 17, tzinfo=UTC).timestamp()) * S
-WANTED = ImportOptions(zone=UTC)
+WANTED = ImportOptions(zone=UTC, allow_root=True)
 ONE_SECOND = WANTED._replace(interval_s=1)
 FIRST, SECOND = (f"GPU-6ffb{n}-0000-0000-0000-000000000000" for n in (1111, 2222))
 MIB = 1 << 20

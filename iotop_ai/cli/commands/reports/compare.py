@@ -66,7 +66,10 @@ def run(args: argparse.Namespace) -> int:
     if args.before == STREAM or args.after == STREAM:
         raise UsageError("compare reads each file more than once; save the stream to a file first")
     with HtmlOut(args) as out:
-        logs = [None if path is None else read_step_log(path) for path in (args.before_steps, args.after_steps)]
+        logs = [
+            None if path is None else read_step_log(path, allow_root=args.allow_root)
+            for path in (args.before_steps, args.after_steps)
+        ]
         before, _ = judged_story(args.before, args, [], args.before_job)
         after, builder = judged_story(args.after, args, conditions, args.after_job)
         before, after = (s if log is None else with_steps(s, log) for s, log in zip((before, after), logs, strict=True))

@@ -46,7 +46,7 @@ def run(args: argparse.Namespace) -> int:
     conditions = conditions_of(args)
     price = None if args.gpu_hour_price is None else parse_price(args.gpu_hour_price)
     with HtmlOut(args) as out:
-        log = None if args.steps is None else read_step_log(args.steps)
+        log = None if args.steps is None else read_step_log(args.steps, allow_root=args.allow_root)
         story, builder = judged_story(args.file, args, conditions, getattr(args, "job", 0))
         story = story if log is None else with_steps(story, log)
         outcomes = builder.diagnosis.outcomes()
