@@ -24,8 +24,8 @@ def delivery(**table: object) -> Delivery:
     return found
 
 
-def send(one: Delivery) -> None:
-    one.send(alert(), threading.Event())
+def send(one: Delivery, subject: str = "sda") -> None:
+    one.send(alert(subject), threading.Event())
 
 
 @pytest.fixture
@@ -120,3 +120,13 @@ def test_apprise_sends_a_message() -> None:
     assert error.value.retry
     with pytest.raises(NotDelivered, match="does not know an address of this form"):
         send(delivery(apprise="nosuchservice://x"))
+
+
+def test_a_name_is_neither_markup_nor_a_mention_in_a_message_of_apprise() -> None:
+    """A service that shows HTML, as Telegram does, refuses a message with an unknown tag."""
+    pytest.importorskip("apprise")
+    with web_server() as (url, bodies):
+        send(delivery(apprise=f"{url.replace('http://', 'json://')}?format=html"), "R&D < 10G <!channel> @everyone")
+    (body,) = map(json.loads, bodies)
+    assert body["title"] == "[warning] gpu07: disk firing: R&D ‹ 10G ‹!channel› ＠everyone (OK)"
+    assert "disk firing: R&amp;D ‹ 10G ‹!channel› ＠everyone" in body["message"].replace("&nbsp;", " ")

@@ -15,6 +15,8 @@ from iotop_ai.model.clean import clean
 
 _STAMP = " - WARNING - "
 """The end of the prefix (time and level) before each message in apprise's log."""
+_HARMLESS = str.maketrans("<>@", "‹›＠")
+"""For the characters that begin a tag of HTML or a mention of users: characters that look alike."""
 
 
 def is_installed() -> bool:
@@ -53,15 +55,20 @@ class ServiceDelivery(NamedTuple):
         )
         if service is None:
             raise NotDelivered("apprise does not know an address of this form")
+        services = apprise.Apprise()
+        services.add(service)
         with apprise.LogCapture(level=logging.WARNING) as log:
-            sent = self._notify(service, alert)
+            sent = self._notify(services, alert)
             lines = [line.partition(_STAMP)[2] for line in log.getvalue().splitlines()]
         if not sent:
             raise NotDelivered(clean(" ".join(filter(None, lines)) or "the service did not accept it", 200), retry=True)
 
-    def _notify(self, service: Any, alert: Alert) -> bool:
+    def _notify(self, services: Any, alert: Alert) -> bool:
         def notify() -> bool:
-            return bool(service.notify(title=title(alert), body=f"{alert.text}\n{alert.verdict}"))
+            # apprise converts text to the format of the service. Without a format it would pass the text as it is,
+            # and a service that shows HTML would take "<" and "&" for markup.
+            body = f"{alert.text}\n{alert.verdict}".translate(_HARMLESS)
+            return bool(services.notify(title=title(alert).translate(_HARMLESS), body=body, body_format="text"))
 
         try:
             return call_with_timeout(TIMEOUTS_PER_DELIVERY * self.timeout_s, f"apprise {self.name}", notify)
