@@ -8,10 +8,13 @@ printed.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import hmac
 import logging
 import secrets
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+import select
+import signal
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from importlib.resources import files
 from pathlib import Path
 
@@ -19,6 +22,7 @@ import jinja2
 from aiohttp import WSCloseCode, web
 
 from iotop_ai.model.clean import clean
+from iotop_ai.tui.web.connections import LimitedProtocol, UnknownConnections, listen
 from iotop_ai.tui.web.session import HEARTBEAT_S, LARGEST_MESSAGE, Session
 
 HOST = "127.0.0.1"
@@ -27,6 +31,10 @@ MOST_SESSIONS = 8
 MOST_PAGES = 32
 """The number of addresses that work at the same time; the oldest is dropped first."""
 _KEY_BYTES = 24
+_KEEP_ALIVE_S = 75.0
+"""The seconds that an idle connection stays open between two requests for addresses that work."""
+_REPEAT_S = 60.0
+"""The seconds within which a library's message is reported once. Every user can cause some messages, with any text."""
 _Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
@@ -53,6 +61,7 @@ class BrowserServer:
         self._key = secrets.token_urlsafe(_KEY_BYTES)
         self._pages: list[str] = []
         """The secret parts of the addresses that work, the oldest first."""
+        self._unknown = UnknownConnections()
         self._session_tasks: set[asyncio.Task[None] | None] = set()
         folder = Path(str(files("textual_serve")))
         self._static = {
@@ -67,8 +76,35 @@ class BrowserServer:
         """Serve until SIGINT or SIGTERM. Raises OSError if the port is in use."""
         for name in ("aiohttp", "asyncio"):
             logging.getLogger(name).addHandler(_OneLine(self._report))
-        # aiohttp calls ``print`` once it listens.
-        web.run_app(self._app(), host=HOST, port=self._port, print=lambda *_: self._show_next(), access_log=None)
+        asyncio.run(self._until_signal())
+
+    async def _until_signal(self) -> None:
+        ended = asyncio.Event()
+        for number in (signal.SIGINT, signal.SIGTERM):
+            asyncio.get_running_loop().add_signal_handler(number, ended.set)
+        async with self.listening():
+            await ended.wait()
+
+    @contextlib.asynccontextmanager
+    async def listening(self) -> AsyncIterator[None]:
+        """Serve within the block. Raises OSError if the port is in use."""
+        runner = web.AppRunner(self._app(), access_log=None, keepalive_timeout=_KEEP_ALIVE_S)
+        await runner.setup()
+        make_protocol = runner.server
+        assert make_protocol is not None
+
+        def limited() -> LimitedProtocol:
+            return LimitedProtocol(make_protocol(), self._unknown)
+
+        try:
+            listener = await listen(HOST, self._port, limited)
+            self._show_next()
+            try:
+                yield
+            finally:
+                listener.close()
+        finally:
+            await runner.cleanup()
 
     def _show_next(self) -> None:
         self._show_address(f"{self._url}/{self._key}")
@@ -98,8 +134,10 @@ class BrowserServer:
         if request.headers.get("Origin", self._url) != self._url:
             raise web.HTTPForbidden(text="another page is not allowed to open this one\n")
         page = request.match_info.get("page")
-        if page is not None and not any(_equal(page, known) for known in self._pages):
-            raise web.HTTPForbidden(text="open the last address that iotop-ai web printed\n")
+        if page is not None:
+            if not any(_equal(page, known) for known in self._pages):
+                raise web.HTTPForbidden(text="open the last address that iotop-ai web printed\n")
+            self._unknown.remove(request.transport)
         return await handler(request)
 
     async def _add_headers(self, request: web.Request, answer: web.StreamResponse) -> None:
@@ -123,6 +161,9 @@ class BrowserServer:
             raise web.HTTPForbidden(text="open the last address that iotop-ai web printed: each works once\n")
         if "Sec-Purpose" in request.headers:  # a prefetch must not use up the key
             raise web.HTTPServiceUnavailable(text="prefetching is not allowed\n")
+        if _has_left(request):  # a browser whose request timed out must not use up the key
+            raise web.HTTPServiceUnavailable(text="the connection is closed\n")
+        self._unknown.remove(request.transport)
         self._key, page = secrets.token_urlsafe(_KEY_BYTES), secrets.token_urlsafe(_KEY_BYTES)
         self._pages = [*self._pages, page][-MOST_PAGES:]
         self._show_next()
@@ -179,16 +220,32 @@ class BrowserServer:
 
 
 class _OneLine(logging.Handler):
-    """Reports a library's log message as one line, without the traceback."""
+    """Reports a library's log message as one line, without the traceback, and each message once in _REPEAT_S."""
 
     def __init__(self, report: Callable[[str], None]) -> None:
         super().__init__(logging.WARNING)
         self._report_line = report
+        self._reported_s: dict[str, float] = {}
+        """By message, without the values in it: when it was last reported."""
 
     def emit(self, record: logging.LogRecord) -> None:
+        message = str(record.msg).partition("\n")[0]
+        if abs(record.created - self._reported_s.get(message, 0.0)) < _REPEAT_S:
+            return
+        self._reported_s[message] = record.created
         error = record.exc_info[1] if record.exc_info else None
         text = record.getMessage().partition("\n")[0]
         self._report_line(clean(f"{text}: {error!r}" if error else text, 300))
+
+
+def _has_left(request: web.Request) -> bool:
+    """Whether the client has closed its side of the connection, and so does not wait for the answer."""
+    sock = request.transport and request.transport.get_extra_info("socket")
+    if not sock or sock.fileno() < 0:
+        return True
+    poll = select.poll()
+    poll.register(sock.fileno(), select.POLLRDHUP)
+    return bool(poll.poll(0))
 
 
 def _equal(received: str, key: str) -> bool:

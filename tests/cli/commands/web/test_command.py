@@ -394,24 +394,18 @@ class Lines(list[str]):
 async def server_of(*argv: str) -> AsyncIterator[tuple[str, Lines, Any]]:
     """A server in this process whose monitors are another program. Yields the page's address, reports and a client."""
     import aiohttp
-    from aiohttp import web
 
     from iotop_ai.tui.web.server import BrowserServer
 
     port, reports = free_port(), Lines()
     opens = Lines()
-    server = BrowserServer(argv, {}, port, opens, reports)
-    server._show_next()
-    runner = web.AppRunner(server._app())
-    await runner.setup()
-    await web.TCPSite(runner, "127.0.0.1", port).start()
-    try:
-        async with aiohttp.ClientSession(headers={"Origin": f"http://127.0.0.1:{port}"}) as browser:
-            async with browser.get(opens[0]) as answer:
-                page = str(answer.url)
-            yield page, reports, browser
-    finally:
-        await runner.cleanup()
+    async with (
+        BrowserServer(argv, {}, port, opens, reports).listening(),
+        aiohttp.ClientSession(headers={"Origin": f"http://127.0.0.1:{port}"}) as browser,
+    ):
+        async with browser.get(opens[0]) as answer:
+            page = str(answer.url)
+        yield page, reports, browser
 
 
 @needs_extra
