@@ -29,6 +29,8 @@ _OUTPUT_SIZE = 4 << 20
 _LONGEST_SOURCE = 4 << 20
 """The size in bytes of the largest source file that is read."""
 _SOURCE_TIMEOUT_S = 1.0
+_FOLDER = os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC
+"""The flags that find a folder without opening it."""
 _INSTALL = "pip install 'iotop-ai[stack]'"
 _SCOPE = "proc/sys/kernel/yama/ptrace_scope"
 
@@ -104,7 +106,7 @@ def source_line(pid: int, uid: int | None, frame: StackFrame) -> str:
     """Return the text of a source line, from the file as the process sees it; "" when it cannot be read.
 
     The path comes from the memory of the process and cannot be trusted. The file is therefore read only if it is a
-    regular file that belongs to the user of the process or that everyone can read.
+    regular file that belongs to the user of the process or that everyone can read, in folders that the user can search.
     """
     if not frame.file.startswith("/") or frame.line < 1:
         return ""
@@ -127,8 +129,15 @@ def _folder_of(pid: int, path: str) -> str:
 
 
 def _read_source(pid: int, uid: int | None, path: str) -> bytes:
-    # O_PATH finds the file without opening it: opening a device may have an effect, such as starting a watchdog.
-    path_fd = os.open(f"/proc/{pid}/root{path}", os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC)
+    folder, name = os.path.split(path)
+    folder_fd = os.open(f"/proc/{pid}/root{folder}", _FOLDER)
+    try:
+        if uid != 0 and not _can_reach(pid, uid, folder_fd):
+            return b""
+        # O_PATH finds the file without opening it: opening a device may have an effect, such as starting a watchdog.
+        path_fd = os.open(name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder_fd)
+    finally:
+        os.close(folder_fd)
     try:
         status = os.fstat(path_fd)
         readable = status.st_uid == uid or status.st_mode & stat.S_IROTH
@@ -141,3 +150,45 @@ def _read_source(pid: int, uid: int | None, path: str) -> bytes:
         return os.read(fd, _LONGEST_SOURCE)
     finally:
         os.close(fd)
+
+
+def _can_reach(pid: int, uid: int | None, folder_fd: int) -> bool:
+    """Return whether a user can search a folder and all folders above it, up to the root of the process.
+
+    The groups are those of the process. ACLs are not considered.
+    """
+    groups = _groups_of(pid)
+    top = os.stat(f"/proc/{pid}/root")
+    fd = os.dup(folder_fd)
+    try:
+        while _can_search(status := os.fstat(fd), uid, groups):
+            parent_fd = os.open("..", _FOLDER, dir_fd=fd)
+            os.close(fd)
+            fd = parent_fd
+            if os.path.samestat(status, top) or os.path.samestat(status, os.fstat(fd)):
+                return True
+        return False
+    finally:
+        os.close(fd)
+
+
+def _can_search(folder: os.stat_result, uid: int | None, groups: set[int]) -> bool:
+    """Return what the kernel decides by the permission bits of a folder: only the first class that fits counts."""
+    if folder.st_uid == uid:
+        return bool(folder.st_mode & stat.S_IXUSR)
+    return bool(folder.st_mode & (stat.S_IXGRP if folder.st_gid in groups else stat.S_IXOTH))
+
+
+def _groups_of(pid: int) -> set[int]:
+    """Return the GIDs of a process.
+
+    Source: /proc/PID/status, the line Groups and the last GID of the line Gid, which is the one for files.
+    """
+    groups: set[int] = set()
+    with open(f"/proc/{pid}/status", "rb") as status:
+        for line in status:
+            if line.startswith(b"Gid:"):
+                groups.add(int(line.split()[4]))
+            elif line.startswith(b"Groups:"):
+                groups.update(map(int, line.split()[1:]))
+    return groups

@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -101,6 +102,40 @@ def test_source_is_read_only_from_regular_files_that_the_user_can_read(tmp_path:
     assert source_line(pid, OWN_UID, frame._replace(file=str(tmp_path / "c.py"))) == ""
     assert source_line(pid, OWN_UID, frame._replace(file="<string>")) == ""
     assert source_line(pid, OWN_UID, frame._replace(file="/dev/zero")) == ""
+
+
+def test_source_in_a_folder_that_the_user_cannot_search_is_not_read() -> None:
+    """The process could name any file of another user, and its user would read the line on the screen of root."""
+    other_uid, own_gid = OWN_UID + 12345, os.getegid()
+    with tempfile.TemporaryDirectory(dir="/tmp") as top:
+        inner = Path(top, "inner")
+        inner.mkdir()
+        (inner / "a.py").write_text("one\n")
+        (inner / "a.py").chmod(0o644)
+        Path(top, "way").symlink_to(inner)
+        os.chown(inner, -1, own_gid)
+        for top_mode, mode, uid, text in (
+            (0o711, 0o711, other_uid, "one"),
+            (0o711, 0o711, None, "one"),
+            (0o711, 0o700, other_uid, ""),
+            (0o711, 0o700, None, ""),
+            (0o700, 0o755, other_uid, ""),
+            (0o711, 0o750, other_uid, "one"),  # this process has the group
+            (0o711, 0o701, other_uid, ""),  # the bits of the group count, as for the kernel
+            (0o700, 0o700, OWN_UID, "one"),
+        ):
+            os.chmod(top, top_mode)
+            inner.chmod(mode)
+            for path in (f"{inner}/a.py", f"{top}/way/a.py"):
+                assert source_line(os.getpid(), uid, StackFrame("f", path, 1)) == text, (oct(top_mode), oct(mode), uid)
+
+
+@pytest.mark.skipif(OWN_UID != 0, reason="needs root to give files away")
+def test_a_process_of_root_reads_source_in_every_folder(tmp_path: Path) -> None:
+    (tmp_path / "a.py").write_text("one\n")
+    tmp_path.chmod(0o700)
+    os.chown(tmp_path, 12345, 12345)
+    assert source_line(os.getpid(), 0, StackFrame("f", str(tmp_path / "a.py"), 1)) == "one"
 
 
 def test_a_named_pipe_is_not_opened(tmp_path: Path) -> None:
