@@ -28,23 +28,23 @@ class Peer(NamedTuple):
     cgroup: str
 
 
-def may_see(peer: Peer, job_uid: int, job_cgroup: str) -> bool:
-    """Whether a job belongs to the peer: to its pod, container or batch job, or otherwise to its user.
+def may_see(peer: Peer, rank_uid: int, rank_cgroup: str) -> bool:
+    """Whether a rank belongs to the peer: to its pod, container or batch job, or otherwise to its user.
 
-    Root counts as the user of every job. Many users share the cgroup of a service (cron, a notebook hub), so there the
+    Root counts as the user of every rank. Many users share the cgroup of a service (cron, a notebook hub), so there the
     user id decides. Containers of different people share user ids (root, or 1000), so there the cgroup decides.
     """
-    is_below = peer.cgroup not in ("", "/") and f"{job_cgroup}/".startswith(f"{peer.cgroup}/")
+    is_below = peer.cgroup not in ("", "/") and f"{rank_cgroup}/".startswith(f"{peer.cgroup}/")
     peer_ids = job_ids(peer.cgroup)
     if is_below and (peer_ids.slurm or peer_ids.pod or peer_ids.container):
         return True
-    in_container = any((ids := job_ids(cgroup)).pod or ids.container for cgroup in (peer.cgroup, job_cgroup))
-    cgroups_known = bool(peer.cgroup and job_cgroup)
-    return peer.uid in (0, job_uid) and (is_below or (cgroups_known and not in_container))
+    in_container = any((ids := job_ids(cgroup)).pod or ids.container for cgroup in (peer.cgroup, rank_cgroup))
+    cgroups_known = bool(peer.cgroup and rank_cgroup)
+    return peer.uid in (0, rank_uid) and (is_below or (cgroups_known and not in_container))
 
 
 def render_own_verdict_json(frame: Frame, peer: Peer) -> str:
-    """The peer's jobs, each with its verdict and the shares of its time, as JSON.
+    """The peer's jobs, each with its verdict and the shares of its time, as JSON; a job is the peer's if all ranks are.
 
     The findings' texts and the rest of the machine are left out, because they name the devices, users and programs of
     others.
@@ -52,8 +52,9 @@ def render_own_verdict_json(frame: Frame, peer: Peer) -> str:
     table, processes = frame.snapshot.jobs.value, frame.snapshot.processes.value
     jobs = []
     for job in () if table is None else table.jobs.values():
-        info = None if processes is None else processes.info.get(job.ranks[0].key if job.ranks else job.key)
-        if info is not None and may_see(peer, job.uid, info.cgroup):
+        keys = [rank.key for rank in job.ranks] or [job.key]
+        records = [None if processes is None else processes.info.get(key) for key in keys]
+        if all(record is not None and may_see(peer, record.uid, record.cgroup) for record in records):
             jobs.append(_job_object(frame, job))
     answer = {"shape": 1, "time": rfc3339(frame.snapshot.wall_ns), "jobs": jobs[:MOST_JOBS]}
     return json.dumps(answer, allow_nan=False)

@@ -254,14 +254,14 @@ def _worker_kind(search: _Search, key: ProcessKey, workers: Sequence[ProcessKey]
 def _top(search: _Search, key: ProcessKey) -> ProcessKey:
     """The highest launcher, trainer or multiprocessing parent above a process; without one, the process itself.
 
-    For a worker of Ray, it is that of the program that the worker works for.
+    For a worker of Ray, it is that of the program that the worker works for. A process of another user does not count.
     """
-    tree, top = search.tree, key
+    tree, top, uid = search.tree, key, search.tree.info[key].uid
     owner = search.roles.owner.get(key)
     if owner is not None and owner != key:
         return _top(search, owner)
     for ancestor in tree.ancestors(key):
-        if ancestor not in tree.info:
+        if ancestor not in tree.info or tree.info[ancestor].uid != uid:
             continue
         spawned = SPAWNED in tree.info[top].cmdline and tree.stat[top].ppid == ancestor.pid
         if ancestor in search.evidence or tree.kinds.get(ancestor) in _SINGLE_JOB_LAUNCHERS or spawned:
@@ -272,7 +272,8 @@ def _top(search: _Search, key: ProcessKey) -> ProcessKey:
 def _group_by_job(search: _Search, ranks: list[Rank], tops: Mapping[ProcessKey, ProcessKey]) -> list[list[Rank]]:
     """The ranks grouped by job.
 
-    Ranks belong to one job if they share a top process, batch job, MPI job, pod, or master address.
+    Ranks belong to one job if they share a top process, or belong to one user and share a batch job, MPI job, pod, or
+    master address. Without the user, anybody could join another's job: a user sets the environment, and names cgroups.
     """
     tokens: dict[ProcessKey, set[object]] = {rank.key: {tops[rank.key]} for rank in ranks}
     seen_ranks: set[tuple[object, int | None]] = set()
@@ -282,8 +283,8 @@ def _group_by_job(search: _Search, ranks: list[Rank], tops: Mapping[ProcessKey, 
             continue
         own, ids = search.tree.inspection(rank.key).ids, _ids(search, rank.key)
         uid = search.tree.info[rank.key].uid
-        shared: list[object] = [("slurm", ids.slurm.partition(".")[0])] if ids.slurm else []
-        shared += [("pod", ids.pod)] if ids.pod else []
+        shared: list[object] = [("slurm", uid, ids.slurm.partition(".")[0])] if ids.slurm else []
+        shared += [("pod", uid, ids.pod)] if ids.pod else []
         shared += [("mpi", uid, own.mpi)] if own.mpi else []
         # A loopback address, whose ``group`` is "", is that of the container.
         master = ("master", uid, "" if own.group else ids.container, own.size, own.master)

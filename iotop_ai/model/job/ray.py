@@ -44,7 +44,8 @@ def ray_roles(tree: CandidateTree) -> RayRoles:
         return NO_ROLES
     programs = sorted((key for key in tree.candidates if _is_program(tree, key)), key=_age)
     owner: dict[ProcessKey, ProcessKey] = {}
-    by_raylet: dict[ProcessKey | None, list[ProcessKey]] = {}
+    # By raylet and user: if the raylet is unknown, only the user keeps the workers of two clusters apart.
+    by_raylet: dict[tuple[ProcessKey | None, int], list[ProcessKey]] = {}
     for key in sorted(tree.ray, key=_age):
         known_ancestors = [ancestor for ancestor in tree.ancestors(key) if ancestor in tree.info]
         raylet = next((ancestor for ancestor in known_ancestors if tree.info[ancestor].name == _RAYLET), None)
@@ -52,7 +53,7 @@ def ray_roles(tree: CandidateTree) -> RayRoles:
         if starter is not None:
             owner[key] = starter
         else:
-            by_raylet.setdefault(raylet, []).append(key)
+            by_raylet.setdefault((raylet, tree.info[key].uid), []).append(key)
     # A program that started a raylet uses only that raylet, so workers of other raylets do not work for it.
     on_cluster = [key for key in programs if key not in owner.values()]
     for workers in by_raylet.values():
@@ -89,12 +90,11 @@ def _job_order(ray_job: str) -> list[str]:
 
 
 def _owners(tree: CandidateTree, workers: list[ProcessKey], programs: list[ProcessKey]) -> dict[ProcessKey, ProcessKey]:
-    """The owner of each worker of a raylet: the only program, or else the nth program for the nth job id.
+    """The owner of each worker of a raylet: the only program of their user, or else the nth for the nth job id.
 
-    If the numbers of programs and of job ids differ, the oldest worker of each job id.
+    If the numbers of programs and of job ids differ, the oldest worker of each job id. workers: those of one user.
     """
-    uids = {tree.info[key].uid for key in workers}
-    of_user = [key for key in programs if tree.info[key].uid in uids]
+    of_user = [key for key in programs if tree.info[key].uid == tree.info[workers[0]].uid]
     ids = sorted({tree.inspection(key).ids.ray for key in workers} - {""}, key=_job_order)
     if len(of_user) == 1:
         return dict.fromkeys(workers, of_user[0])

@@ -8,6 +8,7 @@ import pytest
 
 from iotop_ai.export.json.own_verdict import Peer, may_see, render_own_verdict_json
 from iotop_ai.model.frame import Frame
+from iotop_ai.model.process.records import ProcessKey
 from tests.diagnosis.build import JOB_STARVED, play
 
 POD = "/kubepods.slice/kubepods-pod11111111_2222_3333_4444_555555555555.slice"
@@ -58,6 +59,26 @@ def in_cgroup(frame: Frame, cgroup: str) -> Frame:
     info = {key: one._replace(cgroup=cgroup) for key, one in table.info.items()}
     processes = frame.snapshot.processes._replace(value=table._replace(info=info))
     return frame._replace(snapshot=frame.snapshot._replace(processes=processes))
+
+
+def test_a_job_with_a_rank_of_another_user_is_not_shown() -> None:
+    frame = in_cgroup(play((JOB_STARVED, 40))[-1], SESSION)
+    jobs, processes = frame.snapshot.jobs.value, frame.snapshot.processes.value
+    assert jobs is not None
+    assert processes is not None
+    ((top, job),) = jobs.jobs.items()
+    rank = job.ranks[0]
+    other = ProcessKey(rank.key.pid + 1, rank.key.start_ticks)
+    info = {**processes.info, other: processes.info[rank.key]._replace(uid=job.uid + 1)}
+    with_other = job._replace(ranks=(rank, rank._replace(key=other)))
+    snapshot = frame.snapshot._replace(
+        jobs=frame.snapshot.jobs._replace(value=jobs._replace(jobs={top: with_other})),
+        processes=frame.snapshot.processes._replace(value=processes._replace(info=info)),
+    )
+    for uid, number in ((job.uid, 0), (job.uid + 1, 0), (0, 1)):
+        shown = json.loads(render_own_verdict_json(frame._replace(snapshot=snapshot), Peer(uid, SESSION)))["jobs"]
+        assert len(shown) == number
+    assert len(json.loads(render_own_verdict_json(frame, Peer(job.uid, SESSION)))["jobs"]) == 1
 
 
 def test_the_verdict_is_only_about_the_jobs_of_the_process() -> None:

@@ -5,10 +5,13 @@ from __future__ import annotations
 import pytest
 
 from iotop_ai.model.job.detection import Work
-from iotop_ai.model.job.inspection import Inspection
+from iotop_ai.model.job.inspection import Inspection, RankIds
 from iotop_ai.model.job.programs import is_candidate, is_launcher, is_python, script_name
 from iotop_ai.model.process.records import ProcessInfo
 from tests.model.job.build import SERVER, SPAWN, TORCH, TRACKER, Machine, pids
+
+SLURM = "/system.slice/slurmstepd.scope/job_48213/step_0/user/task_0"
+POD = "/kubepods.slice/kubepods-pod11111111_2222_3333_4444_555555555555.slice"
 
 
 def test_forked_loaders_belong_to_their_trainer() -> None:
@@ -114,6 +117,44 @@ def test_two_trees_of_one_slurm_job_are_one_job() -> None:
         m.add(pid + 1, "pt_data_worker", pid, cgroup=f"/system.slice/slurmstepd.scope/job_48213/{step}/user/task_0")
     (job,) = m.jobs()
     assert (job.label, pids(r.key for r in job.ranks)) == ("slurm 48213.0", [10, 20])
+
+
+def of_two_users(first: tuple[str, RankIds], second: tuple[str, RankIds]) -> list[tuple[int, list[int]]]:
+    """(uid, pids of the ranks) of each job of two users' programs, each given as (cgroup, ids)."""
+    m, inspections = Machine(), {}
+    for uid, (cgroup, ids) in enumerate((first, second), 1000):
+        inspections[m.add(uid, "python", 1, cgroup=cgroup, uid=uid)] = Inspection(("torch",), ids=ids)
+    return sorted((job.uid, pids(rank.key for rank in job.ranks)) for job in m.jobs(inspections))
+
+
+@pytest.mark.parametrize("cgroup", [SLURM, POD])
+def test_a_process_does_not_join_another_users_job_by_its_cgroup(cgroup: str) -> None:
+    """A user may create cgroups of any name below a delegated one."""
+    below = f"/user.slice/user-1001.slice/user@1001.service{cgroup}"
+    assert of_two_users((cgroup, RankIds()), (below, RankIds(rank=0))) == [(1000, [1000]), (1001, [1001])]
+
+
+def test_a_process_does_not_join_another_users_job_by_its_environment() -> None:
+    taken = RankIds(slurm="48213", rank=0, mpi="7", master="10.0.0.1:29500", size=2)
+    owned = taken._replace(rank=1)
+    assert of_two_users((SLURM, owned), ("/user.slice", taken)) == [(1000, [1000]), (1001, [1001])]
+
+
+def test_a_process_does_not_join_another_users_job_by_the_title_of_a_ray_worker() -> None:
+    m = Machine()
+    program = m.add(10, "python", 1)
+    m.add(11, "ray::RayTrainWo", 1, ("ray::RayTrainWorker.go",))
+    m.add(20, "ray::RayTrainWo", 1, ("ray::RayTrainWorker.go",), uid=1001)
+    (job,) = m.jobs({program: Inspection(("torch",), modules=("ray",))})
+    assert (job.uid, pids(rank.key for rank in job.ranks)) == (1000, [11])
+
+
+def test_programs_of_two_users_below_one_training_process_are_two_jobs() -> None:
+    m = Machine()
+    agent = m.add(9, "python", 1, ("python", "agent.py"), uid=0)
+    ranks = [m.add(pid, "python", 9, uid=pid) for pid in (1000, 1001)]
+    jobs = m.jobs(dict.fromkeys((agent, *ranks), TORCH))
+    assert sorted((job.uid, pids(rank.key for rank in job.ranks)) for job in jobs) == [(1000, [1000]), (1001, [1001])]
 
 
 def test_two_jobs_of_one_user_stay_apart() -> None:
