@@ -13,6 +13,7 @@ import os
 from collections import Counter
 from collections.abc import Callable, Iterator
 
+from iotop_ai.collectors.io.process_memory import ProcessMemory
 from iotop_ai.collectors.io.root import Root
 from iotop_ai.collectors.io.with_timeout import BackgroundWorker
 from iotop_ai.collectors.job.cgroup_limits import cpu_quota, io_limits
@@ -60,6 +61,7 @@ class EnvironmentReader:
         self._root = root
         self._unified = unified_folder(root)
         self._statvfs = statvfs
+        self._memory = ProcessMemory(root)
         self._shm_workers: dict[ProcessKey, BackgroundWorker] = {}
         self._weights: dict[ProcessKey, dict[JobMount, float]] = {}
         """The number of open data files on each mount of a job; files of earlier reads count less."""
@@ -94,7 +96,9 @@ class EnvironmentReader:
             self._mounts(job, members, now_ns),
             *self._listening_sockets(job),
             None if memory is None else memory.room_bytes,
-            waits_for_input=any(waits_for_input(self._root, rank.key.pid) for rank in job.ranks[:MOST_READERS]),
+            waits_for_input=any(
+                waits_for_input(self._root, self._memory, rank.key.pid) for rank in job.ranks[:MOST_READERS]
+            ),
         )
 
     def keep_only(self, jobs: frozenset[ProcessKey]) -> None:
@@ -111,6 +115,7 @@ class EnvironmentReader:
     def close(self) -> None:
         """End the threads."""
         self.keep_only(frozenset())
+        self._memory.close()
 
     def _raw(self, relative: str) -> bytes:
         """Return the first bytes of a file, at most MOST_BYTES; b"" when it cannot be read."""

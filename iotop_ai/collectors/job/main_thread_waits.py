@@ -15,7 +15,7 @@ A sweep is one sample of all watched tasks (task_sampler.py).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from iotop_ai.collectors.io.root import Root
 from iotop_ai.collectors.job.rank_watch import RankWatch
@@ -25,7 +25,6 @@ from iotop_ai.collectors.job.wait_target import (
     has_no_socket,
     held_inodes,
     is_writing,
-    wait_target,
 )
 from iotop_ai.model.job.looks import Loading
 from iotop_ai.model.job.task_states import DISK, NET, OTHER, QUEUE, RUNNING, TERMINAL, WRITING
@@ -63,19 +62,35 @@ class MainThreadWaits:
         self._held_by_loader: dict[tuple[int, int], tuple[int, bool]] = {}
         """(time of the read, whether a loader has the inode open) by (the trainer's PID, the inode)."""
 
-    def update(self, watches: Sequence[RankWatch], wait_states: list[int | None], now_ns: int) -> None:
-        """Correct ``wait_states``, which holds the wait state of each task in one sweep."""
+    def due(self, watches: Sequence[RankWatch], wait_states: Sequence[int | None], now_ns: int) -> list[int]:
+        """Return the PIDs of the trainers whose targets ``update`` needs for the same sweep."""
+        unsure = [watch.rank.key.pid for watch in watches if _is_unsure(watch, wait_states)]
+        if len(unsure) > MOST_TARGETS:
+            self._turn += MOST_TARGETS
+            start = self._turn % len(unsure)
+            unsure = [*unsure[start:], *unsure[:start]][:MOST_TARGETS]
+        at_socket = [w.rank.key.pid for w in watches if w.end > w.start and wait_states[w.start] == NET]
+        return unsure + [pid for pid in at_socket if self._is_terminal_due(pid, now_ns)]
+
+    def update(
+        self,
+        watches: Sequence[RankWatch],
+        wait_states: list[int | None],
+        targets: Mapping[int, WaitTarget],
+        now_ns: int,
+    ) -> None:
+        """Correct ``wait_states``, which holds the wait state of each task in one sweep.
+
+        targets: what some main threads wait for, by PID.
+        """
         self._find_writers(watches, wait_states)
-        self._find_terminals(watches, wait_states, now_ns)
-        unsure = [watch for watch in watches if _is_unsure(watch, wait_states)]
-        if not unsure:
-            return
-        self._turn += MOST_TARGETS
-        start = self._turn % len(unsure) if len(unsure) > MOST_TARGETS else 0
-        for i, watch in enumerate([*unsure[start:], *unsure[:start]]):
+        self._find_terminals(watches, wait_states, targets, now_ns)
+        for watch in watches:
+            if not _is_unsure(watch, wait_states):
+                continue
             pid = watch.rank.key.pid
-            if i < MOST_TARGETS:
-                self._other_waits[pid] = self._waits_for_other(watch, wait_target(self._root, pid, pid), now_ns)
+            if pid in targets:
+                self._other_waits[pid] = self._waits_for_other(watch, targets[pid], now_ns)
             if self._other_waits.get(pid):
                 wait_states[watch.start] = OTHER
 
@@ -98,14 +113,24 @@ class MainThreadWaits:
             if self._writing_by_pid.get(watch.rank.key.pid):
                 wait_states[watch.start] = WRITING
 
-    def _find_terminals(self, watches: Sequence[RankWatch], wait_states: list[int | None], now_ns: int) -> None:
+    def _is_terminal_due(self, pid: int, now_ns: int) -> bool:
+        """Whether to find out again if a main thread waits for a terminal."""
+        return pid not in self._at_terminal or now_ns - self._at_terminal[pid][0] >= TERMINAL_NS
+
+    def _find_terminals(
+        self,
+        watches: Sequence[RankWatch],
+        wait_states: list[int | None],
+        targets: Mapping[int, WaitTarget],
+        now_ns: int,
+    ) -> None:
         for watch in watches:
             if watch.end == watch.start or wait_states[watch.start] != NET:
                 continue
             pid = watch.rank.key.pid
-            read_ns, waits = self._at_terminal.get(pid, (0, False))
-            if now_ns - read_ns >= TERMINAL_NS or pid not in self._at_terminal:
-                target = wait_target(self._root, pid, pid)
+            waits = self._at_terminal.get(pid, (0, False))[1]
+            if pid in targets and self._is_terminal_due(pid, now_ns):
+                target = targets[pid]
                 waits = at_terminal(self._root, pid, target) if target.call else has_no_socket(self._root, pid)
                 self._at_terminal[pid] = now_ns, waits
             if waits:

@@ -7,12 +7,11 @@ it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
-from iotop_ai.collectors.io.root import Root
 from iotop_ai.collectors.job.rank_watch import RankWatch
 from iotop_ai.collectors.job.sockets import JobSockets, Traffic
-from iotop_ai.collectors.job.wait_target import wait_target
+from iotop_ai.collectors.job.wait_target import WaitTarget
 from iotop_ai.model.job.records import RAY
 from iotop_ai.model.job.task_states import FUTEX, NET, QUEUE
 
@@ -34,8 +33,7 @@ class NetworkWatch:
     Call ``update`` a few times a second while a process sleeps.
     """
 
-    def __init__(self, root: Root, sockets: JobSockets) -> None:
-        self._root = root
+    def __init__(self, sockets: JobSockets) -> None:
         self._sockets = sockets
         self._turn = 0
         self._at_socket_by_pid: dict[int, bool] = {}
@@ -45,10 +43,23 @@ class NetworkWatch:
         self.traffic: dict[int, Traffic] = {}
         """The traffic of each process at the newest update, by PID."""
 
-    def update(self, watches: Sequence[RankWatch], asleep: Sequence[int], now_ns: int) -> bool:
-        """Set ``receiving`` and ``connected_within_job`` of each watch; return whether any ``receiving`` changed.
+    def due(self, asleep: Sequence[int]) -> list[int]:
+        """Return the PIDs of the sleeping processes whose targets ``update`` needs next.
 
         asleep: the PIDs of the sleeping processes of all watches.
+        """
+        # The traffic of a process is unknown before its first update.
+        with_sockets = [pid for pid in asleep if pid not in self.traffic or self.traffic[pid].sockets]
+        self._turn += MOST_TARGETS
+        start = self._turn % len(with_sockets) if len(with_sockets) > MOST_TARGETS else 0
+        return [*with_sockets[start:], *with_sockets[:start]][:MOST_TARGETS]
+
+    def update(
+        self, watches: Sequence[RankWatch], asleep: Sequence[int], targets: Mapping[int, WaitTarget], now_ns: int
+    ) -> bool:
+        """Set ``receiving`` and ``connected_within_job`` of each watch; return whether any ``receiving`` changed.
+
+        asleep: the PIDs of the sleeping processes of all watches. targets: what some main threads wait for, by PID.
         """
         pids = [pid for watch in watches for pid in watch.pids()]
         # Ray's processes exchange messages with its services on this machine all the time, even when no data is sent.
@@ -56,10 +67,7 @@ class NetworkWatch:
         jobs = {pid: watch.job for watch in watches for pid in watch.pids()}
         self.traffic = self._sockets.update(pids, now_ns, ray_pids, jobs)
         with_sockets = [pid for pid in asleep if pid in self.traffic and self.traffic[pid].sockets]
-        self._turn += MOST_TARGETS
-        start = self._turn % len(with_sockets) if len(with_sockets) > MOST_TARGETS else 0
-        for pid in [*with_sockets[start:], *with_sockets[:start]][:MOST_TARGETS]:
-            self._at_socket_by_pid[pid] = wait_target(self._root, pid, pid).kind == "socket"
+        self._at_socket_by_pid |= {pid: target.kind == "socket" for pid, target in targets.items()}
         self._at_socket_by_pid = {
             pid: at_socket for pid, at_socket in self._at_socket_by_pid.items() if pid in with_sockets
         }

@@ -15,11 +15,13 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from iotop_ai.collectors.io.clock import Clock
 from iotop_ai.collectors.io.lazy_thread import LazyThread
+from iotop_ai.collectors.io.process_memory import ProcessMemory
 from iotop_ai.collectors.io.root import Root
 from iotop_ai.collectors.job.main_thread_waits import MainThreadWaits
 from iotop_ai.collectors.job.network_watch import NetworkWatch, sleepers
 from iotop_ai.collectors.job.rank_watch import RankWatch
 from iotop_ai.collectors.job.sockets import JobSockets, SocketDiag, Traffic
+from iotop_ai.collectors.job.wait_target import WaitTarget, wait_target
 from iotop_ai.collectors.job.watched_task import (
     SCHEDSTAT,
     SCHEDSTAT_SIZE,
@@ -123,7 +125,8 @@ class TaskSampler:
         """The number of sweeps so far."""
         self._cpu_ns = 0
         self._diag = SocketDiag(root, clock)
-        self._network = NetworkWatch(root, JobSockets(root, self._diag))
+        self._memory = ProcessMemory(root)
+        self._network = NetworkWatch(JobSockets(root, self._diag))
         self._main_thread_waits = MainThreadWaits(root)
         self._answering_workers: frozenset[ProcessKey] = frozenset()
 
@@ -222,10 +225,20 @@ class TaskSampler:
                 self._read_unclear_states(wait_states, raws)
             for watch in self._watches:
                 watch.count_sleeps(wait_states, raws)
-            self._main_thread_waits.update(self._watches, wait_states, self._clock.monotonic_ns())
+            tasks, now = self._row, self._clock.monotonic_ns()
+            due = self._main_thread_waits.due(self._watches, wait_states, now)
+            checks_network = self._sweep_number % NETWORK_SWEEPS == 0
+            if checks_network:
+                due += self._network.due(sleepers(self._watches, wait_states))
+        # A process can make the reads wait. Without the lock, only this thread waits.
+        targets = {pid: wait_target(self._root, self._memory, pid, pid) for pid in dict.fromkeys(due)}
+        with self._lock:
+            if self._row is not tasks:
+                return  # other tasks have been selected in the meantime
+            self._main_thread_waits.update(self._watches, wait_states, targets, now)
             row = tuple(wait_states)
-            if self._sweep_number % NETWORK_SWEEPS == 0 and (asleep := sleepers(self._watches, row)):
-                self._watch_network(asleep)
+            if checks_network and (asleep := sleepers(self._watches, row)):
+                self._watch_network(asleep, targets)
             self._row_counts[row] = self._row_counts.get(row, 0) + 1
             if None in wait_states:
                 self._count()
@@ -244,6 +257,7 @@ class TaskSampler:
             self._tasks = {}
             self._rebuild_row()
             self._diag.close()
+            self._memory.close()
 
     def _start(self) -> None:
         self._run_lock.acquire()
@@ -272,9 +286,9 @@ class TaskSampler:
             self._cpu_ns = earlier + self._clock.thread_ns()
         self._run_lock.release()
 
-    def _watch_network(self, asleep: list[int]) -> None:
+    def _watch_network(self, asleep: list[int], targets: Mapping[int, WaitTarget]) -> None:
         self._count()
-        self._network.update(self._watches, asleep, self._clock.monotonic_ns())
+        self._network.update(self._watches, asleep, targets, self._clock.monotonic_ns())
 
     def _take_census(self) -> None:
         """Choose the extra tasks again, for those training processes whose census is due in this sweep."""

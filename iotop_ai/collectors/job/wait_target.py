@@ -5,7 +5,8 @@ address in an argument; the targets of an epoll are in fdinfo. The kernel shows 
 user unless kernel.yama.ptrace_scope forbids it. Sources: man 5 proc; fs/proc/base.c, fs/eventpoll.c and net/socket.c
 of Linux.
 
-A read of mem takes the process's mmap_lock, like a read of cmdline, and waits while another thread has this lock.
+A read of mem takes the process's mmap_lock, like a read of cmdline, and waits while another thread has this lock, or
+as long as the process likes: io/process_memory.py.
 """
 
 from __future__ import annotations
@@ -13,7 +14,9 @@ from __future__ import annotations
 import errno
 import os
 import struct
+from collections.abc import Callable
 
+from iotop_ai.collectors.io.process_memory import ProcessMemory
 from iotop_ai.collectors.io.root import Root
 from iotop_ai.collectors.job.system_calls import SystemCall, system_calls
 from iotop_ai.lazy.namedtuple import NamedTuple
@@ -70,8 +73,11 @@ class WaitTarget(NamedTuple):
 UNKNOWN = WaitTarget("unknown", (), (), "")
 
 
-def wait_target(root: Root, pid: int, tid: int) -> WaitTarget:
-    """Return what the task waits for now; ``UNKNOWN`` when it cannot be read, or when /proc is not this machine's."""
+def wait_target(root: Root, memory: ProcessMemory, pid: int, tid: int) -> WaitTarget:
+    """Return what the task waits for now; ``UNKNOWN`` when it cannot be read, or when /proc is not this machine's.
+
+    It may wait for the process's memory, so do not hold a lock.
+    """
     task = f"proc/{pid}/task/{tid}"  # the process's own files are empty once its main thread has ended
     raw = _syscall(root, task)
     number, *arguments = raw.split() or [b""]
@@ -87,7 +93,7 @@ def wait_target(root: Root, pid: int, tid: int) -> WaitTarget:
     if call.waits_on == "-":
         return unknown
     try:
-        fds = _descriptors(root, task, call.waits_on, values)
+        fds = _descriptors(root, task, call.waits_on, values, lambda at, size: _bytes(memory, pid, tid, at, size))
     except (OSError, OverflowError):
         return unknown
     if not fds and call.waits_on in ("poll", "select"):
@@ -102,9 +108,9 @@ def at_terminal(root: Root, pid: int, target: WaitTarget) -> bool:
     return any(root.link(f"proc/{pid}/fd/{fd}").startswith(_TERMINALS) for fd in target.fds)
 
 
-def waits_for_input(root: Root, pid: int) -> bool:
+def waits_for_input(root: Root, memory: ProcessMemory, pid: int) -> bool:
     """Whether a main thread waits for input from a terminal; False when that is unknown."""
-    target = wait_target(root, pid, pid)
+    target = wait_target(root, memory, pid, pid)
     return target.call not in _WRITE_CALLS and at_terminal(root, pid, target)
 
 
@@ -150,17 +156,22 @@ def _syscall(root: Root, task: str) -> bytes:
         return b""
 
 
-def _descriptors(root: Root, task: str, waits_on: str, arguments: list[int]) -> dict[int, int]:
-    """Return the descriptors that a call waits for, each with its expected inode; 0 for any inode. Raises OSError."""
+def _descriptors(
+    root: Root, task: str, waits_on: str, arguments: list[int], memory: Callable[[int, int], bytes]
+) -> dict[int, int]:
+    """Return the descriptors that a call waits for, each with its expected inode; 0 for any inode. Raises OSError.
+
+    memory: returns (address, size) of the process's memory.
+    """
     argument_0, argument_1 = arguments[0] & _INT, arguments[1] & _INT
     if waits_on == "poll":
         size = min(argument_1, MOST_FDS) * _POLLFD.size
-        raw = _memory(root, task, arguments[0], size) if size else b""
+        raw = memory(arguments[0], size) if size else b""
         return {fd: 0 for fd, _, _ in _POLLFD.iter_unpack(raw) if fd >= 0}
     if waits_on == "select":
         count = min(argument_0, MOST_SELECTED)
         size = (count + 63) // 64 * 8
-        sets = [_memory(root, task, address, size) for address in arguments[1:4] if address and size]
+        sets = [memory(address, size) for address in arguments[1:4] if address and size]
         bits = 0
         for raw in sets:
             bits |= int.from_bytes(raw, "little")
@@ -170,9 +181,9 @@ def _descriptors(root: Root, task: str, waits_on: str, arguments: list[int]) -> 
     return {argument_0: 0}
 
 
-def _memory(root: Root, task: str, address: int, size: int) -> bytes:
+def _bytes(memory: ProcessMemory, pid: int, tid: int, address: int, size: int) -> bytes:
     """Return bytes of the process's memory. Raises OSError, also when fewer bytes than ``size`` can be read."""
-    raw = root.read_once(f"{task}/mem", size, address & _ADDRESS)
+    raw = memory.read(pid, tid, address & _ADDRESS, size)
     if len(raw) < size:
         raise OSError(errno.EIO, os.strerror(errno.EIO))
     return raw

@@ -13,6 +13,7 @@ from typing import TypeVar
 
 from iotop_ai.collectors.base import FunctionCollector, Unavailable, take_reading
 from iotop_ai.collectors.io.clock import Clock
+from iotop_ai.collectors.io.process_memory import ProcessMemory
 from iotop_ai.collectors.io.psutil_calls import PsutilProcess
 from iotop_ai.collectors.io.root import Root
 from iotop_ai.collectors.job.cgroup import CgroupReader, own_path
@@ -53,6 +54,11 @@ class DetailReader:
         self._clock = clock
         self._own_uids = own_uids
         self._clk_tck = os.sysconf("SC_CLK_TCK")
+        self._memory = ProcessMemory(root)
+
+    def close(self) -> None:
+        """End the thread."""
+        self._memory.close()
 
     def read(self, key: ProcessKey, uid: int | None) -> ProcessDetail:
         """Read every part of the details. uid: the UID of the process's user; None when it is unknown."""
@@ -114,7 +120,7 @@ class DetailReader:
             return None
         record = parsed.record
         wchan = self._root.text_or(f"{folder}/wchan")
-        target = wait_target(self._root, pid, tid)
+        target = wait_target(self._root, self._memory, pid, tid)
         path = self._root.link(f"{folder}/fd/{target.fds[0]}") if len(target.fds) == 1 else ""
         return ThreadDetail(
             tid,

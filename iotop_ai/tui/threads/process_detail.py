@@ -78,6 +78,7 @@ class DetailThreads:
         self._code.close()
         self._changing.close()
         self._whole.close()
+        self._reader.close()
 
     def _post(self, detail: ProcessDetail) -> None:
         environ = detail.environ

@@ -7,12 +7,15 @@ import pty
 import socket
 import subprocess
 import sys
+import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
+from iotop_ai.collectors.io import process_memory
 from iotop_ai.collectors.io.clock import Clock
 from iotop_ai.collectors.io.root import Root
 from iotop_ai.collectors.job.task_sampler import TaskSampler
@@ -115,6 +118,44 @@ def test_only_a_wait_that_a_loader_can_end_counts_as_waiting_for_data(at: str, e
         found = looks_at(job_of(main, worker, evidence))
         assert found.looks == SWEEPS
         assert (found.waits.cpu, found.asleep) == ((SWEEPS, 0) if waits else (0, SWEEPS))
+
+
+class _LateMemory(Root):
+    """A Root whose processes' memory comes only when ``answer`` is set, as from a FUSE server."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.answer, self.asked = threading.Event(), threading.Event()
+
+    def read_once(self, relative: str, size: int, offset: int = 0) -> bytes:
+        if relative.endswith("/mem"):
+            self.asked.set()
+            self.answer.wait(30)
+        return super().read_once(relative, size, offset)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root to see another process's call under any yama setting")
+def test_a_process_whose_memory_does_not_come_holds_up_no_sample(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is as if its call were unknown: it waits for data."""
+    monkeypatch.setattr(process_memory, "TIMEOUT_S", 2.0)
+    root = _LateMemory()
+    with trainer("own pipe") as (main, worker):
+        job = job_of(main, worker)
+        sampler = TaskSampler(root, Clock(), period_s=60.0)
+        sampler.select({job.key: job})
+        sweeps = threading.Thread(target=lambda: [sampler.sweep() for _ in range(SWEEPS)])
+        began = time.monotonic()
+        sweeps.start()
+        assert root.asked.wait(20)
+        sampler.tasks()  # it does not wait for the read
+        assert not root.answer.is_set()
+        assert sweeps.is_alive()
+        sweeps.join()
+        found = sampler.looks()[job.key]
+        sampler.close()
+        assert time.monotonic() - began < 20
+        root.answer.set()
+        assert (found.looks, found.asleep) == (SWEEPS, 0)
 
 
 def test_with_a_gpu_its_utilisation_decides() -> None:

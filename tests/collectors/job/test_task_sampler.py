@@ -78,11 +78,11 @@ def test_batches_from_the_jobs_loaders_do_not_come_from_the_network(its_loader: 
         tasks = [WatchedTask(Root(), key) for key in (main, *workers)]
         watch.set(Job(main, "train.py", "alice", 0, (rank,)), rank, tasks[0], tasks[1:], False)
         watch.tasks_to_sample(0)
-        network = NetworkWatch(Root(), JobSockets(Root(), diag))
-        network.update([watch], [], 10**9)
+        network = NetworkWatch(JobSockets(Root(), diag))
+        network.update([watch], [], {}, 10**9)
         print(file=trainer.stdin, flush=True)
         assert trainer.stdout.readline() == "\n"
-        network.update([watch], [], 2 * 10**9)
+        network.update([watch], [], {}, 2 * 10**9)
         assert watch.receiving == (frozenset() if its_loader else {main.pid})
         assert watch.connected_within_job == ({main.pid, worker.pid} if its_loader else frozenset())
         with socket.create_server(("127.0.0.1", 0)) as elsewhere:
@@ -90,13 +90,13 @@ def test_batches_from_the_jobs_loaders_do_not_come_from_the_network(its_loader: 
             print(port, file=trainer.stdin, flush=True)
             elsewhere.accept()[0].close()
             assert trainer.stdout.readline() == "\n"
-            network.update([watch], [], 5 * 10**9)
+            network.update([watch], [], {}, 5 * 10**9)
         assert main.pid not in watch.connected_within_job
         print(file=trainer.stdin, flush=True)
         assert trainer.stdout.readline() == "\n"
-        network.update([watch], [], 9 * 10**9)
+        network.update([watch], [], {}, 9 * 10**9)
         assert main.pid not in watch.connected_within_job
-        network.update([watch], [], 10 * 10**9)
+        network.update([watch], [], {}, 10 * 10**9)
         assert (main.pid in watch.connected_within_job) is its_loader
         for task in tasks:
             task.close()

@@ -17,6 +17,7 @@ from pathlib import Path
 import pytest
 
 from iotop_ai.collectors.io.clock import Clock
+from iotop_ai.collectors.io.process_memory import ProcessMemory
 from iotop_ai.collectors.io.root import Root
 from iotop_ai.collectors.job.sockets import JobSockets, SocketDiag
 from iotop_ai.collectors.job.wait_target import (
@@ -30,6 +31,7 @@ from iotop_ai.collectors.job.wait_target import (
 from tests.examples import quick_or
 
 ROOT = Root()
+MEMORY = ProcessMemory(ROOT)
 HEAD = """\
 import ctypes, os, select, signal, socket, subprocess, sys, threading, time
 from os import fstat
@@ -72,7 +74,7 @@ def server() -> Iterator[socket.socket]:
 def target_in(pid: int, *calls: str, tid: int | None = None) -> WaitTarget:
     """Wait until the task is in one of these calls, because a child prints its line just before; return the target."""
     end = time.monotonic() + 20
-    while (found := wait_target(ROOT, pid, tid or pid)).call not in calls:
+    while (found := wait_target(ROOT, MEMORY, pid, tid or pid)).call not in calls:
         assert time.monotonic() < end, found
         time.sleep(0.01)
     return found
@@ -256,12 +258,12 @@ ctypes.CDLL(None).pthread_exit(None)
         assert time.monotonic() < end
         time.sleep(0.01)
     assert target_in(pid, "read", tid=tid).inodes == (number,)
-    assert wait_target(ROOT, pid, pid) == UNKNOWN
+    assert wait_target(ROOT, MEMORY, pid, pid) == UNKNOWN
 
 
 def test_a_running_task_has_no_known_target(start: Start) -> None:
     pid, _ = start("say(1)\nwhile True: pass")
-    seen = {wait_target(ROOT, pid, pid).kind for _ in range(50)}
+    seen = {wait_target(ROOT, MEMORY, pid, pid).kind for _ in range(50)}
     assert seen == {"unknown"}
 
 
@@ -337,7 +339,7 @@ time.sleep(99)
     end = time.monotonic() + 20
     while found.kind != "unknown":
         assert time.monotonic() < end
-        found = wait_target(ROOT, pid, tid)
+        found = wait_target(ROOT, MEMORY, pid, tid)
     assert found == WaitTarget("unknown", (), (), found.call)
     assert found.call in ("poll", "ppoll")
 
@@ -377,22 +379,23 @@ def test_processes_may_end_during_the_reading(start: Start) -> None:
         killer.start()
         end = time.monotonic() + 0.1
         while time.monotonic() < end:
-            kinds.add(wait_target(ROOT, pid, pid).kind)
+            kinds.add(wait_target(ROOT, MEMORY, pid, pid).kind)
         killer.join()
-        assert wait_target(ROOT, pid, pid) == UNKNOWN
+        assert wait_target(ROOT, MEMORY, pid, pid) == UNKNOWN
         assert not held_inodes(ROOT, pid)
     assert kinds <= {"pipe", "unknown"}
-    assert wait_target(ROOT, 1 << 22, 1 << 22) == UNKNOWN
+    assert wait_target(ROOT, MEMORY, 1 << 22, 1 << 22) == UNKNOWN
     assert held_inodes(ROOT, 1 << 22) is None
 
 
 UNPRIVILEGED = """\
 import os, sys
+from iotop_ai.collectors.io.process_memory import ProcessMemory
 from iotop_ai.collectors.io.root import Root
 from iotop_ai.collectors.job.wait_target import UNKNOWN, held_inodes, wait_target
 os.setgroups([]); os.setgid(65534); os.setuid(65534)
 pid = int(sys.argv[1])
-print(wait_target(Root(), pid, pid) == UNKNOWN, held_inodes(Root(), pid))
+print(wait_target(Root(), ProcessMemory(Root()), pid, pid) == UNKNOWN, held_inodes(Root(), pid))
 """
 
 
@@ -424,7 +427,7 @@ def test_the_target_of_a_32_bit_process_is_unknown(tmp_path: Path) -> None:
         end = time.monotonic() + 30
         while not (raw := ROOT.read_once(f"proc/{child.pid}/syscall", 256)).startswith(b"3 "):
             assert time.monotonic() < end, raw
-        assert wait_target(ROOT, child.pid, child.pid) == UNKNOWN
+        assert wait_target(ROOT, MEMORY, child.pid, child.pid) == UNKNOWN
     finally:
         child.kill()
         child.communicate()
@@ -435,4 +438,4 @@ def test_a_captured_machine_has_no_targets(tmp_path: Path) -> None:
     (task / "fd").mkdir(parents=True)
     (task / "fd" / "3").symlink_to("pipe:[9]")
     (task / "syscall").write_text("0 0x3 0x0 0x0 0x0 0x0 0x0 0x7ffd00000000 0x7f0000000000\n")
-    assert wait_target(Root(str(tmp_path)), 7, 7) == UNKNOWN
+    assert wait_target(Root(str(tmp_path)), MEMORY, 7, 7) == UNKNOWN

@@ -1,0 +1,80 @@
+"""Reads bytes of other processes' memory, from /proc/PID/task/TID/mem, without waiting long for them.
+
+A process can make such a read wait as long as it likes: by a mapping of a file whose FUSE server is its own, or by
+userfaultfd. The kernel refuses file mappings only in cmdline and environ (mm/memory.c, FOLL_ANON).
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import threading
+
+from iotop_ai.collectors.io.clock import Clock
+from iotop_ai.collectors.io.root import Root
+from iotop_ai.collectors.io.with_timeout import BackgroundWorker
+
+TIMEOUT_S = 0.05
+"""How long a read is waited for, in seconds. A read takes less than 0.1 ms as a rule."""
+SLOW_S = 0.02
+PAUSE = 100
+"""After a read that took SLOW_S or longer, the process is not read again for PAUSE times as long."""
+MOST_STUCK = 32
+"""The most reads that may be stuck, each on a thread of its own; while there are so many, no memory is read."""
+
+
+class ProcessMemory:
+    """Reads the memory of processes on a thread. A process whose read is stuck is not read again until the read ends.
+
+    Several threads may use it, but only one at a time reads.
+    """
+
+    def __init__(self, root: Root) -> None:
+        self._root = root
+        self._clock = Clock()
+        self._lock = threading.Lock()
+        self._worker = BackgroundWorker("memory")
+        self._stuck: dict[int, BackgroundWorker] = {}
+        """The thread of each stuck read, by PID."""
+        self._paused: dict[int, int] = {}
+        """The monotonic time, in nanoseconds, until which a process is not read, by PID."""
+
+    def read(self, pid: int, tid: int, address: int, size: int) -> bytes:
+        """Return at most ``size`` bytes of the task's memory. Raises OSError; TimeoutError when they do not come."""
+        with self._lock:
+            return self._read(pid, f"proc/{pid}/task/{tid}/mem", address, size)
+
+    def close(self) -> None:
+        """End the threads, without waiting for a read."""
+        for worker in (self._worker, *self._stuck.values()):
+            worker.close()
+
+    def _read(self, pid: int, path: str, address: int, size: int) -> bytes:
+        began = self._clock.monotonic_ns()
+        if self._stuck or self._paused:
+            for stuck_pid in [stuck_pid for stuck_pid, worker in self._stuck.items() if not worker.busy]:
+                self._stuck.pop(stuck_pid).close()
+            self._paused = {pid: until for pid, until in self._paused.items() if began < until}
+        results: list[bytes] = []
+        errors: list[Exception] = []
+
+        def read() -> None:
+            try:
+                results.append(self._root.read_once(path, size, address))
+            except (OSError, OverflowError) as error:  # the thread of the caller raises it again
+                errors.append(error)
+
+        refused = pid in self._stuck or pid in self._paused or len(self._stuck) >= MOST_STUCK
+        if refused or not self._worker.submit(read):
+            raise TimeoutError(errno.EAGAIN, "not read", path)
+        ended = self._worker.wait(TIMEOUT_S)
+        took = self._clock.monotonic_ns() - began
+        if took >= SLOW_S * 1e9:
+            self._paused[pid] = began + took * (1 + PAUSE)
+        if not ended:
+            self._stuck[pid] = self._worker  # closed later: a read that has not begun yet would never end
+            self._worker = BackgroundWorker("memory")
+            raise TimeoutError(errno.ETIMEDOUT, os.strerror(errno.ETIMEDOUT), path)
+        if errors:
+            raise errors[0]
+        return results[0]
