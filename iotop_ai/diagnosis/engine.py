@@ -18,7 +18,7 @@ from iotop_ai.diagnosis.memory.read_latency_baseline import learn, with_earlier_
 from iotop_ai.diagnosis.rules import RULES
 from iotop_ai.diagnosis.rules.job.exit import ENDS, unmatched_kills
 from iotop_ai.diagnosis.thresholds import LIMITS, Thresholds
-from iotop_ai.diagnosis.verdict.acknowledge import apply_ack_events, open_findings
+from iotop_ai.diagnosis.verdict.acknowledge import apply_ack_events, end_acknowledged, open_findings
 from iotop_ai.diagnosis.verdict.cures import with_cures
 from iotop_ai.diagnosis.verdict.hysteresis import decide_active
 from iotop_ai.diagnosis.verdict.nothing_fits import MEASURING, NOTHING_FITS, Since, unknown_finding
@@ -74,6 +74,8 @@ def fold(
     needed_s = max(limits.shortest_s, limits.periods * max(periods))
     claims = [c for rule in RULES for c in rule(facts)]
     held, pending = decide_active(carry, claims, facts, watched_s - needed_s)
+    if watched_s >= needed_s:
+        acked = end_acknowledged(acked, carry.held, held, snapshot)
     since = Since(carry.states[-1][1], carry.states[-1][0]) if carry.states else Since("", None)
     opened = open_findings((active.finding for active in held.values()), acked, snapshot)
     lost = lost_so_far(carry.lost, facts, opened, decided)
@@ -87,7 +89,7 @@ def fold(
     ended = unmatched_kills(carry.ended, now)
     carry = carry._replace(
         held=held, verdict=verdict, decided_ns=now, states=states, lost=lost, classes=classes, pending=pending,
-        ended=ended,
+        ended=ended, acked=acked,
     )  # fmt: skip
     return carry, verdict
 

@@ -92,8 +92,8 @@ class FoldState(NamedTuple):
     fed_ns: int | None = None
     """The time of the newest Sample that has been added to learned, memory, gpus, ended and hung."""
     acked: Mapping[str, str] = {}
-    """The severity and figures of each acknowledged finding when the user acknowledged it, by the finding's identity.
-    """
+    """The severity and figures of each acknowledged finding when the user acknowledged it, by the finding's identity;
+    "" once the acknowledgement is over."""
     gpus: Mapping[str, GpuMemory] = {}
     """How each GPU has been used, by UUID."""
     ended: tuple[Event, ...] = ()

@@ -8,7 +8,7 @@ To write the file, a new file is created and renamed over the old one.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any
 
 from iotop_ai.collectors.state.folder import keep_file, open_file
@@ -77,11 +77,15 @@ class Acknowledged:
 
     def remove(self, identity: str) -> bool:
         """Remove an acknowledgement; return whether it existed. Raises OSError and ValueError."""
+        return self.remove_all((identity,))
+
+    def remove_all(self, identities: Collection[str]) -> bool:
+        """Remove these acknowledgements; return whether any existed. Raises OSError and ValueError."""
         entries = self._entries()
-        if identity not in entries:
+        kept = {name: entry for name, entry in entries.items() if name not in identities}
+        if len(kept) == len(entries):
             return False
-        del entries[identity]
-        self._write(entries)
+        self._write(kept)
         return True
 
     def changes(self) -> list[tuple[str, str | None]]:

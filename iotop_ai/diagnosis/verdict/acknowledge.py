@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from iotop_ai.model.finding import Finding, Severity
+from iotop_ai.model.fold_state import ActiveFinding
+from iotop_ai.model.reading import Status
 from iotop_ai.model.snapshot import Event, Snapshot
 from iotop_ai.model.verdict_class import CLASS_SPECS
 
@@ -21,8 +23,19 @@ _CODES = ("xid", "recovery", "answers")
 """Figures that are codes and not counts; any other value is worse."""
 _KEEPS_RISING = ("crc_errors", "warning_temperature_minutes")
 """Counts that keep rising while a known cause (cable, cooling) lasts; only a clear further rise is worse."""
+_RESTARTING = ("errors", "log_errors", "ecc_uncorrected")
+"""Counts that begin again at 0 with the monitor or the GPU's driver. A count below the acknowledged value has begun
+again, so all of it is new."""
 _CABLE_IN_LOG = "is:interface-CRC"
 """The figure that marks CRC errors in the kernel's log. Their count, too, keeps rising while the cable is bad."""
+_COMES_AND_GOES = frozenset(
+    {_CABLE_IN_LOG, "is:crc-grows", "is:media-grows", "is:throttles", "is:hot", "is:nvme-temperature"}
+)
+"""Figures of findings that end and begin again with the load while their cause lasts: heat, a bad cable, slowness."""
+_OF_THE_DETAIL = frozenset({"ecc_uncorrected", "rows_failed", "sram_exceeded", "recovery"})
+"""Figures of a GPU that come with its slow Reading."""
+ENDED = ""
+"""The value of an acknowledgement that is over, so that it hides nothing. The front removes it from the file."""
 CLEARLY_TIMES, CLEARLY_MORE = 2.0, 10.0
 """A count in _KEEPS_RISING, or its growth, is worse if it is at least CLEARLY_TIMES the acknowledged value, and at
 least CLEARLY_MORE above that value."""
@@ -112,6 +125,8 @@ def is_worse(finding: Finding, value: str) -> bool:
 
 def _figure_is_worse(name: str, now: float, then: float, keeps_rising: bool) -> bool:
     """Whether a figure is worse now than the acknowledged value ``then``."""
+    if name in _RESTARTING and now < then:
+        then = 0.0
     if keeps_rising:
         return now >= max(CLEARLY_TIMES * then, then + CLEARLY_MORE)
     return now != then if name in _CODES else now > then
@@ -142,3 +157,60 @@ def _is_acknowledged(finding: Finding, acked: Mapping[str, str], snapshot: Snaps
     name = identity(finding, snapshot)
     value = acked.get(name) if name else None
     return value is not None and not is_worse(finding, value)
+
+
+def end_acknowledged(
+    acked: Mapping[str, str],
+    before: Mapping[tuple[str, str], ActiveFinding],
+    held: Mapping[tuple[str, str], ActiveFinding],
+    snapshot: Snapshot,
+) -> Mapping[str, str]:
+    """The acknowledged values, with ENDED for each whose finding has ended while its device answers; the same mapping
+    if there is none.
+
+    The same fault later is a new one. So is a count that has begun again at 0 and is worse.
+
+    before: the active findings of the previous decision. held: those of this decision.
+    """
+    if not acked:
+        return acked
+    now = {identity(active.finding, snapshot): active.finding for active in held.values()}
+    ended = {identity(active.finding, snapshot): key[1] for key, active in before.items() if key not in held}
+    over = [
+        name
+        for name, value in acked.items()
+        if value != ENDED
+        and (_has_begun_again(now[name], value) if name in now else _has_ended(name, value, ended.get(name), snapshot))
+    ]
+    return {**acked, **dict.fromkeys(over, ENDED)} if over else acked
+
+
+def _has_begun_again(finding: Finding, value: str) -> bool:
+    """Whether a count of the finding has begun again at 0, and the finding is worse than that."""
+    figures = _figures(finding)
+    pairs = (pair.partition("=") for pair in value.split())
+    lower = any(name in _RESTARTING and name in figures and figures[name] < float(then) for name, _, then in pairs)
+    return lower and is_worse(finding, value)
+
+
+def _has_ended(name: str, value: str, disk: str | None, snapshot: Snapshot) -> bool:
+    """Whether an acknowledged finding that is not active has ended, as its device answers.
+
+    disk: the disk of the finding if the finding was active until now. A disk's own report may be minutes old, so only a
+    finding that ends shows that the report is good. A GPU answers at every tick.
+    """
+    figures = {pair.partition("=")[0] for pair in value.split()[1:]}
+    in_log = bool(figures & {"errors", "log_errors"})
+    if figures & _COMES_AND_GOES or (in_log and snapshot.kernel.value is None):
+        return False
+    if disk is not None and name.startswith("failing_disk:"):
+        report = (snapshot.smart.value or {}).get(disk)
+        in_report = any(not figure.startswith("is:") and figure != "errors" for figure in figures)
+        if in_report and (report is None or report.value is None or report.status is not Status.OK):
+            return False
+        return disk in (snapshot.disks.value or {})
+    gpus, details = snapshot.gpu.value or {}, snapshot.gpu_slow.value or {}
+    uuid = next((uuid for uuid in gpus if name == f"gpu_fault:{'_'.join(uuid.split())}"), None)
+    if uuid is None or gpus[uuid].value is None:
+        return False
+    return not figures & _OF_THE_DETAIL or (uuid in details and details[uuid].value is not None)

@@ -8,6 +8,7 @@ from typing import Any
 from iotop_ai.diagnosis.engine import fold
 from iotop_ai.diagnosis.verdict.acknowledge import (
     ACK,
+    ENDED,
     UNDONE,
     apply_ack_events,
     identity,
@@ -24,6 +25,7 @@ from iotop_ai.model.machine.kernel_log import DeviceErrors
 from iotop_ai.model.reading import Reading, Status
 from iotop_ai.model.snapshot import Event, Snapshot
 from tests.diagnosis.build import IDLE, MB, Disk, Machine, classes, play, sample_of, snapshot_of
+from tests.diagnosis.gpu_scenes import FED
 from tests.diagnosis.host_scenes import GONE, ended
 
 FAILING = Finding(
@@ -209,3 +211,67 @@ def test_an_acknowledged_disk_stays_hidden_until_it_gets_worse() -> None:
     assert all(seen[30:])
     assert not any(ruled_out), "an acknowledged disk is ruled out as a cause"
     assert carry.acked == {"failing_disk:WD_1_2": "critical critical=1 reallocated=312"}
+
+
+GPU_IS_LOST = replace(FED, gpu_lost=frozenset((3,)))
+
+
+def acknowledged(machine: Machine, name: str) -> Machine:
+    """The machine with the event that acknowledges its finding of this identity."""
+    frame = play((machine, 15))[-1]
+    finding = next(one.finding for one in frame.carry.held.values() if identity(one.finding, frame.snapshot) == name)
+    return replace(machine, events=(ack(name, value_of(finding)),))
+
+
+def test_a_gpu_that_is_lost_again_is_shown_although_the_first_loss_was_acknowledged() -> None:
+    seen = acknowledged(GPU_IS_LOST, "gpu_fault:GPU-3")
+    frames = play((GPU_IS_LOST, 15), (seen, 1), (GPU_IS_LOST, 30), (FED, 40), (GPU_IS_LOST, 15))
+    assert not any("gpu_fault" in classes(frame.verdict) for frame in frames[16:86])
+    assert frames[45].carry.acked["gpu_fault:GPU-3"] != ENDED, "it has not ended"
+    assert frames[85].carry.acked == {"gpu_fault:GPU-3": ENDED}
+    assert "gpu_fault" in classes(frames[-1].verdict)
+
+
+def test_a_gpu_that_answers_after_a_restart_is_shown_when_it_is_lost_again() -> None:
+    repeated = replace(FED, events=acknowledged(GPU_IS_LOST, "gpu_fault:GPU-3").events)
+    assert "gpu_fault" in classes(play((repeated, 1), (FED, 20), (GPU_IS_LOST, 15))[-1].verdict)
+    still_lost = replace(GPU_IS_LOST, events=repeated.events)
+    assert "gpu_fault" not in classes(play((still_lost, 1), (GPU_IS_LOST, 40))[-1].verdict)
+
+
+def test_an_absent_gpu_keeps_its_acknowledgement() -> None:
+    seen, absent = acknowledged(GPU_IS_LOST, "gpu_fault:GPU-3"), replace(FED, gpus=FED.gpus[:3])
+    frames = play((GPU_IS_LOST, 15), (seen, 1), (absent, 60), (GPU_IS_LOST, 15))
+    assert not any("gpu_fault" in classes(frame.verdict) for frame in frames[16:])
+
+
+def test_a_disk_that_was_sound_again_is_shown_when_it_fails_again() -> None:
+    seen = acknowledged(ill(), "failing_disk:WD_1_2")
+    sound = replace(ill(), smart=(ill().smart[0]._replace(severity="ok", reallocated=0),))
+    silent = replace(ill(), smart_silent=True)
+    for between, is_shown in ((sound, True), (silent, False)):
+        frames = play((ill(), 15), (seen, 1), (between, 40), (ill(), 5))
+        assert ("failing_disk" in classes(frames[-1].verdict)) is is_shown
+
+
+def test_errors_after_a_restart_are_compared_from_0() -> None:
+    value = value_of(lasting(in_log(50, "critical medium")))
+    assert not is_worse(lasting(in_log(50, "critical medium")), value)
+    assert is_worse(lasting(in_log(49, "critical medium")), value)
+    cable_value = value_of(lasting(in_log(50, "interface CRC")))
+    assert not is_worse(lasting(in_log(9, "interface CRC")), cable_value)
+    assert is_worse(lasting(in_log(10, "interface CRC")), cable_value)
+
+
+def test_new_errors_after_a_restart_stay_when_their_count_reaches_the_acknowledged_one() -> None:
+    fifty = in_log(50, "critical medium")
+    repeated = replace(in_log(49, "critical medium"), events=(ack("failing_disk:S1", value_of(lasting(fifty))),))
+    frames = play((repeated, 1), (in_log(49, "critical medium"), 20), (fifty, 5))
+    assert all("failing_disk" in classes(frame.verdict) for frame in frames[15:])
+
+
+def test_a_cause_that_comes_and_goes_with_the_load_stays_acknowledged() -> None:
+    seen = acknowledged(cable(640, 40), "failing_disk:S1")
+    idle = replace(cable(640, 40), disks=(Disk(),))
+    frames = play((cable(640, 40), 20), (seen, 1), (idle, 60), (cable(640, 40), 20))
+    assert not any("failing_disk" in classes(frame.verdict) for frame in frames[21:])

@@ -137,9 +137,11 @@ def run_monitor(
         )
 
     def on_exit(view: View, theme: str, newest: Frame, limit_s: float) -> None:
+        from iotop_ai.cli.commands.monitor.remove_ended import remove_ended
         from iotop_ai.cli.commands.monitor.save_baselines import save_baselines
 
         save_baselines(settings, newest, limit_s)
+        remove_ended(settings, newest, limit_s)
         new_view = view_to_remember(view, theme, newest, restored, remembered)
         if settings.remember and (new_view != remembered or view_error):
             with contextlib.suppress(OSError):  # a read-only home keeps no view and needs no message

@@ -1,0 +1,31 @@
+"""Removes the acknowledgements that are over from the state folder."""
+
+from __future__ import annotations
+
+import contextlib
+
+from iotop_ai.collectors.io.with_timeout import HOME_TIMEOUT_S, call_with_timeout
+from iotop_ai.collectors.state.folder import state_path
+from iotop_ai.model.frame import Frame
+from iotop_ai.model.settings import Settings
+
+
+def remove_ended(settings: Settings, frame: Frame, limit_s: float = HOME_TIMEOUT_S) -> None:
+    """Remove the Frame's ended acknowledgements from the file if ``settings.remember`` is set; wait at most
+    ``limit_s``.
+    """
+    if not (settings.remember and frame.carry.acked):
+        return
+    from iotop_ai.diagnosis.verdict.acknowledge import ENDED
+
+    folder, ended = state_path(), [name for name, value in frame.carry.acked.items() if value == ENDED]
+
+    def write() -> None:
+        from iotop_ai.collectors.state.acknowledged import Acknowledged
+
+        Acknowledged(folder).remove_all(ended)
+
+    if ended:
+        # With a read-only home or an invalid file, the acknowledgements stay.
+        with contextlib.suppress(OSError, ValueError):
+            call_with_timeout(limit_s, folder, write)
