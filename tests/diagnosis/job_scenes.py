@@ -92,7 +92,7 @@ STATE_SCENES = {
     ),
     "checkpoint_write": SAVING,
     "mem_pressure": replace(JOB_HEALTHY, memory_pressure=0.2),
-    "mem_pressure swaps": replace(JOB_HEALTHY, swap_in=4 * MB),
+    "mem_pressure swaps": replace(JOB_HEALTHY, swap_in=4 * MB, memory_pressure=0.06),
     "shm_full": replace(JOB_HEALTHY, job=replace(COMPUTING, stall=0.01, shm=0.95)),
     "fs_full": replace(JOB_HEALTHY, usage=FULL),
     "fs_full inodes": replace(JOB_HEALTHY, usage=NO_INODES),

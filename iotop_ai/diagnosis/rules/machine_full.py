@@ -9,6 +9,8 @@ from iotop_ai.model.finding import Advice, Evidence, Finding, Severity
 
 MEMORY_BASE = 0.9
 SURE = 0.95
+_SWAP_PRESSURE = 0.5
+"""Swapping counts if tasks wait for memory at least this part of the pressure that is enough by itself."""
 _TIGHT = 0.1
 """If less than this part of a memory limit is left, the memory is nearly exhausted."""
 _BOOT = ("/boot", "/efi")
@@ -21,13 +23,18 @@ def memory_is_short(facts: Facts) -> tuple[Claim, ...]:
 
     Claim: mem_pressure: reclaiming or swapping slows the machine.
     Evidence: memory pressure (PSI), swapping, file pages that are read again.
-    Threshold: some task waits >= 10 % of the time, or >= 1 MB/s are swapped in. Where more than 1 MB/s of file pages
-        are read again and less than 1 MB/s is swapped in, the tasks must wait twice as long.
+    Threshold: some task waits >= 10 % of the time, or >= 1 MB/s are swapped in while some task waits >= 5 % of the time
+        or PSI is unknown. Where more than 1 MB/s of file pages are read again and less than 1 MB/s is swapped in, the
+        tasks must wait twice as long.
     Blind spot: without PSI the rule sees swapping only. File pages that are read again raise PSI too.
     """
     limits, window = facts.limits, facts.window
     swapped = [None if s.memory.value is None else s.memory.value.swap_in_bytes_per_s for s in window.samples]
-    pressure, swap = pressure_ratio(window, "memory"), mean(swapped) or 0.0
+    pressure = pressure_ratio(window, "memory")
+    least = limits.memory_pressure * _SWAP_PRESSURE * (limits.leave_level if facts.is_active("mem_pressure", "") else 1)
+    # Swapping that delays no task costs little, as into compressed memory (zram).
+    swap_counts = pressure is None or pressure >= least
+    swap = (mean(swapped) or 0.0) if swap_counts else 0.0
     if max((pressure or 0.0) / limits.memory_pressure, swap / limits.swap_bytes_per_s) < limits.leave_level:
         return ()
     pressures = [
@@ -36,10 +43,9 @@ def memory_is_short(facts: Facts) -> tuple[Claim, ...]:
     refaults = mean(None if s.memory.value is None else s.memory.value.refault_file_bytes_per_s for s in window.samples)
     # A wait for file pages concerns the page cache and not the programs' own memory.
     factor = 2.0 if (refaults or 0.0) > limits.swap_bytes_per_s and swap < limits.swap_bytes_per_s else 1.0
-    flags = either(
-        at_least(pressures, factor * limits.memory_pressure * limits.leave_level),
-        at_least(swapped, limits.swap_bytes_per_s * limits.leave_level),
-    )
+    flags = at_least(pressures, factor * limits.memory_pressure * limits.leave_level)
+    if swap_counts:
+        flags = either(flags, at_least(swapped, limits.swap_bytes_per_s * limits.leave_level))
     level = max((pressure or 0.0) / limits.memory_pressure / factor, swap / limits.swap_bytes_per_s)
     if level < limits.leave_level:
         return ()
@@ -60,7 +66,7 @@ def memory_is_short(facts: Facts) -> tuple[Claim, ...]:
         Evidence("memory.swap_in_bytes_per_s", mean(swapped), "B/s", limits.swap_bytes_per_s),
         Evidence("memory.available_bytes", None if memory is None else memory.available_bytes, "B"),
     )
-    advice = (Advice("less_memory", args),)
+    advice = (Advice("less_memory", args),) if facts.jobs else ()
     finding = Finding(
         "mem_pressure", Severity.WARNING, MEMORY_BASE, "", args, evidence, advice=advice, lost_ratio=pressure
     )

@@ -28,6 +28,7 @@ SCENES = {name: machine for name, machine in STATE_SCENES.items() if name.split(
 NEAR_MISSES = {
     "mem_pressure": replace(JOB_HEALTHY, memory_pressure=0.06),
     "mem_pressure cache": replace(JOB_HEALTHY, memory_pressure=0.13, refault=200 * MB),
+    "mem_pressure zram": replace(JOB_HEALTHY, memory_pressure=0.03, swap_in=50 * MB),
     "shm_full": replace(JOB_HEALTHY, job=replace(COMPUTING, stall=0.01, shm=0.85)),
     "fs_full": replace(JOB_HEALTHY, usage={"/data": FilesystemUsage(1000 * GIB, 5 * GIB, 5 * GIB, 0, 0)}),
 }
@@ -97,6 +98,16 @@ def test_pressure_by_file_pages_has_the_threshold_that_it_must_reach() -> None:
     found = verdict_of(replace(JOB_HEALTHY, memory_pressure=0.25, refault=200 * MB)).primary
     (pressure,) = [one for one in found.evidence if one.metric == "pressure.memory.some_ratio"]
     assert (found.class_id, pressure.threshold) == ("mem_pressure", 0.2)
+
+
+def test_swapping_alone_counts_without_psi() -> None:
+    swapping = replace(JOB_HEALTHY, swap_in=4 * MB, memory_pressure=None)
+    assert verdict_of(swapping).primary.class_id == "mem_pressure"
+
+
+def test_advice_about_workers_needs_a_job() -> None:
+    found = verdict_of(Machine(cpu=0.3, memory_pressure=0.2)).primary
+    assert (found.class_id, found.advice) == ("mem_pressure", ())
 
 
 def test_a_full_shared_memory_is_a_finding_about_the_job_that_uses_it() -> None:
