@@ -9,7 +9,7 @@ from iotop_ai.diagnosis.facts.block import DeviceFacts, all_devices
 from iotop_ai.diagnosis.facts.fold_cache import FoldCache
 from iotop_ai.diagnosis.facts.gpu import GpuFacts, gpu_facts
 from iotop_ai.diagnosis.facts.job import JobFacts, job_facts
-from iotop_ai.diagnosis.facts.mounts import mount_on
+from iotop_ai.diagnosis.facts.mounts import mount_on, mounts_of_data
 from iotop_ai.diagnosis.facts.process import TaskFacts, Tasks
 from iotop_ai.diagnosis.facts.process_tree import Family
 from iotop_ai.diagnosis.facts.window import Flags, Periods, Window, mean, recent_window
@@ -119,9 +119,21 @@ class Facts(NamedTuple):
         return self.lazy.compute_once("gpu_tasks", lambda: self._tasks(pids))
 
     def mount(self, device: DeviceFacts) -> str:
-        """The nearest mount point of the device or of a device on top of it; "" if nothing is mounted."""
+        """The mount point of the device, or of a device on top of it, that holds a job's data; else the nearest.
+
+        "" if nothing is mounted.
+        """
         infos = self.snapshot.disks.value or {}
-        return self.lazy.compute_once(f"mount {device.name}", lambda: mount_on(device.name, infos))
+        return next(iter(self._data_mounts(device)), "") or mount_on(device.name, infos)
+
+    def data_mount(self, device: DeviceFacts) -> str:
+        """The only mount point on the device that may hold the jobs' data; "" if there is none or more than one."""
+        mounts = self._data_mounts(device)
+        return mounts[0] if len(mounts) == 1 else ""
+
+    def _data_mounts(self, device: DeviceFacts) -> list[str]:
+        infos, of_jobs = self.snapshot.disks.value or {}, [mount for job in self.jobs for mount in job.place.mounts]
+        return self.lazy.compute_once(f"data mounts {device.name}", lambda: mounts_of_data(device.name, infos, of_jobs))
 
     @property
     def idle_cores(self) -> float | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from iotop_ai.diagnosis.facts.block import DeviceFacts
 from iotop_ai.diagnosis.facts.gather import Args, Claim, Facts, claim, confidence, gpu_args, gpu_evidence
-from iotop_ai.diagnosis.facts.mounts import mount_on
+from iotop_ai.diagnosis.facts.mounts import fullest_mount_on
 from iotop_ai.diagnosis.facts.process import Group, blocked_groups
 from iotop_ai.diagnosis.facts.window import Flags, below, both, share
 from iotop_ai.diagnosis.verdict.advice import storage_advice
@@ -223,12 +223,11 @@ def disk_fails(facts: Facts) -> tuple[Claim, ...]:
         state = reading.value
         if state is None or state.severity != "critical":
             continue
-        infos = facts.snapshot.disks.value or {}
         rules = [judgement.rule for judgement in state.judgements if judgement.severity == "critical"]
         hot = 1.0 if rules and HOT.issuperset(rules) else None
         args: Args = (
             ("device", name),
-            ("mount", mount_on(name, infos)),
+            ("mount", fullest_mount_on(name, facts.snapshot)),
             ("reasons", ", ".join(state.reasons)),
             ("model", state.model),
             ("rules", " ".join(rules)),

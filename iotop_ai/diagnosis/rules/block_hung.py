@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from iotop_ai.diagnosis.facts.gather import Args, Claim, Facts
-from iotop_ai.diagnosis.facts.mounts import mount_on
+from iotop_ai.diagnosis.facts.mounts import fullest_mount_on
 from iotop_ai.diagnosis.memory.hung_devices import hung_s
 from iotop_ai.diagnosis.memory.read_latency_baseline import JUDGED_KINDS
 from iotop_ai.model.block.counters import BlockInfo, BlockKey
@@ -67,7 +67,7 @@ def _claim(
     limits, name = facts.limits, key.name
     args: Args = (
         ("device", name),
-        ("mount", mount_on(name, facts.snapshot.disks.value or {})),
+        ("mount", fullest_mount_on(name, facts.snapshot)),
         ("hung_s", age),
         ("in_flight", None if in_flight is None else float(in_flight)),
         ("model", info.model),

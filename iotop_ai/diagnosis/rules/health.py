@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from iotop_ai.diagnosis.facts.gather import Args, Claim, Facts, claim
-from iotop_ai.diagnosis.facts.mounts import mount_on
+from iotop_ai.diagnosis.facts.mounts import fullest_mount_on
 from iotop_ai.diagnosis.facts.window import either
 from iotop_ai.model.block.counters import NETWORK_DISKS, BlockInfo, nvme_head
 from iotop_ai.model.finding import Advice, Evidence, Finding, Severity
@@ -46,7 +46,7 @@ def slow_disk_gets_worse(facts: Facts) -> tuple[Claim, ...]:
         reason = next(judgement.text for judgement in state.judgements if judgement.rule == rule)
         args: Args = (
             ("device", device.name),
-            ("mount", mount_on(device.name, facts.snapshot.disks.value or {})),
+            ("mount", fullest_mount_on(device.name, facts.snapshot)),
             ("reasons", reason),
             ("await_ms", device.await_ms),
             ("normal_ms", device.normal_ms),
@@ -87,7 +87,7 @@ def disk_gives_errors(facts: Facts) -> tuple[Claim, ...]:
         is_medium_error = errors.what in MEDIUM_ERRORS
         args: Args = (
             ("device", name),
-            ("mount", mount_on(name, infos)),
+            ("mount", fullest_mount_on(name, facts.snapshot)),
             ("reasons", f"{errors.lines} {errors.what} error{'' if errors.lines == 1 else 's'} in the kernel's log"),
             ("io_errors", float(errors.lines)),
             ("model", info.model),

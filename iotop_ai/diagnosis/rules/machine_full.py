@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from iotop_ai.diagnosis.facts.gather import Args, Claim, Facts, claim, pressure_ratio
+from iotop_ai.diagnosis.facts.mounts import is_boot
 from iotop_ai.diagnosis.facts.window import at_least, either, mean
 from iotop_ai.diagnosis.rules.job.common import shm_args
 from iotop_ai.model.finding import Advice, Evidence, Finding, Severity
@@ -13,7 +14,6 @@ _SWAP_PRESSURE = 0.5
 """Swapping counts if tasks wait for memory at least this part of the pressure that is enough by itself."""
 _TIGHT = 0.1
 """If less than this part of a memory limit is left, the memory is nearly exhausted."""
-_BOOT = ("/boot", "/efi")
 _IMAGES = ("squashfs", "iso9660", "erofs")
 """Filesystems that are full by nature and cannot be written to."""
 
@@ -170,7 +170,7 @@ def _full_severity(facts: Facts, path: str) -> Severity:
 
     For others, CRITICAL if a job reads from it or if no job's filesystems are known, else WARNING.
     """
-    if f"/{path.split('/')[1]}" in _BOOT:
+    if is_boot(path):
         return Severity.INFO
     mounts = [mount.path for job in facts.jobs for mount in job.place.mounts]
     return Severity.WARNING if mounts and path not in mounts else Severity.CRITICAL

@@ -77,7 +77,7 @@ def _more_in_flight(facts: Facts, device: DeviceFacts, job: JobFacts) -> Advice:
     if then <= now or any(rank.worker_kind in others for rank in job.job.ranks):
         then = 0
     numbers = (("now", float(now)), ("then", float(then) or None), ("ranks", float(ranks)))
-    return Advice("more_in_flight", (("device", device.name), ("source", facts.mount(device)), *numbers))
+    return Advice("more_in_flight", (("device", device.name), ("source", facts.data_mount(device)), *numbers))
 
 
 _IDLE_CORE = 0.95

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from iotop_ai.diagnosis.facts.block import CLOUD_MODELS, DeviceFacts, base_of
 from iotop_ai.diagnosis.facts.gather import Facts
+from iotop_ai.diagnosis.facts.mounts import is_boot, top_folder
 from iotop_ai.diagnosis.facts.window import share
 from iotop_ai.lazy.namedtuple import NamedTuple
 from iotop_ai.model.block.counters import BlockInfo
@@ -18,8 +19,6 @@ _ROOM = 1.05
 """A copy needs slightly more space than the bytes in use."""
 _CACHE_ROOM = 1.25
 """If free memory is this many times the bytes in use, the page cache keeps all of them."""
-_NO_TARGET = frozenset({"boot", "efi"})
-"""Top-level folders that are never proposed for a copy."""
 SHARED = frozenset({"home", "var", "usr", "opt", "srv", "tmp", "root"})
 """Top-level folders that usually hold more than one dataset."""
 
@@ -35,11 +34,6 @@ class Target(NamedTuple):
 def usage_of(facts: Facts) -> dict[str, FilesystemUsage]:
     """The known usage of each mount."""
     return {mount: r.value for mount, r in (facts.snapshot.filesystems.value or {}).items() if r.value is not None}
-
-
-def top_folder(mount: str) -> str:
-    """The top-level folder of a path: "data" for /data/in21k."""
-    return mount.strip("/").partition("/")[0]
 
 
 def faster_disk(
@@ -60,7 +54,7 @@ def faster_disk(
         for mount in info.mounts:
             if mount.path == source:
                 continue
-            usable = mount.path in usage and not mount.read_only and top_folder(mount.path) not in _NO_TARGET
+            usable = mount.path in usage and not mount.read_only and not is_boot(mount.path)
             room = _room_on(usage[mount.path]) if usable else 0
             if room < needed_bytes or room <= (0 if best is None else best.room_bytes):
                 continue
@@ -86,10 +80,10 @@ def _members(info: BlockInfo, infos: Mapping[str, BlockInfo]) -> frozenset[str]:
 def copy_advice(facts: Facts, device: DeviceFacts) -> Advice | None:
     """The advice to cache the data, or to copy it to a faster disk or to /dev/shm; None if there is no room.
 
-    It is also None if the data's filesystem is unknown or is the root filesystem. The size of the dataset is unknown,
-    but it is at most the used bytes of its filesystem.
+    It is also None if it is unknown which filesystem holds the data, or if that is the root filesystem. The size of the
+    dataset is unknown, but it is at most the used bytes of its filesystem.
     """
-    usage, source = usage_of(facts), facts.mount(device)
+    usage, source = usage_of(facts), facts.data_mount(device)
     # The root filesystem holds more than a dataset, so its size is not the size of the copy.
     if source in ("", "/") or source not in usage:
         return None

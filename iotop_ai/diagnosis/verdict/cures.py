@@ -9,7 +9,8 @@ from collections.abc import Callable
 
 from iotop_ai.diagnosis.facts.gather import Facts
 from iotop_ai.diagnosis.facts.leading_job import job_pid
-from iotop_ai.diagnosis.verdict.copy_target import SHARED, faster_disk, top_folder
+from iotop_ai.diagnosis.facts.mounts import is_boot, top_folder
+from iotop_ai.diagnosis.verdict.copy_target import SHARED, faster_disk
 from iotop_ai.model.finding import Advice, Finding
 from iotop_ai.model.job.records import Job
 from iotop_ai.model.process.records import ProcessInfo
@@ -94,7 +95,7 @@ def _with_kind_of_files(facts: Facts, finding: Finding, advice: Advice) -> Advic
     mount = str(dict(advice.args).get("mount", ""))
     of_job = any(job_mount.path == mount for job in facts.jobs for job_mount in job.place.mounts)
     top = top_folder(mount)
-    kind = "boot" if top in ("boot", "efi") else "data" if of_job or (top and top not in SHARED) else "system"
+    kind = "boot" if is_boot(mount) else "data" if of_job or (top and top not in SHARED) else "system"
     return advice._replace(args=(*advice.args, ("kind", kind)))
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from iotop_ai.diagnosis.facts.block import DeviceFacts
 from iotop_ai.diagnosis.facts.gather import Args, Claim, Facts
 from iotop_ai.diagnosis.facts.job import JobFacts
-from iotop_ai.diagnosis.facts.mounts import mount_on
 from iotop_ai.diagnosis.facts.time_window import largest_other
 from iotop_ai.model.finding import Evidence, Finding, Severity
 
@@ -105,7 +104,7 @@ def device_args(facts: Facts, device: DeviceFacts | None) -> Args:
     return (
         ("device", device.name),
         ("label", device.info.label or device.name),
-        ("mount", mount_on(device.name, facts.snapshot.disks.value or {})),
+        ("mount", facts.mount(device)),
         ("read_bytes_per_s", device.read_bytes_per_s),
         ("read_size_bytes", device.read_size_bytes),
         ("await_ms", device.compared_await_ms),
