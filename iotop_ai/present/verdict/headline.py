@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from iotop_ai.model.finding import Finding, SlowDisk, Verdict
+from iotop_ai.model.finding import Finding, Severity, SlowDisk, Verdict
+from iotop_ai.model.verdict_class import State
 from iotop_ai.present.job import verdict_words
 from iotop_ai.present.text import units
 from iotop_ai.present.text.line import Span, cells
@@ -376,9 +377,19 @@ def because(verdict: Verdict) -> Spans:
     return out
 
 
+def further(verdict: Verdict) -> list[Finding]:
+    """The findings after the first in their order, but a critical fault of a disk or GPU comes before all others."""
+    return sorted(verdict.findings[1:], key=lambda finding: not _is_grave(finding))
+
+
+def _is_grave(finding: Finding) -> bool:
+    is_fault = finding.state is State.FAILING or finding.class_id == "gpu_fault"
+    return is_fault and finding.severity is Severity.CRITICAL
+
+
 def second(verdict: Verdict) -> Spans:
-    """A very slow disk that no finding names, then the second finding, in words; [] if there is neither."""
-    other = headline_of(verdict.findings[1]) if len(verdict.findings) > 1 else []
+    """A very slow disk that no finding names, then the first of ``further``, in words; [] if there is neither."""
+    other = headline_of(further(verdict)[0]) if len(verdict.findings) > 1 else []
     slow = verdict.slow_disk
     if slow is None or any(_names_disk(finding, slow) for finding in verdict.findings):
         return other

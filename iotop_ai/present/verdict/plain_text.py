@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from iotop_ai.model.finding import Verdict
+from iotop_ai.model.finding import Severity, Verdict
 from iotop_ai.model.frame import Frame
 from iotop_ai.present.job.data_path import hops
 from iotop_ai.present.job.steps import steps_text
@@ -20,6 +20,8 @@ LABEL = 10
 _PATH_CELLS = 400
 _WAITS_CELLS = 80
 """The widths for which the path and the workers' waits are laid out."""
+_MOST_FURTHER = 3
+"""The most findings after the first that are shown."""
 _BAR = "━─"
 """The glyphs of a bar, which is left out."""
 
@@ -38,6 +40,8 @@ def verdict_block(frame: Frame, view: View = View()) -> list[str]:  # noqa: B008
         ("and", headline.second),
     )
     lines += [(label, text_of(part(verdict))) for label, part in parts]
+    others = [finding for finding in headline.further(verdict)[1:] if finding.severity is not Severity.INFO]
+    lines += [("and", text_of(headline.headline_of(finding))) for finding in others[: _MOST_FURTHER - 1]]
     lines.append(("not", ruled_out_text(verdict)))
     lines.append(("do", text_of(headline.advice(verdict))))
     lines.append(("time", time_sentence(frame)))

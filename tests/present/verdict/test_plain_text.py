@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+from iotop_ai.model.machine.filesystem import FilesystemUsage
 from iotop_ai.present.screen.view import View
 from iotop_ai.present.verdict.plain_text import code_block, verdict_block
-from tests.diagnosis.build import IDLE, JOB_ALONE, JOB_STARVED, play
+from tests.diagnosis.build import GIB, IDLE, JOB_ALONE, JOB_STARVED, play
+from tests.diagnosis.gpu_scenes import GPU_SCENES
+from tests.present.verdict.test_headline import DYING
 
 UTC = View(utc_offset_s=0)
 
@@ -19,6 +24,18 @@ def test_a_starved_job_has_every_line() -> None:
         "path      alice train.py > 8 workers > /data ext4 > sda",
         "workers   BLOCKED 97 % run 1 cpu-wait 0 idle 2 %",
         "seen      h, job 50 of alice, 1970-01-01 00:00:14, watched 14 s, confidence high",
+    ]
+
+
+def test_every_further_finding_has_a_line_and_a_failing_disk_comes_first() -> None:
+    full = FilesystemUsage(100 * GIB, GIB // 2, GIB // 2, 0, 0)
+    usage = {f"/mnt/{letter}": full for letter in "abc"}
+    machine = replace(GPU_SCENES["gpu_throttle"], smart=(DYING,), usage=usage)
+    lines = verdict_block(play((machine, 15))[-1], UTC)
+    assert [line for line in lines if line.startswith("and")] == [
+        "and       sda is FAILING: 312 reallocated sectors, 2 pending",
+        "and       /mnt/a is full",
+        "and       /mnt/b is full",
     ]
 
 
