@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from iotop_ai.diagnosis.facts.gather import Claim, Facts, may_begin, may_stay
 from iotop_ai.diagnosis.facts.leading_job import job_pid
-from iotop_ai.model.finding import Finding, Severity
+from iotop_ai.model.finding import Advice, Finding, Severity
 from iotop_ai.model.fold_state import ActiveFinding, FoldState
 from iotop_ai.model.reading import Status
 from iotop_ai.model.snapshot import Snapshot
@@ -22,7 +22,8 @@ def merge_claims(claims: Iterable[Claim]) -> dict[Key, Claim]:
     """Merge the claims of each class and subject.
 
     The result is the claim that held in the largest share of its samples, with the highest confidence and severity of
-    all, and with the evidence of all.
+    all, and with the evidence of all. The heat of a disk is not the main claim beside another fault of the disk, and a
+    failing disk keeps the advice of all claims, to replace it first.
     """
     out: dict[Key, Claim] = {}
     for claim in claims:
@@ -31,15 +32,29 @@ def merge_claims(claims: Iterable[Claim]) -> dict[Key, Claim]:
         if other is None:
             out[key] = claim
             continue
-        main, minor = sorted((other, claim), key=lambda c: (-c.share, -c.finding.confidence))
+        main, minor = sorted((other, claim), key=lambda c: (-c.share, _is_heat(c.finding), -c.finding.confidence))
         known = {e.metric for e in main.finding.evidence}
         finding = main.finding._replace(
             severity=max((main.finding.severity, minor.finding.severity), key=_SEVERITIES.index),
             confidence=max(main.finding.confidence, minor.finding.confidence),
             evidence=main.finding.evidence + tuple(e for e in minor.finding.evidence if e.metric not in known),
+            advice=_joined_advice(main.finding, minor.finding),
         )
-        out[key] = main._replace(finding=finding)
+        out[key] = main._replace(finding=finding, at_once=main.at_once or minor.at_once)
     return out
+
+
+def _is_heat(finding: Finding) -> bool:
+    return bool(dict(finding.args).get("hot"))
+
+
+def _joined_advice(main: Finding, minor: Finding) -> tuple[Advice, ...]:
+    """The advice of both findings about a failing disk, the advice to replace it first; else that of ``main``."""
+    if main.class_id != "failing_disk":
+        return main.advice
+    templates = {advice.template for advice in main.advice}
+    both = (*main.advice, *(advice for advice in minor.advice if advice.template not in templates))
+    return tuple(sorted(both, key=lambda advice: advice.template != "replace_disk"))
 
 
 def _has_rival(key: Key, others: Iterable[Key]) -> bool:

@@ -147,6 +147,21 @@ def test_a_disk_that_is_only_hot_gets_the_advice_to_cool_it(state: SmartState, h
     assert "throttles" not in headline.text_of(headline.advice(frame.verdict))
 
 
+def test_a_hot_disk_with_medium_errors_is_to_be_replaced() -> None:
+    hot = with_verdict(FINE._replace(protocol="nvme", critical_warning=0x02, temperature_celsius=85))
+    frame = play((replace(erring(7, "critical medium", 0), smart=(hot,)), 12))[-1]
+    (one,) = [f for f in frame.verdict.findings if f.class_id == "failing_disk"]
+    assert [advice.template for advice in one.advice] == ["replace_disk", "cool_disk"]
+    assert headline.text_of(headline.headline(frame.verdict)).startswith("sda is reporting errors: 7 critical medium")
+
+
+def test_a_failing_disk_with_a_bad_cable_is_replaced_first() -> None:
+    dying = SmartState("sda", "ata", "X", "1", "1", "FAIL", "critical", ("312 reallocated sectors",))
+    frame = play((replace(erring(7, "interface CRC", 0), smart=(dying,)), 12))[-1]
+    (one,) = [f for f in frame.verdict.findings if f.class_id == "failing_disk"]
+    assert [advice.template for advice in one.advice] == ["replace_disk", "check_cable"]
+
+
 @pytest.mark.parametrize("name", ["nbd0", "rbd1", "drbd0"])
 def test_a_disk_that_is_reached_by_the_network_gets_no_advice_about_cables(name: str) -> None:
     (one,) = found(Machine(disks=(Disk(name=name),), cpu=0.5, errors={name: DeviceErrors(1, 0, "I/O")}))
