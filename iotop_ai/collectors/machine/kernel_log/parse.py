@@ -100,6 +100,11 @@ zones.
 NO_SPACE = "critical space allocation"
 """The error of a thin volume whose pool is full; the disk itself works."""
 
+_OPTIONAL = ("DISCARD", "SECURE_ERASE", "WRITE_ZEROES")
+"""Operations without data, which many disks reject although the kernel tries them."""
+_REJECTIONS = ("critical target", "I/O")
+"""The errors by which a disk rejects an operation. For an operation in _OPTIONAL they do not count as a fault."""
+
 
 def parse_record(raw: bytes) -> Record | None:
     """Parse the record from one read of /dev/kmsg, without its KEY=value lines; None if it is not a record.
@@ -135,7 +140,10 @@ def _request(text: str) -> LogEvent | None:
     if kind == NO_SPACE:
         return LogEvent(IO_ERROR, name, f"{name}: its pool has no space left for a write: enlarge the pool")
     position = f"{op.lower().replace('_', ' ')} at sector {sector}" if op else f"sector {sector}"
-    return LogEvent(IO_ERROR, name, f"{name}: {kind} error, {position}", kind, is_counted=True)
+    text = f"{name}: {kind} error, {position}"
+    if op in _OPTIONAL and kind in _REJECTIONS:
+        return LogEvent(IO_ERROR, name, text)
+    return LogEvent(IO_ERROR, name, text, kind, is_counted=True)
 
 
 def _buffer(text: str) -> LogEvent | None:

@@ -1,6 +1,8 @@
-"""Long lines of the kernel's log."""
+"""Long lines of the kernel's log, and discards that a disk rejects."""
 
 from __future__ import annotations
+
+import pytest
 
 from iotop_ai.collectors.machine.kernel_log.parse import parse_line, parse_record
 
@@ -28,3 +30,21 @@ def test_a_record_is_cut_to_the_longest_line_of_the_kernel() -> None:
     record = parse_record(b"6,1,2,-;" + b"x" * 5000)
     assert record is not None
     assert record.text == "x" * 1024
+
+
+@pytest.mark.parametrize(
+    ("kind", "op", "counts"),
+    [
+        ("critical target", "0x3:(DISCARD)", False),
+        ("critical target", "0x5:(SECURE_ERASE)", False),
+        ("I/O", "0x9:(WRITE_ZEROES)", False),
+        ("critical medium", "0x9:(WRITE_ZEROES)", True),
+        ("timeout", "0x3:(DISCARD)", True),
+        ("critical target", "0x1:(WRITE)", True),
+    ],
+)
+def test_a_rejected_discard_is_an_event_but_not_an_error_of_its_disk(kind: str, op: str, counts: bool) -> None:
+    event = parse_line(f"{kind} error, dev sda, sector 2048 op {op} flags 0x800 phys_seg 1 prio class 2")
+    assert event is not None
+    assert (event.kind, event.is_counted, event.what) == ("io_error", counts, kind if counts else "")
+    assert event.text.startswith(f"sda: {kind} error, ")
