@@ -49,6 +49,8 @@ class CpuCollector:
         self._load: KeptFile | None = None
         self._physical: int | None = None
         self._online = -1
+        self._allowed_numbers: tuple[int, ...] | None = None
+        """The cores on which the monitor can run; None for all, and if unknown. An unchanged tuple is kept."""
 
     def read(self) -> CpuTable:
         """Read all online cores. Raises OSError when /proc/stat cannot be read."""
@@ -59,8 +61,16 @@ class CpuCollector:
         if self._root.live and not is_first_reading and len(cores) != self._online:
             # The number of physical cores can change only when the number of online cores changes.
             self._physical, self._online = cores_in_topology(self._root) or _physical_from_psutil(), len(cores)
-        allowed = len(os.sched_getaffinity(0)) if self._root.live else len(cores)
-        return CpuTable(cores, allowed, self._physical, self._load1(), clk_tck=self._clk_tck)
+        allowed = os.sched_getaffinity(0) if self._root.live else cores.keys()
+        if not allowed < cores.keys():
+            # Either all cores are allowed, or a container has given the cores other numbers.
+            self._allowed_numbers = None
+        elif self._allowed_numbers is None or allowed != set(self._allowed_numbers):
+            self._allowed_numbers = tuple(sorted(allowed))
+        return CpuTable(
+            cores, len(allowed), self._physical, self._load1(), clk_tck=self._clk_tck,
+            allowed_numbers=self._allowed_numbers,
+        )  # fmt: skip
 
     def _load1(self) -> float | None:
         try:

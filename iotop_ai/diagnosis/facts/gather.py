@@ -138,9 +138,13 @@ class Facts(NamedTuple):
     @property
     def idle_cores(self) -> float | None:
         """The number of allowed cores that are neither busy nor taken by the hypervisor; None when unknown."""
-        if self.cpu_free_ratio is None or self.allowed_cores is None:
-            return None
-        return self.allowed_cores * self.cpu_free_ratio
+        cpu, free_ratio = self.snapshot.cpu.value, self.cpu_free_ratio
+        if cpu is not None and cpu.allowed_numbers is not None:
+            tables = [rates.cores for s in self.window.samples if (rates := s.cpu.value) is not None]
+            free_ratio = mean(
+                core.free_ratio for cores in tables for n in cpu.allowed_numbers if (core := cores.get(n)) is not None
+            )
+        return None if free_ratio is None or cpu is None else cpu.allowed * free_ratio
 
 
 class Claim(NamedTuple):

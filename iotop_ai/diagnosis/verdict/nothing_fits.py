@@ -162,7 +162,8 @@ def _cpu_at_limit(facts: Facts, factor: float) -> Args:
         return ()
     busy = group_tasks(facts.all_tasks.busy(_LEAST_CPU), facts.snapshot.processes.value)
     busiest = max(busy, key=lambda group: (group.cpu_ratio or 0.0) * group.alike_count, default=None)
-    out: Args = (("limit", "cpu"), ("cores", None if (n := facts.allowed_cores) is None else float(n)))
+    cpu = facts.snapshot.cpu.value
+    out: Args = (("limit", "cpu"), ("cores", None if cpu is None else float(len(cpu.cores))))
     if busiest is not None:
         used = (busiest.cpu_ratio or 0.0) * busiest.alike_count
         out += (

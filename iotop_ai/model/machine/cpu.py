@@ -34,6 +34,8 @@ class CpuTable(NamedTuple):
     physical: the number of physical cores; None if unknown
     total: the sum over all cores, including idle time; set only if the idle time of the cores is left out
     clk_tck: the number of ticks per second
+    allowed_numbers: the numbers of the cores that the monitor can run on, in ascending order; None if these are all
+        cores, or if they are unknown
     """
 
     cores: Mapping[int, CpuTicks]
@@ -43,6 +45,7 @@ class CpuTable(NamedTuple):
     ctxt: int | None = None
     total: CpuTicks | None = None
     clk_tck: int = 100
+    allowed_numbers: tuple[int, ...] | None = None
 
 
 class CoreRates(NamedTuple):
@@ -106,16 +109,15 @@ def core_rates(before: CpuTicks, after: CpuTicks, ticks: int | None = None) -> C
 
 def without_idle(table: CpuTable) -> CpuTable:
     """The table without the idle time of each core, but with ``total``."""
-    cores, allowed, physical, load1, ctxt, _, clk_tck = table
     kept = {}
-    for n, (user, nice, system, idle, iowait, irq, softirq, steal) in cores.items():
+    for n, (user, nice, system, idle, iowait, irq, softirq, steal) in table.cores.items():
         if idle is None:
             return table
         kept[n] = CpuTicks(user, nice, system, None, iowait, irq, softirq, steal)
     if not kept:
         return table
-    total = CpuTicks(*map(sum, zip(*cores.values(), strict=True)))
-    return CpuTable(kept, allowed, physical, load1, ctxt, total, clk_tck)
+    total = CpuTicks(*map(sum, zip(*table.cores.values(), strict=True)))
+    return table._replace(cores=kept, total=total)
 
 
 def _sum_over_cores(cores: Iterable[CpuTicks]) -> CpuTicks:

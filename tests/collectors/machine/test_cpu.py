@@ -4,6 +4,7 @@ import os
 from pathlib import Path
 
 import psutil
+import pytest
 
 from iotop_ai.collectors.base import take_reading
 from iotop_ai.collectors.io.clock import Clock
@@ -94,3 +95,19 @@ def test_threads_that_share_a_core_count_as_one_core(tmp_path: Path) -> None:
     assert cores_in_topology(build(newer | {"sys/devices/system/cpu/online": b"0-3\n"}, tmp_path / "new")) == 2
     assert cores_in_topology(build(older, tmp_path / "old")) == 2
     assert cores_in_topology(build({"sys/devices/system/cpu/cpufreq/boost": b"1\n"}, tmp_path / "none")) is None
+
+
+@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="needs two cores")
+def test_the_numbers_of_the_allowed_cores_are_read_if_some_are_not_allowed() -> None:
+    everything = os.sched_getaffinity(0)
+    collector = CpuCollector(Root())
+    try:
+        before = collector.read()
+        os.sched_setaffinity(0, {max(everything)})
+        (narrow, same) = (collector.read(), collector.read())
+    finally:
+        os.sched_setaffinity(0, everything)
+        collector.close()
+    assert before.allowed_numbers == (None if everything == before.cores.keys() else tuple(sorted(everything)))
+    assert (narrow.allowed, narrow.allowed_numbers) == (1, (max(everything),))
+    assert same.allowed_numbers is narrow.allowed_numbers

@@ -25,6 +25,7 @@ def test_the_total_has_the_idle_time_of_all_cores() -> None:
     assert [core.idle for core in short.cores.values()] == [None, None]
     assert short.total == CpuTicks(141, 0, 71, 18328, 20, 0, 5, 0)
     assert without_idle(short) is short
+    assert without_idle(AFTER._replace(allowed_numbers=(3,))).allowed_numbers == (3,)
 
 
 def test_a_core_is_busy_for_at_most_all_of_the_time() -> None:
