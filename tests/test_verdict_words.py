@@ -89,7 +89,8 @@ def allowed(frame: Frame, finding: Finding, cure: Advice, text: str, beside: str
         return False
     table = frame.snapshot.jobs.value
     own = {frame.snapshot.host.euid, *(() if table is None else (job.uid for job in table.jobs.values()))}
-    pids = " ".join(re.findall(r"(?:ionice -c3 -p|renice -n 19 -p|end pid|kill -CONT) (\d+(?: \d+)*)", text)).split()
+    commands = r"(?:ionice -c3 -p|renice -n 19 -p|ps -Lo lwp= -p|end pid|kill -CONT) (\d+(?:[ ,]\d+)*)"
+    pids = " ".join(re.findall(commands, text)).replace(",", " ").split()
     return text.startswith("ask ") or all(uid_of(frame, int(pid)) in {*own, None} for pid in pids)
 
 

@@ -79,6 +79,20 @@ def _ask_owner_of_process(facts: Facts, finding: Finding, advice: Advice) -> Adv
     return Advice("ask_owner", (*advice.args, ("user", info.user), ("wanted", advice.template)))
 
 
+def _ask_owner_or_all_threads(facts: Facts, finding: Finding, advice: Advice) -> Advice:
+    """The advice to ask the owner, or the advice with a flag: whether one of the processes has several threads."""
+    adapted, table = _ask_owner_of_process(facts, finding, advice), facts.snapshot.processes.value
+    if adapted.template != advice.template or table is None:
+        return adapted
+    args = dict(advice.args)
+    pid, pids = args.get("other_pid"), str(args.get("other_pids") or "").split()
+    numbers = [int(one) for one in pids] or ([int(pid)] if isinstance(pid, float) else [])
+    keys = [key for number in numbers if (key := facts.family.keys.get(number)) is not None]
+    if all(key not in table.stat or table.stat[key].threads <= 1 for key in keys):
+        return advice
+    return advice._replace(args=(*advice.args, ("threaded", 1.0)))
+
+
 def _ask_owner_of_job(facts: Facts, finding: Finding, advice: Advice) -> Advice:
     job = _job(facts, finding)
     if job is None or job.uid == facts.snapshot.host.euid:
@@ -129,7 +143,8 @@ _ADAPTERS: dict[str, _Adapter] = {
     "keep_workers": _only_torch,
     "reset_gpu": _reset_or_reboot,
     "drain_gpu": _reset_or_reboot,
-    **dict.fromkeys(("calm_neighbour", "calm_cpu", "end_sharer"), _ask_owner_of_process),
+    **dict.fromkeys(("calm_neighbour", "calm_cpu"), _ask_owner_or_all_threads),
+    "end_sharer": _ask_owner_of_process,
     "continue_job": _ask_owner_of_job,
     "run_as_root": _unless_root,
     "make_room": _with_kind_of_files,

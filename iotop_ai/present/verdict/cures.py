@@ -247,9 +247,14 @@ _WITH_PRIORITIES = ("bfq", "mq-deadline", "cfq")
 
 
 def _command_for_all(a: Args, command: str) -> str:
-    """The command for all processes of the other program: "ionice -c3 -p 702 703 (fio)"."""
+    """The command for all processes of the other program: "ionice -c3 -p 702 703 (fio)".
+
+    On Linux the command changes only the main thread of a process, so that ps lists the other threads.
+    """
     count = number(a, "others") or 1
     pids = word(a, "other_pids") or whole(a, "other_pid")
+    if number(a, "threaded"):
+        pids = f"$(ps -Lo lwp= -p {pids.replace(' ', ',')})"
     every = "" if word(a, "other_pids") or count <= 1 else f", and the same for all {count:.0f}"
     return f"{command} {pids} ({word(a, 'other')}{every})"
 
@@ -337,6 +342,8 @@ def _make_room(a: Args) -> str:
     mount, kind = word(a, "mount"), word(a, "kind")
     if kind == "boot":
         return f"remove old kernels from {mount} with the package manager"
+    if number(a, "inodes") is not None:
+        return f"pack or delete small files: du --inodes -x {_quoted(a, 'mount')} | sort -n | tail shows where they are"
     if kind == "system":
         return f"run du -xh {_quoted(a, 'mount')} | sort -h | tail to see what fills it"
     return f"delete old checkpoints and logs on {mount}"
@@ -369,7 +376,10 @@ _ADVICE: dict[str, Callable[[Args], str]] = {
     ),
     "less_gpu_memory": lambda a: "use a smaller batch with gradient accumulation, activation checkpointing or bf16",
     "end_sharer": _end_sharer,
-    "reset_gpu": lambda a: f"drain the job, reset {word(a, 'gpu')} (nvidia-smi --gpu-reset); run dmesg | grep -i xid",
+    "reset_gpu": lambda a: (
+        f"drain the job, reset {word(a, 'gpu')} (nvidia-smi -i {word(a, 'gpu').removeprefix('GPU ')} --gpu-reset);"
+        " run dmesg | grep -i xid"
+    ),
     "replace_gpu": lambda a: f"take {word(a, 'gpu')} out of use and have the board replaced",
     "reboot_node": lambda a: "drain the node and reboot it",
     "check_gpu_power": lambda a: f"check the auxiliary power cable of {word(a, 'gpu')} and the power supply",

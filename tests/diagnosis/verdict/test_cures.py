@@ -50,6 +50,7 @@ from tests.diagnosis.job_scenes import (
     DATA_SCENES,
     FULL,
     NFS,
+    NO_INODES,
     ON_GPU,
     SAVING,
     STATE_SCENES,
@@ -391,6 +392,14 @@ def test_the_advice_names_what_fills_the_mount() -> None:
         ("/var/log", "run du -xh /var/log | sort -h | tail to see what fills it"),
     ):
         assert cure_text("make_room", replace(JOB_HEALTHY, usage={mount: FULL["/data"]})) == cure
+    for mount in ("/", "/data"):
+        assert cure_text("make_room", replace(JOB_HEALTHY, usage={mount: NO_INODES["/data"]})) == (
+            f"pack or delete small files: du --inodes -x {mount} | sort -n | tail shows where they are"
+        )
+
+
+def test_only_the_faulty_gpu_is_reset() -> None:
+    assert "(nvidia-smi -i 2 --gpu-reset)" in cure_text("reset_gpu", GPU_SCENES["gpu_fault board"])
 
 
 def test_for_another_users_process_the_advice_is_to_ask_that_user() -> None:

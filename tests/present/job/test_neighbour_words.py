@@ -7,12 +7,24 @@ from dataclasses import replace
 import pytest
 
 from iotop_ai.model.frame import Frame
+from iotop_ai.model.snapshot import Snapshot
 from iotop_ai.present.screen.view import View
 from iotop_ai.present.text.line import cells
 from iotop_ai.present.verdict import headline
 from iotop_ai.present.verdict.banner import banner_rows
-from tests.diagnosis.build import MB, TRAINER_OLD, Task, play
-from tests.diagnosis.host_scenes import GONE, HOST_SCENES, MEASURING, OOM, SHARED, SLOW, SLOWED_LOADERS, ended, epochs
+from tests.diagnosis.build import MB, TRAINER_OLD, Machine, Task, play, snapshot_of
+from tests.diagnosis.host_scenes import (
+    CROWDED,
+    GONE,
+    HOST_SCENES,
+    MEASURING,
+    OOM,
+    SHARED,
+    SLOW,
+    SLOWED_LOADERS,
+    ended,
+    epochs,
+)
 
 
 def lines(frame: Frame) -> tuple[str, str, str]:
@@ -71,6 +83,27 @@ def test_ionice_is_advised_for_all_processes_where_the_scheduler_obeys_it(
     disk = replace(SLOW, scheduler=scheduler)
     shared = replace(SHARED, tasks=(TRAINER_OLD, *SLOWED_LOADERS, *fio), disks=(disk,))
     assert lines(play((shared, 15))[-1])[2] == cure
+
+
+@pytest.mark.parametrize(
+    ("threads", "cure"),
+    [
+        ({801: 4}, "renice -n 19 -p $(ps -Lo lwp= -p 800,801,802,803) (stress), or keep it off these cores"),
+        ({}, "renice -n 19 -p 800 801 802 803 (stress), or keep it off these cores"),
+    ],
+)
+def test_a_command_is_for_all_threads_of_a_program(
+    threads: dict[int, int], cure: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def with_threads(machine: Machine, second: int) -> Snapshot:
+        snapshot = snapshot_of(machine, second)
+        table = snapshot.processes.value
+        assert table is not None
+        stat = {key: one._replace(threads=threads.get(key.pid, 1)) for key, one in table.stat.items()}
+        return snapshot._replace(processes=snapshot.processes._replace(value=table._replace(stat=stat)))
+
+    monkeypatch.setattr("tests.diagnosis.build.snapshot_of", with_threads)
+    assert lines(play((CROWDED, 15))[-1])[2] == f"{cure} (taskset, cpuset)"
 
 
 def test_a_storage_check_is_described() -> None:
