@@ -138,16 +138,16 @@ def _calm_or_busy(facts: Facts, lead: JobFacts | None, group: Group | None, befo
         is_calm = lead.stall is not None and lead.stall < limits.gate and explained and not others_wait
         return (("state", State.CALM.value),) if is_calm else ()
     factor = limits.leave_level if before == State.BUSY.value else 1.0
-    at_limit = _disk_at_limit(slow)
+    at_limit = _disk_at_limit(slow, limits.disk_busy * factor)
     if not at_limit and group is not None:
         return ()
     at_limit = at_limit or _cpu_at_limit(facts, factor) or _memory_at_limit(facts, before)
     return (("state", (State.BUSY if at_limit else State.CALM).value), *at_limit)
 
 
-def _disk_at_limit(slow: SlowDisk | None) -> Args:
-    """The slow disk as the limit, with its rates; () without one."""
-    if slow is None:
+def _disk_at_limit(slow: SlowDisk | None, least_busy: float) -> Args:
+    """The slow disk as the limit, with its rates; () without one, or if its busy ratio is below ``least_busy``."""
+    if slow is None or (slow.busy_ratio or 0.0) < least_busy:
         return ()
     rates = (("read_bytes_per_s", slow.read_bytes_per_s), ("write_bytes_per_s", slow.write_bytes_per_s))
     return (("limit", "disk"), *rates)

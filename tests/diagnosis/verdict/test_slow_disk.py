@@ -55,5 +55,13 @@ def test_the_line_stays_until_the_disk_is_clearly_faster() -> None:
     assert named[-1] is None
 
 
+def test_a_slow_disk_that_is_hardly_busy_is_not_at_its_limit() -> None:
+    for busy, state in ((0.03, State.CALM), (0.85, State.BUSY)):
+        machine = Machine(disks=(replace(DROWNING, await_ms=65.0, busy=busy),), cpu=0.3)
+        verdict = play((machine, 15))[-1].verdict
+        assert verdict.state is state
+        assert "answers in 65 ms (typical ≤ 5)" in headline.text_of(headline.because(verdict))
+
+
 def test_nothing_is_named_before_a_window_has_passed() -> None:
     assert play((Machine(disks=(DROWNING,)), 2))[-1].verdict.slow_disk is None
