@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from iotop_ai.diagnosis.facts.block import base_of, serves_serially
 from iotop_ai.diagnosis.facts.gather import Args, Claim, Facts
 from iotop_ai.diagnosis.facts.mounts import fullest_mount_on
 from iotop_ai.diagnosis.memory.hung_devices import hung_s
 from iotop_ai.diagnosis.memory.read_latency_baseline import JUDGED_KINDS
+from iotop_ai.diagnosis.thresholds import Thresholds
 from iotop_ai.model.block.counters import BlockInfo, BlockKey
 from iotop_ai.model.finding import Advice, Evidence, Finding, Severity
 
@@ -23,9 +25,9 @@ def disk_does_not_answer(facts: Facts) -> tuple[Claim, ...]:
 
     Claim: failing_disk: the device, its server or the path to it hangs.
     Evidence: requests in flight, and the time since the device last completed one; processes in state D.
-    Threshold: 10 s, longer than a disk takes to spin up. With a process in state D it is critical after 30 s: then
-        the kernel's drivers give up on a request (nvme_core.io_timeout, sd's timeout). If several devices of a stack
-        hang, the rule names the lowest.
+    Threshold: 10 s; 30 s for a rotating disk, which may take 15 s to spin up. With a process in state D it is critical
+        after 30 s: then the kernel's drivers give up on a request (nvme_core.io_timeout, sd's timeout). If several
+        devices of a stack hang, the rule names the lowest.
     Blind spot: some kernels miscount requests in flight: a count that has been stuck since the monitor started needs a
         process in state D. A throttled cgroup holds its requests before they are in flight.
     """
@@ -33,7 +35,7 @@ def disk_does_not_answer(facts: Facts) -> tuple[Claim, ...]:
         return ()
     limits, now, infos = facts.limits, facts.snapshot.at_ns, facts.snapshot.disks.value or {}
     ages = {name: hung_s(facts.carry.hung, name, now) for name in facts.carry.hung}
-    silent = {name for name, age in ages.items() if age >= limits.hung_s}
+    silent = {name for name, age in ages.items() if age >= _least_s(name, infos, limits)}
     startup_ns = _START_INTERVALS * max(1.0, facts.snapshot.interval_s) * 1e9
     process_waits = bool(facts.history and facts.history[-1].waits)
     out = []
@@ -46,6 +48,12 @@ def disk_does_not_answer(facts: Facts) -> tuple[Claim, ...]:
             continue
         out.append(_claim(facts, key, info, ages[key.name], counters.in_flight, process_waits))
     return tuple(out)
+
+
+def _least_s(name: str, infos: Mapping[str, BlockInfo], limits: Thresholds) -> float:
+    """The seconds after which a device hangs: longer than a disk takes to spin up."""
+    info = infos.get(name)
+    return limits.hung_bad_s if info is not None and serves_serially(base_of(info, infos)) else limits.hung_s
 
 
 def _below(info: BlockInfo, infos: Mapping[str, BlockInfo]) -> set[str]:
@@ -73,7 +81,7 @@ def _claim(
         ("model", info.model),
     )
     evidence = (
-        Evidence(f"disks.{name}.hung_s", age, "s", limits.hung_s),
+        Evidence(f"disks.{name}.hung_s", age, "s", _least_s(name, facts.snapshot.disks.value or {}, limits)),
         Evidence(f"disks.{name}.in_flight", None if in_flight is None else float(in_flight), "count", 1.0),
     )
     advice = (

@@ -63,6 +63,16 @@ def test_a_hang_is_shown_after_ten_seconds_and_is_critical_after_thirty() -> Non
     assert identity(late, last.snapshot) == "", "an earlier acknowledgement can silence the finding"
 
 
+def test_a_rotating_disk_has_time_to_spin_up() -> None:
+    spins = replace(HANGS, rotational=True)
+    working = Machine(disks=(replace(WORKS, rotational=True),), cpu=0.5)
+    shown = play((working, 12), (Machine(disks=(spins,), cpu=0.5, tasks=(WAITER,)), 36))
+    assert not any(hung(frame) for frame in shown[:40])
+    (late,) = hung(shown[-1])
+    assert late.severity is Severity.CRITICAL
+    assert next((one.metric, one.threshold) for one in late.evidence) == ("disks.sda.hung_s", LIMITS.hung_bad_s)
+
+
 def test_the_finding_ends_when_the_device_answers_again() -> None:
     shown = play((Machine(disks=(WORKS,), cpu=0.5), 12), (Machine(disks=(HANGS,), cpu=0.5), 15),
                  (Machine(disks=(WORKS,), cpu=0.5), 15))  # fmt: skip
