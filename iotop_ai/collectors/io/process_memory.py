@@ -14,11 +14,14 @@ from iotop_ai.collectors.io.clock import Clock
 from iotop_ai.collectors.io.root import Root
 from iotop_ai.collectors.io.with_timeout import BackgroundWorker
 
-TIMEOUT_S = 0.05
+TIMEOUT_S = 0.1
 """How long a read is waited for, in seconds. A read takes less than 0.1 ms as a rule."""
-SLOW_S = 0.02
+SLOW_S = 0.03
+SLOW_READS = 2
 PAUSE = 100
-"""After a read that took SLOW_S or longer, the process is not read again for PAUSE times as long."""
+"""After SLOW_READS reads in a row that each took SLOW_S or longer, the process is not read again for PAUSE times as
+long as the last of them. A single slow read is usual beside a busy core, where a thread waits for its turn.
+"""
 MOST_STUCK = 32
 """The most reads that may be stuck, each on a thread of its own; while there are so many, no memory is read."""
 
@@ -36,6 +39,8 @@ class ProcessMemory:
         self._worker = BackgroundWorker("memory")
         self._stuck: dict[int, BackgroundWorker] = {}
         """The thread of each stuck read, by PID."""
+        self._slow: dict[int, int] = {}
+        """The number of slow reads in a row, by PID; without the processes whose last read was fast."""
         self._paused: dict[int, int] = {}
         """The monotonic time, in nanoseconds, until which a process is not read, by PID."""
 
@@ -69,8 +74,7 @@ class ProcessMemory:
             raise TimeoutError(errno.EAGAIN, "not read", path)
         ended = self._worker.wait(TIMEOUT_S)
         took = self._clock.monotonic_ns() - began
-        if took >= SLOW_S * 1e9:
-            self._paused[pid] = began + took * (1 + PAUSE)
+        self._note_time(pid, began, took)
         if not ended:
             self._stuck[pid] = self._worker  # closed later: a read that has not begun yet would never end
             self._worker = BackgroundWorker("memory")
@@ -78,3 +82,12 @@ class ProcessMemory:
         if errors:
             raise errors[0]
         return results[0]
+
+    def _note_time(self, pid: int, began_ns: int, took_ns: int) -> None:
+        if took_ns < SLOW_S * 1e9:
+            self._slow.pop(pid, None)
+            return
+        self._slow[pid] = self._slow.get(pid, 0) + 1
+        if self._slow[pid] >= SLOW_READS:
+            del self._slow[pid]
+            self._paused[pid] = began_ns + took_ns * (1 + PAUSE)

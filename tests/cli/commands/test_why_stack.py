@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -26,11 +27,11 @@ next_batch()
 
 
 def with_trainer(frame: Frame, pid: int) -> Frame:
-    """The Frame, with the first rank of each job changed to this pid."""
+    """The Frame, with the first rank of each job changed to this pid, which is a process of our own user."""
     table = frame.snapshot.jobs.value
     assert table is not None
     jobs = {
-        key: job._replace(ranks=(job.ranks[0]._replace(key=ProcessKey(pid, 1)), *job.ranks[1:]))
+        key: job._replace(ranks=(job.ranks[0]._replace(key=ProcessKey(pid, 1)), *job.ranks[1:]), uid=os.geteuid())
         for key, job in table.jobs.items()
     }
     reading = frame.snapshot.jobs._replace(value=table._replace(jobs=jobs))
