@@ -87,8 +87,8 @@ class SmartCollector:
         self._root = root
         self._generation = generation
         self._seen_generation = generation()
-        self._list_is_outdated = False
-        """Whether disks were added, removed or replaced since the thread last listed them."""
+        self._listed_generation = self._seen_generation
+        """The generation when the thread last listed the disks. Another one means that disks have changed since."""
         self._can_query = root.owns_devices
         self._clock = clock
         self._settings = settings
@@ -136,20 +136,25 @@ class SmartCollector:
             raise Unavailable(unavailable.status, unavailable.reason, unavailable.remedy)
         if self._table is None:
             raise Unavailable(Status.PENDING, "the disks are not listed yet")
+        # The thread changes these two after the table, so they are read before it: they are never newer than the table.
+        listed_generation, diskseqs = self._listed_generation, self._diskseqs
         table, self._read_at_ns = self._table, self._changed_at_ns
         if (generation := self._generation()) != self._seen_generation:
-            self._seen_generation, self._list_is_outdated = generation, True
+            self._seen_generation = generation
             self._wake.set()
-        return self._without_replaced(table) if self._list_is_outdated else table
+        return table if listed_generation == generation else self._without_replaced(table, diskseqs)
 
-    def _without_replaced(self, table: SmartTable) -> SmartTable:
-        """Leave out disks whose names belong to other disks now; the thread may notice this minutes later."""
+    def _without_replaced(self, table: SmartTable, diskseqs: Mapping[str, int]) -> SmartTable:
+        """Leave out disks whose names belong to other disks now; the thread may notice this minutes later.
+
+        diskseqs: the numbers of the disks when the thread listed them.
+        """
         current = {name: self._diskseq(name) for name in table}
         # Keep a disk also if its number cannot be read now, or was unknown when the thread listed the disks.
         kept = {
             name: reading
             for name, reading in table.items()
-            if current[name] in (None, self._diskseqs.get(name, current[name]))
+            if current[name] in (None, diskseqs.get(name, current[name]))
         }
         if len(kept) == len(table):
             return table
@@ -240,13 +245,14 @@ class SmartCollector:
 
         Kernels before 5.15 do not number the disks, so a replaced disk is not noticed there.
         """
-        self._list_is_outdated = False
+        generation = self._seen_generation
         now = {disk.name: number for disk in disks if (number := self._diskseq(disk.name)) is not None}
         replaced = frozenset(name for name, number in now.items() if self._diskseqs.get(name, number) != number)
-        # If a disk's number cannot be read this time, its old number is kept for the next comparison.
-        self._diskseqs = {disk.name: self._diskseqs[disk.name] for disk in disks if disk.name in self._diskseqs} | now
         if replaced and self._table is not None:
             self._publish({name: reading for name, reading in self._table.items() if name not in replaced})
+        # If a disk's number cannot be read this time, its old number is kept for the next comparison.
+        self._diskseqs = {disk.name: self._diskseqs[disk.name] for disk in disks if disk.name in self._diskseqs} | now
+        self._listed_generation = generation
         return replaced
 
     def _diskseq(self, name: str) -> int | None:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from iotop_ai.collectors.health.collector import SmartCollector
+from iotop_ai.collectors.health.collector import SmartCollector, SmartTable
+from iotop_ai.collectors.health.targets import Disk
 from iotop_ai.collectors.io.clock import Clock
 from iotop_ai.collectors.io.root import Root
-from iotop_ai.model.reading import Status
+from iotop_ai.model.health.smart import SmartState
+from iotop_ai.model.reading import Reading, Status
 from iotop_ai.model.settings import Settings
 from tests.rigs.descriptors import too_many_open_files
 from tests.rigs.smart import Smartctl, why_no_smartctl
@@ -42,6 +45,50 @@ def test_the_state_of_a_replaced_disk_is_not_shown_for_the_new_one(tmp_path: Pat
         assert collector.read()["nvme8n1"].status is Status.PENDING
     finally:
         collector.close()
+
+
+class _Machine(Root):
+    """A machine with the disk nvme8n1. on_number: called once, when the number of the disk is read next."""
+
+    def __init__(self, path: Path) -> None:
+        (path / "sys/block/nvme8n1").mkdir(parents=True)
+        super().__init__(str(path))
+        self.number = 5
+        self.on_number: Callable[[], object] | None = None
+
+    def number_or_none(self, relative: str) -> int | None:
+        on_number, self.on_number = self.on_number, None
+        if on_number is not None:
+            on_number()
+        return self.number
+
+    def generation(self) -> int:
+        """The generation changes with the disk; the thread may list the disks while it is read."""
+        self.number_or_none("")
+        return self.number
+
+
+@pytest.mark.parametrize("reads_during_listing", [False, True])
+def test_no_reading_has_the_old_state_while_the_thread_lists_the_new_disk(
+    tmp_path: Path, reads_during_listing: bool
+) -> None:
+    root, disks = _Machine(tmp_path), (Disk("nvme8n1", "/dev/nvme8", ""),)
+    collector = SmartCollector(root, Clock(), generation=root.generation)
+    collector._start = lambda: None  # type: ignore[method-assign]  # the test takes the part of the thread
+    collector._replaced(disks)
+    state = SmartState("/dev/nvme8", "nvme", "MODEL", "OLD", "F", "PASS", "ok", ())
+    collector._publish({"nvme8n1": Reading(state, Status.OK)})
+    assert collector.read()["nvme8n1"].value is state
+    root.number = 9
+    tables: list[SmartTable] = []
+    if reads_during_listing:
+        tables.append(collector.read())
+        root.on_number = lambda: tables.append(collector.read())
+        collector._replaced(disks)
+    else:
+        root.on_number = lambda: collector._replaced(disks)
+    tables.append(collector.read())
+    assert [table for table in tables if "nvme8n1" in table] == []
 
 
 def test_a_disk_that_was_removed_during_its_self_test_is_forgotten(tmp_path: Path) -> None:
