@@ -333,14 +333,14 @@ def disks_measured(figure: Figure, frame: Frame) -> dict[str, bool]:
 
     A mean per request counts as measured even if the interval had no request. {} for a Frame without rates of disks.
     """
-    rated, infos = frame.sample.block, frame.snapshot.disks.value or {}
+    rated, left_out = frame.sample.block, _left_out(figure, frame)
     if rated.value is None or rated.seconds is None:
         return {}
     requests = _PER_REQUEST.get(figure.field, _ALL_REQUESTS.get(figure.field, figure.field))
     return {
         key.name: getattr(rates, requests) is not None
         for key, rates in rated.value.items()
-        if matches(figure.name, key.name) and (key.name not in infos or infos[key.name].kind not in _NOT_COUNTED_KINDS)
+        if matches(figure.name, key.name) and key.name not in left_out
     }
 
 

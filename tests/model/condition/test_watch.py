@@ -260,3 +260,10 @@ def test_a_disk_that_was_never_measured_makes_the_condition_unknown(figure: str,
         "a device in memory was taken for an unmeasured disk"
     )
     assert over(f"disks.*.busy_ratio > 1%{hold}", with_disk("disk")).met is True
+
+
+@pytest.mark.parametrize("kind", ["partition", "zram"])
+def test_a_named_partition_or_memory_device_that_was_never_measured_makes_the_condition_unknown(kind: str) -> None:
+    # The pattern matches vda, too, which is measured.
+    found = over("disks.?d?.r_await > 10s", with_disk(kind))
+    assert (found.met, found.clauses[0].name) == (None, "sdx")
