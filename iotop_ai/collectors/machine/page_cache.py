@@ -13,6 +13,7 @@ import ctypes
 import errno
 import os
 from collections.abc import Callable
+from functools import cache
 from typing import NamedTuple
 
 from iotop_ai.collectors.io.root import Root
@@ -159,6 +160,7 @@ def _writable(handle: int) -> bool:
     return os.access(f"/proc/self/fd/{handle}", os.W_OK, effective_ids=True)
 
 
+@cache
 def _owns_every_file() -> bool:
     """Whether the kernel treats us as the owner of every file: with CAP_FOWNER in the initial user namespace.
 
