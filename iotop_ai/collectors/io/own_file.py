@@ -291,3 +291,14 @@ def open_as_root(path: str) -> int:
         os.close(fd)
         raise InputError(f"{why}, so another user could choose what root reads; {flag} to open it")
     return fd
+
+
+def open_to_read(path: str, *, allow_root: bool) -> int:
+    """Open a recording or a log without blocking, and return its descriptor; root uses :func:`open_as_root`.
+
+    allow_root: whether root may open a file of any owner
+    """
+    if os.geteuid() == 0 and not allow_root:
+        return open_as_root(path)
+    # The open of a fifo without a writer would otherwise never return.
+    return os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)

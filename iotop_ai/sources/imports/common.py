@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from datetime import datetime, timedelta, timezone, tzinfo
 from typing import Any, NamedTuple
 
-from iotop_ai.collectors.io.own_file import open_as_root
+from iotop_ai.collectors.io.own_file import open_to_read
 from iotop_ai.model.block.counters import BlockInfo
 from iotop_ai.model.clean import clean
 from iotop_ai.model.errors import InputError
@@ -124,10 +124,7 @@ def open_log(path: str, *, allow_root: bool = False) -> int:
     allow_root: whether root may open a file of any owner
     """
     try:
-        if os.geteuid() == 0 and not allow_root:
-            fd = open_as_root(path)
-        else:
-            fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+        fd = open_to_read(path, allow_root=allow_root)
     except InputError as error:
         raise InputError(f"{path}: {error}") from None
     except (OSError, ValueError) as error:

@@ -9,7 +9,7 @@ import stat
 from collections.abc import Iterable, Iterator
 from typing import Protocol
 
-from iotop_ai.collectors.io.own_file import open_as_root
+from iotop_ai.collectors.io.own_file import open_to_read
 from iotop_ai.lazy.namedtuple import NamedTuple
 from iotop_ai.model.errors import InputError
 from iotop_ai.store.format.line_head import EVENT, HEADER, parse_head, starts_session
@@ -88,11 +88,7 @@ def open_blocks(path: str, *, allow_root: bool = False) -> PlainBlocks | GzipBlo
     allow_root: whether root may open a file of any owner
     """
     try:
-        if os.geteuid() == 0 and not allow_root:
-            fd = open_as_root(path)
-        else:
-            # Not blocking, because opening a fifo without a writer would never return.
-            fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+        fd = open_to_read(path, allow_root=allow_root)
     except InputError as error:
         raise InputError(f"{path}: {error}") from None
     except FileNotFoundError as error:
