@@ -98,16 +98,12 @@ def _is_compared(name: str) -> bool:
 
 def is_worse(finding: Finding, value: str) -> bool:
     """Whether the finding is worse now than when it was acknowledged at ``value``."""
-    severity, *pairs = value.split() or [""]
+    severity = (value.split() or [""])[0]
     if severity not in _SEVERITIES or _SEVERITIES.index(finding.severity.value) > _SEVERITIES.index(severity):
         return True
-    acknowledged = {}
-    for pair in pairs:
-        name, _, text = pair.partition("=")
-        try:
-            acknowledged[name] = float(text)
-        except ValueError:
-            return True
+    acknowledged = _acknowledged_figures(value)
+    if acknowledged is None:
+        return True
     now = _figures(finding)
     keeps_rising = (*_KEEPS_RISING, *(("errors",) if _CABLE_IN_LOG in now else ()))
     for name, figure in now.items():
@@ -121,6 +117,15 @@ def is_worse(finding: Finding, value: str) -> bool:
         ):
             return True
     return False
+
+
+def _acknowledged_figures(value: str) -> dict[str, float] | None:
+    """The figures of an acknowledged value, by name; None if the value is malformed, as one that was cut is."""
+    pairs = (pair.partition("=") for pair in value.split()[1:])
+    try:
+        return {name: float(figure) for name, _, figure in pairs}
+    except ValueError:
+        return None
 
 
 def _figure_is_worse(name: str, now: float, then: float, keeps_rising: bool) -> bool:
@@ -187,9 +192,8 @@ def end_acknowledged(
 
 def _has_begun_again(finding: Finding, value: str) -> bool:
     """Whether a count of the finding has begun again at 0, and the finding is worse than that."""
-    figures = _figures(finding)
-    pairs = (pair.partition("=") for pair in value.split())
-    lower = any(name in _RESTARTING and name in figures and figures[name] < float(then) for name, _, then in pairs)
+    now, acknowledged = _figures(finding), _acknowledged_figures(value) or {}
+    lower = any(name in _RESTARTING and name in now and now[name] < then for name, then in acknowledged.items())
     return lower and is_worse(finding, value)
 
 
@@ -199,7 +203,7 @@ def _has_ended(name: str, value: str, disk: str | None, snapshot: Snapshot) -> b
     disk: the disk of the finding if the finding was active until now. A disk's own report may be minutes old, so only a
     finding that ends shows that the report is good. A GPU answers at every tick.
     """
-    figures = {pair.partition("=")[0] for pair in value.split()[1:]}
+    figures = set(_acknowledged_figures(value) or ())
     in_log = bool(figures & {"errors", "log_errors"})
     if figures & _COMES_AND_GOES or (in_log and snapshot.kernel.value is None):
         return False

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+import pytest
+
 from iotop_ai.diagnosis.engine import fold
 from iotop_ai.diagnosis.verdict.acknowledge import (
     ACK,
@@ -275,3 +277,10 @@ def test_a_cause_that_comes_and_goes_with_the_load_stays_acknowledged() -> None:
     idle = replace(cable(640, 40), disks=(Disk(),))
     frames = play((cable(640, 40), 20), (seen, 1), (idle, 60), (cable(640, 40), 20))
     assert not any("failing_disk" in classes(frame.verdict) for frame in frames[21:])
+
+
+@pytest.mark.parametrize("value", ["critical errors=", "critical errors=x", "critical errors", "", "="])
+def test_a_malformed_acknowledgement_hides_nothing(value: str) -> None:
+    repeated = replace(in_log(50, "critical medium"), events=(ack("failing_disk:S1", value),))
+    frames = play((repeated, 1), (in_log(50, "critical medium"), 20), (Machine(disks=(Disk(),), cpu=0.5), 40))
+    assert "failing_disk" in classes(frames[20].verdict)
