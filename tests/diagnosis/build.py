@@ -67,6 +67,7 @@ class Disk:
     major: int = 8
     scheduler: str = "mq-deadline"
     md_sync: str = ""
+    parent: str = ""
 
     @property
     def info(self) -> BlockInfo:
@@ -74,7 +75,7 @@ class Disk:
         return BlockInfo(
             self.name, self.major, 0, self.kind, self.name, slaves=self.slaves, holders=self.holders,
             transport=self.transport, rotational=self.rotational, mounts=mounts, md_sync=self.md_sync,
-            scheduler=self.scheduler,
+            scheduler=self.scheduler, parent=self.parent,
         )  # fmt: skip
 
     @property

@@ -218,7 +218,12 @@ def _written_disk(facts: Facts, job: JobFacts) -> tuple[str, float]:
     written = [name for name, rate in rates.items() if rate and rate >= least]
     if not written:
         return "", 0.0
-    best = max(written, key=lambda n: (f"{infos[n].major}:{infos[n].minor}" in mounts, rates[n]))
+    with_files = {
+        info.parent if info.kind == "partition" else info.name
+        for info in infos.values()
+        if f"{info.major}:{info.minor}" in mounts
+    }
+    best = max(written, key=lambda name: (name in with_files, rates[name]))
     return best, rates[best]
 
 

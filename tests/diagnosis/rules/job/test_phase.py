@@ -101,6 +101,18 @@ def test_a_checkpoint_names_only_a_disk_that_takes_it(writes: tuple[float, float
     assert args["mount"] == {"sda": "/data", "sdb": "/", "": ""}[named]
 
 
+def test_the_disk_of_a_checkpoint_is_the_one_with_the_partition_of_the_jobs_files() -> None:
+    disks = (
+        Disk(major=9, mount="", write_bytes_per_s=100 * MB, await_ms=1.0, busy=0.1),
+        Disk("sda1", kind="partition", parent="sda"),
+        Disk("nvme0n1", mount="/", major=10, write_bytes_per_s=300 * MB, await_ms=1.0, busy=0.1),
+    )
+    sync = TIME_SCENES["checkpoint_write sync"]
+    found = verdict_of(replace(sync, disks=disks, tasks=(replace(TRAINER_OLD, write=100 * MB),)), 40).primary
+    args = dict(found.args)
+    assert (found.class_id, args["device"], args["write_bytes_per_s"]) == ("checkpoint_write", "sda", 100 * MB)
+
+
 def test_a_job_that_rests_leaves_the_verdict_to_other_rules() -> None:
     resting = Training(replace(TRAINER_OLD, cpu=0.0), evidence=("library",))
     tasks = (resting.task, Task(60, "python", cpu=0.05, read=10 * MB, blocked=0.93))
