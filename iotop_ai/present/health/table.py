@@ -5,7 +5,6 @@ cursor.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from textwrap import wrap
 
 from iotop_ai.model.frame import Frame
 from iotop_ai.model.health.smart import SmartState
@@ -16,6 +15,7 @@ from iotop_ai.present.text.line import DISK_PREFIX, Cell, Line, Span, blank, cel
 from iotop_ai.present.text.phrases import whole_clauses
 from iotop_ai.present.text.table import Column, fit_columns, head, place_columns, rule
 from iotop_ai.present.text.units import UNDEFINED, UNKNOWN, duration, plural
+from iotop_ai.present.text.wrap import wrap_cells
 
 WORDS = {"bad": "FAILING", "warn": "WARN", "unsure": "UNSURE", "ok": "OK"}
 """The state word for a token."""
@@ -224,5 +224,5 @@ def kernel_counts_text(state: SmartState) -> str:
 
 def wrapped_rows(width: int, label: str, text: str) -> list[Line]:
     """Labelled text in as many rows as it needs. It is not cut, because users copy remedies from the screen."""
-    lines = wrap(text, max(20, width - 12), break_long_words=True, break_on_hyphens=False) or [""]
+    lines = wrap_cells(text, max(20, width - 12), break_on_hyphens=False) or [""]
     return [row(width, [Span(f" {label if i == 0 else '':<9}", "dim"), Span(line)]) for i, line in enumerate(lines)]
