@@ -138,6 +138,9 @@ class Facts(NamedTuple):
     @property
     def idle_cores(self) -> float | None:
         """The number of allowed cores that are neither busy nor taken by the hypervisor; None when unknown."""
+        return self.lazy.compute_once("idle_cores", self._idle_cores)
+
+    def _idle_cores(self) -> float | None:
         cpu, free_ratio = self.snapshot.cpu.value, self.cpu_free_ratio
         if cpu is not None and cpu.allowed_numbers is not None:
             tables = [rates.cores for s in self.window.samples if (rates := s.cpu.value) is not None]

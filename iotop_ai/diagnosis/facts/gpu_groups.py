@@ -7,6 +7,7 @@ from operator import itemgetter
 
 from iotop_ai.diagnosis.facts.gather import Args, Claim, Facts
 from iotop_ai.diagnosis.facts.job import JobFacts
+from iotop_ai.diagnosis.facts.job_gpus import job_gpus
 from iotop_ai.diagnosis.facts.window import Window, mean
 from iotop_ai.diagnosis.thresholds import LIMITS
 from iotop_ai.lazy.namedtuple import NamedTuple
@@ -113,12 +114,8 @@ def _gpu_groups(facts: Facts, seconds: float) -> tuple[GpuGroup, ...]:
 
     used, by_job = facts.gpu.uuids, []
     for job in facts.jobs:
-        job_gpus = job.job.gpus
-        own_uuids = [uuid for uuid in used if uuid in job_gpus]
-        if not own_uuids and len(facts.jobs) == 1 and facts.gpu.pids is None:
-            # In a container the processes on the GPUs are hidden, so the only job gets all GPUs in use.
-            own_uuids = list(used)
-        by_job.append((job, [uuid for uuid in own_uuids if uuid not in job.held_gpus]))
+        own_uuids = job_gpus(job.job, facts.gpu, len(facts.jobs)) - job.held_gpus
+        by_job.append((job, [uuid for uuid in used if uuid in own_uuids]))
     held = frozenset[str]().union(*(job.held_gpus for job in facts.jobs))
     left = [uuid for uuid in used if uuid not in held and not any(uuid in own_uuids for _, own_uuids in by_job)]
     groups: list[tuple[JobFacts | None, list[str]]] = [*by_job, (None, left)]

@@ -7,8 +7,7 @@ from collections.abc import Iterable
 from iotop_ai.lazy.namedtuple import NamedTuple
 from iotop_ai.model.frame import Frame
 from iotop_ai.model.preflight.environment.check import Check, State
-from iotop_ai.present.screen.key_names import key_label
-from iotop_ai.present.screen.keymap import keys_of_action
+from iotop_ai.present.screen.keymap import first_key
 from iotop_ai.present.screen.view import Problem, View
 from iotop_ai.present.text.line import Line, Span, plain, row, spans_cells
 from iotop_ai.present.text.panel import panel
@@ -50,11 +49,9 @@ def doctor_rows(frame: Frame, view: View, width: int, height: int) -> list[Line]
     """The worst problem, the number of others, and the key that dismisses the row; [] if there are no problems."""
     if not view.problems:
         return []
-    from iotop_ai.present.screen.actions import all_actions  # imported here because most screens do not have this row
-
-    keys = keys_of_action(all_actions()[DISMISS], view.keymap)
+    key = first_key(DISMISS, view.keymap)
     others = len(view.problems) - 1
     right = [Span(f"+{others} ", "dim")] if others else []
-    right += [Span(key_label(keys[0]), "key"), Span(":dismiss ", "dim")] if keys else []
+    right += [Span(key, "key"), Span(":dismiss ", "dim")] if key else []
     room = width - 9 - spans_cells(right) - 1
     return [row(width, [Span(f" doctor  {whole_clauses(view.problems[0].text, room)}", "dim")], right)]

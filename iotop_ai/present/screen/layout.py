@@ -16,11 +16,9 @@ from iotop_ai.present.job.time_words import time_is_counted
 from iotop_ai.present.machine.panel import link_count, system_rows
 from iotop_ai.present.process.groups import groups
 from iotop_ai.present.process.table import process_rows
-from iotop_ai.present.screen.actions import all_actions
 from iotop_ai.present.screen.graph_panel import graph_rows, low_panel_graph_count
-from iotop_ai.present.screen.key_names import key_label
 from iotop_ai.present.screen.key_row import keys_rows
-from iotop_ai.present.screen.keymap import keys_of_action
+from iotop_ai.present.screen.keymap import first_key
 from iotop_ai.present.screen.view import View
 from iotop_ai.present.text.frame_cache import FrameCache
 from iotop_ai.present.text.glyphs import in_ascii
@@ -47,8 +45,8 @@ def hideable(name: str, rows: Rows) -> Rows:
             return rows(frame, view, width, height)
         if name in ("banner", "path"):
             return rows(frame, view, width, height)[:1]  # its first row says more than a title
-        keys = keys_of_action(all_actions()[f"panel.{name}"], view.keymap)
-        note = f"hidden; {key_label(keys[0])} shows it" if keys else "hidden"
+        key = first_key(f"panel.{name}", view.keymap)
+        note = f"hidden; {key} shows it" if key else "hidden"
         return in_ascii([rule(width, name, [Span(note, "dim")])][:height], view.ascii_only)
 
     return panel_or_title
