@@ -39,7 +39,7 @@ class Acknowledged:
         self._folder = folder
         self._file = os.path.join(folder, FILE)
         self._version_read: tuple[int, int, int, int] | None = None
-        self._entries_read: dict[str, str] = {}
+        self._entries_read: dict[str, dict[str, Any]] = {}
 
     @property
     def path(self) -> Path:
@@ -91,7 +91,8 @@ class Acknowledged:
     def changes(self) -> list[tuple[str, str | None]]:
         """Return (identity, value) of each entry that was added, changed or removed since the last call.
 
-        The value of a removed entry is None.
+        The value of a removed entry is None. An entry that was acknowledged again with the same value has changed: its
+        finding may have ended meanwhile.
 
         A file that cannot be read counts as unchanged, and the next call tries again. A file with invalid content or of
         another owner is read again only after it has changed. Without a change, the call costs one stat() of the file.
@@ -104,7 +105,7 @@ class Acknowledged:
         if version == self._version_read:
             return []
         try:
-            now = self.read()
+            now = self._entries()
         except OSError:  # the file server may answer the next call
             return []
         except ValueError:
@@ -112,8 +113,12 @@ class Acknowledged:
             return []
         self._version_read = version
         before, self._entries_read = self._entries_read, now
-        out: list[tuple[str, str | None]] = [(name, value) for name, value in now.items() if before.get(name) != value]
-        return out + [(name, None) for name in before if name not in now]
+        out: list[tuple[str, str | None]] = [
+            (clean(name, LONGEST), clean(entry["value"], _LONGEST_VALUE))
+            for name, entry in now.items()
+            if before.get(name) != entry
+        ]
+        return out + [(clean(name, LONGEST), None) for name in before if name not in now]
 
     def _entries(self) -> dict[str, dict[str, Any]]:
         raw = self._raw()

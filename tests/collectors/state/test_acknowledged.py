@@ -57,6 +57,8 @@ def test_each_change_is_reported_once(tmp_path: Path) -> None:
     store.add("a:1", "critical x=2", 2)
     store.add("b:2", "warning", 2)
     assert watcher.changes() == [("a:1", "critical x=2"), ("b:2", "warning")]
+    store.add("b:2", "warning", 3)
+    assert watcher.changes() == [("b:2", "warning")], "it was acknowledged again after it had ended"
     store.remove("a:1")
     assert watcher.changes() == [("a:1", None)]
     store.path.unlink()
