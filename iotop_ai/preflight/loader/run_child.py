@@ -254,17 +254,13 @@ def samples_in_item(item: Any) -> int:
     """Return the number of samples in an item of a loader that makes no batches, because the dataset may yield batches.
 
     The arrays of a batch have the same first dimension, and some have more dimensions than others, as pictures and
-    their labels. An item without this is one sample.
+    their labels. An item without this is one sample; so is a picture of 3 dimensions with its mask of 2.
     """
     shapes = list(shapes_in(item, 0))
-    if (
-        shapes
-        and all(shapes)
-        and len({shape[0] for shape in shapes}) == 1
-        and len({len(shape) for shape in shapes}) > 1
-    ):
-        return int(shapes[0][0]) or 1
-    return 1
+    dimensions = {len(shape) for shape in shapes}
+    if len({shape[:1] for shape in shapes}) != 1 or len(dimensions) == 1 or dimensions == {2, 3}:
+        return 1
+    return int(shapes[0][0]) or 1
 
 
 def shapes_in(part: Any, depth: int) -> Iterator[tuple[Any, ...]]:

@@ -102,6 +102,9 @@ def sampler(**fields: Any) -> Any:
         (Loader((array(3, 224, 224), array()), batch_size=None, batch_sampler=None), 1),
         (Loader({"input_ids": array(128), "labels": array(128)}, batch_size=None, batch_sampler=None), 1),
         (Loader((array(3, 8, 8), {"boxes": array(5, 4), "labels": array(5)}), batch_size=None, batch_sampler=None), 1),
+        (Loader((array(512, 512, 3), array(512, 512)), batch_size=None, batch_sampler=None), 1),  # a mask
+        (Loader((array(64, 3, 8, 8), array(64, 8, 8)), batch_size=None, batch_sampler=None), 64),
+        (Loader((array(64, 128), array(64)), batch_size=None, batch_sampler=None), 64),
         (Loader(array(16), batch_size=None, batch_sampler=None), 1),
         (Loader(["a text", 1], batch_size=None, batch_sampler=None), 1),
     ],
