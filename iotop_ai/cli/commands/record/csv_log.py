@@ -14,6 +14,7 @@ from iotop_ai.collectors.io.with_timeout import HOME_TIMEOUT_S, call_with_timeou
 from iotop_ai.export.logs.disk_csv import HEADER, disk_log_lines
 from iotop_ai.model.clean import clean
 from iotop_ai.model.frame import Frame
+from iotop_ai.present.text.units import plural
 from iotop_ai.store.write.frame_queue import FrameQueue
 from iotop_ai.store.write.sink import TextSink
 
@@ -110,4 +111,4 @@ class CsvLog:
             with contextlib.suppress(OSError):  # the file may be gone, unresponsive or read-only by now
                 call_with_timeout(HOME_TIMEOUT_S, self._path, lambda: os.unlink(self._path))
         if lost := self._queue.lost.frames:
-            self._say(f"{lost} interval{'' if lost == 1 else 's'} missing in the CSV log")
+            self._say(f"{plural(lost, 'interval')} missing in the CSV log")
