@@ -34,7 +34,8 @@ _MOST_RATE = 1e15
 """Larger values show that the log is damaged: even a petabyte a second is only 1e12 kB/s."""
 _TORN_TAIL_BYTES = 4096
 """The number of bytes at the end of a log that a killed writer may have left incomplete: the size of its buffer."""
-_BANNER = re.compile(r"Linux (\S+) \((.+?)\)\s+(\S+)\s+\S+\s+\(\d+ \S+\)")
+_BANNER = re.compile(r"Linux (\S+) \((.+?)\)\s+(\S+\s|\S[^\t]{0,60}\t)\s*\S+\s+\(\d+ \S+\)")
+"""The first line of a run. A tab ends the date, which has spaces in some locales."""
 _CLOCK = re.compile(r"\d{1,2}:\d{2}:\d{2}")
 _NUMBER = re.compile(r"\d+(?:[.,]\d+)?")
 _DISKS = re.compile(r'"disk"\s*:')

@@ -163,6 +163,18 @@ def test_a_second_run_in_the_same_file_is_a_separate_session(tmp_path: Path) -> 
         assert [f.snapshot.host.boot_id for f in shown] == ["imported-1"] * 2 + ["imported-2"] * 2
 
 
+@pytest.mark.parametrize(
+    "day",
+    ["2026년 11월 29일", "29. 11. 2026", "Sunday, November 29, 2026", "2026年11月29日 星期日", "الأحد 29 نوفمبر 2026"],
+)
+def test_the_date_of_a_header_may_have_spaces(tmp_path: Path, day: str) -> None:
+    one, two = (f"{HEAD}{TABLE}{row('sda', first)}\n\n{TABLE}{row('sda', 3)}\n\n" for first in (7, 8))
+    path = written(tmp_path, (one + two).replace("11/21/26", day))
+    shown = played(path, ImportOptions(start_ns=START, interval_s=1, zone=UTC))
+    assert [reads(f) for f in shown] == [{"sda": None}, {"sda": 3.0}] * 2
+    assert [f.snapshot.host.name for f in shown] == ["n"] * 4
+
+
 def test_each_run_has_its_own_interval(tmp_path: Path) -> None:
     one = log(*((f"11/21/26 09:00:0{i}", row("sda", 6)) for i in range(5)))
     two = log(*((f"11/21/26 10:00:{i:02}", row("sda", 6)) for i in (0, 2, 5, 6, 8)))
@@ -325,13 +337,15 @@ def test_any_file_is_read_as_a_log_or_refused_in_one_line(
     ("line", "why"),
     [
         ("Linux a (" + ") x x x " * 120_000, "no report"),
+        ("Linux a (" + ") x" * 300_000 + "\t", "no report"),
+        ("Linux a (" + ") x" * 20 + "\t" + " " * 1_000_000, "no report"),
         ("11/21/26" + " " * 1_000_000 + "x", "no report"),
         ("Device r/s w/s r_await w_await %util " + "x " * 300, "more than 256 columns"),
         ("Device r/s w/s r_await w_await %util\nsda " + "9" * 400 + " 1 1 1 1", "an impossible rate"),
         ("x" * 1_100_000, "longer than 1 MiB"),
         ("Device r/s w/s r_await w_await %util\n" + "".join(f"d{i} 1 1 1 1 1\n" for i in range(5000)), "4096 devices"),
     ],
-    ids=["banner", "time", "columns", "rate", "line", "devices"],
+    ids=["banner", "banner of many fields", "banner of spaces", "time", "columns", "rate", "line", "devices"],
 )
 def test_a_forged_log_is_refused_quickly(tmp_path: Path, line: str, why: str) -> None:
     file = tmp_path / "log"
