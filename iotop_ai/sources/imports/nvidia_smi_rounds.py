@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from itertools import chain, islice, pairwise
+from statistics import median
 from typing import NamedTuple
 
 from iotop_ai.model.errors import InputError
@@ -54,7 +55,7 @@ def rounds(path: str, rows: Iterator[Row]) -> Iterator[list[Row]]:
     sample = list(islice(rows, _SAMPLED_ROWS))
     rows = chain(sample, rows)
     if not sample or sample[0].identity:
-        yield from _rounds_by_identity(rows)
+        yield from _rounds_by_identity(rows, _positions_in_query(sample))
         return
     spacing = _find_spacing(sample)
     if spacing is None:
@@ -69,16 +70,45 @@ def _unclear_message(path: str) -> str:
     return f"{path}: it does not show which GPU a row belongs to; log with index or uuid"
 
 
-def _rounds_by_identity(rows: Iterator[Row]) -> Iterator[list[Row]]:
-    """Split the rows into rounds. A GPU that occurs again begins the next round."""
+def _rounds_by_identity(rows: Iterator[Row], positions: dict[str, int]) -> Iterator[list[Row]]:
+    """Split the rows into rounds.
+
+    A GPU that occurs again begins the next round, and so does a GPU that a query lists before the one above it: rows of
+    a query may be missing.
+
+    positions: by GPU, its position in a query; a GPU that is not in it may be anywhere
+    """
     rows_by_gpu: dict[str, Row] = {}
+    last = -1
     for row in rows:
-        if row.identity in rows_by_gpu:
+        position = positions.get(row.identity)
+        if row.identity in rows_by_gpu or (position is not None and position < last):
             yield list(rows_by_gpu.values())
-            rows_by_gpu = {}
+            rows_by_gpu, last = {}, -1
         rows_by_gpu[row.identity] = row
+        last = last if position is None else position
     if rows_by_gpu:
         yield list(rows_by_gpu.values())
+
+
+def _positions_in_query(sample: list[Row]) -> dict[str, int]:
+    """Return each GPU's position in a query, from the longest part of the sample without a pause and a GPU twice.
+
+    A pause is longer than half the usual time between two rows of one GPU, so it separates two queries.
+    """
+    times_ns: dict[str, list[int]] = {}
+    for row in sample:
+        times_ns.setdefault(row.identity, []).append(row.logged_ns or 0)
+    intervals_ns = [later - earlier for times in times_ns.values() for earlier, later in pairwise(times)]
+    limit_ns = median(intervals_ns) / 2 if intervals_ns else math.inf
+    parts: list[list[str]] = [[]]
+    for before, row in pairwise([*sample[:1], *sample]):
+        gap_ns = _gap_ns(before, row)
+        if gap_ns is None or gap_ns > limit_ns or row.identity in parts[-1]:
+            parts.append([])
+        parts[-1].append(row.identity)
+    longest: list[str] = max(parts, key=len)
+    return {identity: position for position, identity in enumerate(longest)}
 
 
 def _rounds_by_time(rows: Iterator[Row], spacing: _Spacing) -> Iterator[tuple[bool, list[Row]]]:

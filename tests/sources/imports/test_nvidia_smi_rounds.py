@@ -1,4 +1,7 @@
-"""In a log without a column that names the GPUs, they are numbered by their order, or the log is refused."""
+"""The rows of an nvidia-smi log are grouped by query, even if rows are missing.
+
+In a log without a column that names the GPUs, they are numbered by their order, or the log is refused.
+"""
 
 from __future__ import annotations
 
@@ -89,6 +92,41 @@ def test_a_query_with_too_many_rows_is_refused_before_the_rest_of_the_log_is_rea
 
     with pytest.raises(InputError, match=r"log with index or uuid \(round 5001\)"):
         list(rounds("log", rows()))
+
+
+def named(times: list[tuple[str, float | None]]) -> list[str]:
+    """The rounds of a log with these (GPU, seconds), each as the text of its rows."""
+    rows = [Row(name, None if at is None else round(at * 1e9), GPU, "") for name, at in times]
+    return [" ".join(f"{row.identity}@{(row.logged_ns or 0) / 1e9:g}" for row in one) for one in rounds("", iter(rows))]
+
+
+@pytest.mark.parametrize("timed", [True, False])
+def test_a_missing_row_does_not_shift_the_rounds_after_it(timed: bool) -> None:
+    times = [(gpu, second if timed else None) for second in range(6) for gpu in "abc" if (gpu, second) != ("a", 2)]
+    found = named(times)
+    assert [len(one.split()) for one in found] == [3, 3, 2, 3, 3, 3]
+    assert found[2:4] == (["b@2 c@2", "a@3 b@3 c@3"] if timed else ["b@0 c@0", "a@0 b@0 c@0"])
+
+
+def test_a_missing_row_in_the_first_query_does_not_shift_the_rounds() -> None:
+    found = named([(gpu, second) for second in range(4) for gpu in "ab"][1:])
+    assert found == ["b@0", "a@1 b@1", "a@2 b@2", "a@3 b@3"]
+
+
+@pytest.mark.parametrize("row_gap_s", [0.01, 0.3])
+def test_a_slow_query_is_one_round(row_gap_s: float) -> None:
+    starts = [0, 1, 2, 3.7, 4.7] if row_gap_s < 0.1 else [0, 1.6, 3.2, 4.8, 6.4]
+    times: list[tuple[str, float | None]] = [(gpu, s + i * row_gap_s) for s in starts for i, gpu in enumerate("abcd")]
+    assert [one.count("@") for one in named(times)] == [4] * 5
+    stalled = [*times[:14], *((gpu, (at or 0) + 0.9) for gpu, at in times[14:])]
+    assert [one.count("@") for one in named(stalled)] == [4] * 5
+
+
+def test_a_gpu_that_is_missing_at_first_joins_its_round() -> None:
+    times = [(gpu, second) for second in range(5) for gpu in "abc" if gpu != "b" or second > 1]
+    assert [one.count("@") for one in named(times)] == [2, 2, 3, 3, 3]
+    late = [(gpu, second) for second in range(3000) for gpu in "abc" if gpu != "b" or second > 2500]
+    assert [one.count("@") for one in named(late)] == [2] * 2501 + [3] * 499
 
 
 def test_without_times_gpus_cannot_be_distinguished(tmp_path: Path) -> None:
