@@ -48,7 +48,7 @@ class LogSummary(NamedTuple):
     run_intervals_s: the most frequent interval by run, where the log shows it; {} with an interval of the user
     timed: whether every report has a time
     dates: the finder for the order of day and month
-    sparse: whether reports leave out idle devices (``-z``), so that a missing device did nothing
+    sparse: the runs whose reports leave out idle devices (``-z``), so that a missing device did nothing
     names, columns: the device names and the columns, by run
     day: the date in the first banner; None if it cannot be read
     """
@@ -57,7 +57,7 @@ class LogSummary(NamedTuple):
     interval_s: float | None
     timed: bool
     dates: DateOrderFinder
-    sparse: bool
+    sparse: frozenset[int]
     names: dict[int, tuple[str, ...]]
     columns: dict[int, frozenset[str]]
     run_intervals_s: dict[int, float]
@@ -66,7 +66,9 @@ class LogSummary(NamedTuple):
 
 def summarize(reports: Iterable[Report], options: ImportOptions) -> LogSummary:
     """Read a log once and return its facts. Raises InputError for a log without a report."""
-    count, name_count, timed, has_idle, has_missing = 0, 0, True, False, False
+    count, name_count, timed = 0, 0, True
+    runs_with_idle: set[int] = set()
+    runs_with_missing: set[int] = set()
     dates = DateOrderFinder()
     intervals_s: dict[int, Counter[int]] = {}
     names: dict[int, dict[str, None]] = {}
@@ -82,13 +84,15 @@ def summarize(reports: Iterable[Report], options: ImportOptions) -> LogSummary:
         timed = timed and report.logged_time is not None
         columns[report.run] = columns.get(report.run, frozenset()) | report.columns
         run_names = names.setdefault(report.run, {})
-        has_missing = has_missing or any(name not in report.devices for name in run_names)
+        if any(name not in report.devices for name in run_names):
+            runs_with_missing.add(report.run)
         new_count = len(report.devices.keys() - run_names.keys())
         name_count += new_count
         if name_count > MOST_NAMES or len(run_names) + new_count > MOST_DEVICES:
             raise InputError(f"more than {MOST_DEVICES} devices in a run of iostat, or {MOST_NAMES} in all")
         run_names.update(dict.fromkeys(report.devices))
-        has_idle = has_idle or any(not any(row.values()) for row in report.devices.values())
+        if any(not any(row.values()) for row in report.devices.values()):
+            runs_with_idle.add(report.run)
         if (
             last is not None
             and last.run == report.run
@@ -106,7 +110,7 @@ def summarize(reports: Iterable[Report], options: ImportOptions) -> LogSummary:
     usual_s = options.interval_s or _most_frequent(all_intervals_s)
     run_intervals_s = {run: _most_frequent(counts) for run, counts in intervals_s.items()}
     known_s = {} if options.interval_s else {run: seconds for run, seconds in run_intervals_s.items() if seconds}
-    sparse = has_missing and not has_idle
+    sparse = frozenset(runs_with_missing - runs_with_idle)
     names_by_run = {run: tuple(run_names) for run, run_names in names.items()}
     return LogSummary(count, usual_s, timed, dates, sparse, names_by_run, columns, known_s, day)
 
@@ -296,7 +300,7 @@ class _Import:
         self._run = report.run
         self._at_ns = self._wall_ns = start_ns
         self._columns = self._summary.columns[report.run]
-        names = self._summary.names[report.run] if self._summary.sparse else report.devices
+        names = self._summary.names[report.run] if report.run in self._summary.sparse else report.devices
         self._generations = {}
         self._builders = {self._key(name): CounterBuilder() for name in names}
         return self._snapshot(report)
@@ -324,7 +328,7 @@ class _Import:
         return BlockKey(name, self._generations.setdefault(name, 0))
 
     def _end_interval(self, report: Report, seconds: float) -> Snapshot:
-        if not self._summary.sparse:
+        if report.run not in self._summary.sparse:
             for key in [k for k in self._builders if k.name not in report.devices]:
                 del self._builders[key]
                 self._generations[key.name] += 1

@@ -154,6 +154,26 @@ def test_in_a_log_without_idle_rows_a_missing_device_was_idle(tmp_path: Path) ->
     ]
 
 
+def test_each_run_may_leave_out_idle_devices_or_not(tmp_path: Path) -> None:
+    plain = [f"{row('sda', 7)}\nsdb{' 0.00' * 8}", f"{row('sda', 3)}\nsdb{' 0.00' * 8}"]
+    sparse = [f"{row('sda', 7)}\n{row('sdb', 5)}", row("sda", 3), f"{row('sda', 3)}\n{row('sdb', 900)}"]
+    runs = [
+        log(*((f"11/21/26 {hour}:00:0{i}", rows) for i, rows in enumerate(reports)))
+        for hour, reports in (("09", plain), ("10", sparse), ("11", [plain[0], row("sda", 3), *plain]))
+    ]
+    assert [reads(f) for f in played(written(tmp_path, "".join(runs)), ImportOptions(zone=UTC))] == [
+        {"sda": None, "sdb": None},
+        {"sda": 3.0, "sdb": 0.0},
+        {"sda": None, "sdb": None},
+        {"sda": 3.0, "sdb": 0.0},
+        {"sda": 3.0, "sdb": 900.0},
+        {"sda": None, "sdb": None},
+        {"sda": 3.0},
+        {"sda": 7.0, "sdb": None},
+        {"sda": 3.0, "sdb": 0.0},
+    ]
+
+
 def test_a_second_run_in_the_same_file_is_a_separate_session(tmp_path: Path) -> None:
     one = log(("11/21/26 09:00:00", row("sda", 7)), ("11/21/26 09:00:01", row("sda", 3)))
     two = log(("11/21/26 10:00:00", row("sda", 8)), ("11/21/26 10:00:01", row("sda", 4)))
