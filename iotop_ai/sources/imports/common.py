@@ -67,24 +67,44 @@ class LoggedTime(NamedTuple):
 
 
 _LOGGED_TIME = re.compile(
-    r"(\d{1,4})([-/.])(\d{1,2})\2(\d{1,4})\.?,?[T\s]+(\d{1,2}):(\d{2}):(\d{2})(?:[.,](\d{1,6}))?"
-    r"(?:\s*([AaPp])\.?\s?[Mm]\.?)?\s*(Z|[-+]\d{2}:?\d{2})?"
+    r"(\d{1,4})([-/.]) ?(\d{1,2})\2 ?(\d{1,4})\.?,?[T\s]+(\d{1,2}): ?(\d{2}): ?(\d{2})(?:[.,](\d{1,6}))?"
+    r"(?:\s*([AaPp])\.?\s?[Mm]\.?)?\s*(Z|UTC|GMT|[-+]\d{2}:?\d{2})?(?:\s+[A-Z]{2,5})?"
 )
+"""The last part is the name of a time zone other than UTC. It is not used, because such names are ambiguous."""
+_WORDS = {
+    **dict.fromkeys("年月년월", "/"),
+    **dict.fromkeys("时時시分분", ":"),
+    **dict.fromkeys("日일秒초", ""),
+    **dict.fromkeys(("πμ", "पूर्वाह्न"), "AM"),
+    **dict.fromkeys(("μμ", "अपराह्न"), "PM"),
+}
+"""What most locales write in place of the words of other locales."""
+_LAST_YEAR = 2200
+"""A later year is that of another calendar: in Thailand, 2026 is 2569."""
 
 
 def parse_logged_time(text: str) -> LoggedTime | None:
     """Parse a time as iostat -t and nvidia-smi write it in the usual locales; None for any other text."""
     text = text.strip()
-    match = _LOGGED_TIME.fullmatch(text) if len(text) <= _LONGEST_LOGGED_TIME else None
+    if len(text) > _LONGEST_LOGGED_TIME:
+        return None
+    if not text.isascii():
+        for word, usual in _WORDS.items():
+            text = text.replace(word, usual)
+    match = _LOGGED_TIME.fullmatch(text)
     if match is None:
         return None
     hour, am_or_pm = int(match[5]), (match[9] or "").lower()
     if am_or_pm:
         hour = hour % 12 + (12 if am_or_pm == "p" else 0)
     numbers = (int(match[1]), int(match[3]), int(match[4]))
+    if max(numbers) > _LAST_YEAR:
+        return None
     seconds = hour * 3600 + int(match[6]) * 60 + int(match[7])
     micro = int((match[8] or "0").ljust(6, "0"))
-    return LoggedTime(numbers, len(match[1]) == 4, match[2] == ".", seconds, micro, match[10] or "")
+    offset = match[10] or ""
+    offset = "Z" if offset in ("UTC", "GMT") else offset
+    return LoggedTime(numbers, len(match[1]) == 4, match[2] == ".", seconds, micro, offset)
 
 
 def logged_time_ns(logged_time: LoggedTime, day_first: bool, zone: tzinfo | None, before_ns: int | None = None) -> int:

@@ -51,6 +51,7 @@ class LogSummary(NamedTuple):
     sparse: the runs whose reports leave out idle devices (``-z``), so that a missing device did nothing
     names, columns: the device names and the columns, by run
     day: the date in the first banner; None if it cannot be read
+    has_unread_times: whether a report has a time that cannot be read
     """
 
     reports: int
@@ -62,11 +63,12 @@ class LogSummary(NamedTuple):
     columns: dict[int, frozenset[str]]
     run_intervals_s: dict[int, float]
     day: LoggedTime | None = None
+    has_unread_times: bool = False
 
 
 def summarize(reports: Iterable[Report], options: ImportOptions) -> LogSummary:
     """Read a log once and return its facts. Raises InputError for a log without a report."""
-    count, name_count, timed = 0, 0, True
+    count, name_count, timed, has_unread_times = 0, 0, True, False
     runs_with_idle: set[int] = set()
     runs_with_missing: set[int] = set()
     dates = DateOrderFinder()
@@ -82,6 +84,7 @@ def summarize(reports: Iterable[Report], options: ImportOptions) -> LogSummary:
         dates.add(report.logged_time)
         count += 1
         timed = timed and report.logged_time is not None
+        has_unread_times = has_unread_times or report.has_unread_time
         columns[report.run] = columns.get(report.run, frozenset()) | report.columns
         run_names = names.setdefault(report.run, {})
         if any(name not in report.devices for name in run_names):
@@ -112,7 +115,7 @@ def summarize(reports: Iterable[Report], options: ImportOptions) -> LogSummary:
     known_s = {} if options.interval_s else {run: seconds for run, seconds in run_intervals_s.items() if seconds}
     sparse = frozenset(runs_with_missing - runs_with_idle)
     names_by_run = {run: tuple(run_names) for run, run_names in names.items()}
-    return LogSummary(count, usual_s, timed, dates, sparse, names_by_run, columns, known_s, day)
+    return LogSummary(count, usual_s, timed, dates, sparse, names_by_run, columns, known_s, day, has_unread_times)
 
 
 def _most_frequent(intervals_s: Counter[int]) -> float | None:
@@ -219,6 +222,8 @@ def iostat_snapshots(
     except InputError as error:
         raise InputError(str(error) if str(error).startswith(path) else f"{path}: {error}") from None
     if summary.interval_s is None:
+        if summary.has_unread_times:
+            raise UsageError("its times cannot be read; log with S_TIME_FORMAT=ISO, or give --interval")
         why = "this log does not show" if summary.timed else "a log without times (iostat -t) does not show"
         raise UsageError(f"{why} the length of an interval; give --interval")
     written_ns = os.stat(path).st_mtime_ns
@@ -231,7 +236,9 @@ def iostat_snapshots(
         except InputError as error:
             raise InputError(f"{path}: its header has {error}; give --start") from None
         options = options._replace(start_ns=start_ns)
-        say(f"the log has no times: {how} (set its start with --start T)")
+        unread = summary.has_unread_times
+        missing = "its times cannot be read (log with S_TIME_FORMAT=ISO)" if unread else "the log has no times"
+        say(f"{missing}: {how} (set its start with --start T)")
     return _Import(path, options, summary, summary.interval_s, day_first).snapshots()
 
 

@@ -36,7 +36,7 @@ _TORN_TAIL_BYTES = 4096
 """The number of bytes at the end of a log that a killed writer may have left incomplete: the size of its buffer."""
 _BANNER = re.compile(r"Linux (\S+) \((.+?)\)\s+(\S+\s|\S[^\t]{0,60}\t)\s*\S+\s+\(\d+ \S+\)")
 """The first line of a run. A tab ends the date, which has spaces in some locales."""
-_CLOCK = re.compile(r"\d{1,2}:\d{2}:\d{2}")
+_CLOCK = re.compile(r"\d{1,2}[:时時시] ?\d{2}[:分분] ?\d{2}")
 _NUMBER = re.compile(r"\d+(?:[.,]\d+)?")
 _DISKS = re.compile(r'"disk"\s*:')
 """The key of the devices in iostat's JSON; each report has it once."""
@@ -53,6 +53,7 @@ class Report(NamedTuple):
     columns: the columns, named like the keys in iostat's JSON
     devices: the rates by device and column
     day: the date in the banner; None if it cannot be read
+    has_unread_time: whether the report has a time that cannot be read
     """
 
     run: int
@@ -62,6 +63,7 @@ class Report(NamedTuple):
     columns: frozenset[str]
     devices: dict[str, dict[str, float]]
     day: LoggedTime | None = None
+    has_unread_time: bool = False
 
 
 def iostat_reports(path: str, *, allow_root: bool = False) -> Iterator[Report]:
@@ -110,6 +112,7 @@ class _TextParser:
         self._run = 0
         self._host = self._kernel = ""
         self._logged_time: LoggedTime | None = None
+        self._has_unread_time = False
         self._day: LoggedTime | None = None
         self._columns: list[str] = []
         self._report: Report | None = None
@@ -133,7 +136,7 @@ class _TextParser:
             if self._run > MOST_RUNS:
                 raise InputError(f"{self._path}: line {number}: more than {MOST_RUNS} runs of iostat")
             self._kernel, self._host, self._day = clean(banner[1]), clean(banner[2]), _day(banner[3])
-            self._logged_time, self._in_table = None, False
+            self._logged_time, self._has_unread_time, self._in_table = None, False, False
         elif "r/s" in words or "tps" in words or words[0].startswith("Device"):
             yield from self._end_report()
             self._header(number, words)
@@ -142,6 +145,7 @@ class _TextParser:
         elif _CLOCK.search(line):
             yield from self._end_report()
             self._logged_time = parse_logged_time(line)
+            self._has_unread_time = self._logged_time is None
 
     def _header(self, number: int, words: list[str]) -> None:
         if words[-1] == "Device":
@@ -151,7 +155,9 @@ class _TextParser:
         except InputError as error:
             raise InputError(f"{self._path}: line {number}: {error}") from None
         columns = frozenset(self._columns)
-        self._report = Report(self._run, self._host, self._kernel, self._logged_time, columns, {}, self._day)
+        self._report = Report(
+            self._run, self._host, self._kernel, self._logged_time, columns, {}, self._day, self._has_unread_time
+        )
         self._in_table = True
 
     def _row(self, number: int, words: list[str]) -> None:
@@ -282,5 +288,7 @@ def _json_report(run: int, host: str, kernel: str, raw: dict[str, Any]) -> Repor
         values = [float(row[key]) for key in row if key != "disk_device"]
         devices[name] = dict(zip(columns, values, strict=True))
         check_report(devices, values)
-    logged_time = parse_logged_time(raw["timestamp"]) if "timestamp" in raw else None
-    return Report(run, host, kernel, logged_time, frozenset(columns), devices)
+    has_time = "timestamp" in raw
+    logged_time = parse_logged_time(raw["timestamp"]) if has_time else None
+    has_unread_time = has_time and logged_time is None
+    return Report(run, host, kernel, logged_time, frozenset(columns), devices, has_unread_time=has_unread_time)

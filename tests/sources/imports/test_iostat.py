@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import time
 import tracemalloc
 from datetime import UTC, datetime
@@ -288,6 +289,30 @@ def test_missing_times_have_to_be_given(tmp_path: Path) -> None:
         played(path, ImportOptions(start_ns=START))
     with pytest.raises(InputError, match="not a regular file"):
         played(tmp_path, ImportOptions())
+
+
+@pytest.mark.parametrize(
+    "when", ["29/11/2569 07:56:0{}", "Sunday, November 29, 2026 07:56:0{} AM UTC", "一 07时56分0{}秒"]
+)
+@pytest.mark.parametrize("json", [False, True])
+def test_times_that_cannot_be_read_are_not_missing(tmp_path: Path, when: str, json: bool) -> None:
+    times = [when.format(second) for second in range(3)]
+    text = log(*((time, row("sda", 6)) for time in times))
+    if json:
+        text = (LOGS / "iostat-12.6.json").read_text()
+        text = re.sub('"timestamp": "[^"]*"', f'"timestamp": "{times[0]}"', text)
+    path = written(tmp_path, text)
+    with pytest.raises(UsageError, match=r"^its times cannot be read; log with S_TIME_FORMAT=ISO, or give --interval$"):
+        played(path, ImportOptions(zone=UTC))
+    messages: list[str] = []
+    list(iostat_snapshots(str(path), ImportOptions(interval_s=1, zone=UTC, allow_root=True), messages.append))
+    assert messages[0].startswith("its times cannot be read (log with S_TIME_FORMAT=ISO): it is assumed to ")
+
+
+def test_times_with_chinese_characters_are_read(tmp_path: Path) -> None:
+    times = [f"2026年11月21日 09时38分{second:02}秒" for second in (5, 7, 9)]
+    path = written(tmp_path, log(*((time, row("sda", 6)) for time in times)).replace("11/21/26", "2026年11月21日"))
+    assert [f.snapshot.wall_ns for f in played(path, ImportOptions(zone=UTC))] == [START, START + 2 * S, START + 4 * S]
 
 
 def untimed(folder: Path, written_at: datetime) -> tuple[list[Frame], list[str]]:
