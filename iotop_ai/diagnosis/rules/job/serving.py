@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from iotop_ai.diagnosis.facts.gather import Args, Claim, Facts, confidence
 from iotop_ai.diagnosis.facts.job import JobFacts
+from iotop_ai.diagnosis.facts.time_window import largest_other
 from iotop_ai.diagnosis.facts.window import mean
 from iotop_ai.diagnosis.rules.job.common import BLIND, job_args
 from iotop_ai.model.finding import Advice, Evidence, Finding, Severity
@@ -21,7 +22,9 @@ def job_waits_for_requests(facts: Facts) -> tuple[Claim, ...]:
     Evidence: its listening TCP sockets; the state of its main thread; CPU, reads and GPU.
     Threshold: it has one main process, no loaders and no launcher. Its main thread sleeps in a queue or socket >= 60 %
         of the last 60 s, or of the time observed so far if that is shorter. It uses < half a core, reads < 1 MB/s, and
-        its GPU is < 70 % busy.
+        its GPU is < 70 % busy. Where the job's time is counted, and its GPU is >= 5 % busy or unknown, its wait for
+        data and each other lost share are < 8 % or less than its unexplained time: the rest between requests is
+        unexplained time, while the first rank of a training job, which listens too, has lost time.
     Blind spot: the rule treats a busy server like any job. It does not recognise a server behind a Unix socket or a
         message queue.
     """
@@ -38,6 +41,8 @@ def job_waits_for_requests(facts: Facts) -> tuple[Claim, ...]:
         asleep = _asleep_share(facts, job)
         works = (job.cpu_ratio or 0.0) >= limits.idle_thread or (job.read_bytes_per_s or 0.0) >= limits.idle_bytes_per_s
         if asleep is None or works or (job.gpu_busy is not None and job.gpu_busy >= limits.gpu_fair):
+            continue
+        if _loses_time(facts, job):
             continue
         name = f"jobs.{job.subject}"
         evidence = (
@@ -58,6 +63,14 @@ def job_waits_for_requests(facts: Facts) -> tuple[Claim, ...]:
         )
         out.append(Claim(finding, 1.0, len(job.window.samples), job.window.needed, asleep / limits.asleep_share))
     return tuple(out)
+
+
+def _loses_time(facts: Facts, job: JobFacts) -> bool:
+    """Whether the job's largest share of time without work has a known reason; a rest between requests has none."""
+    limits, time = facts.limits, job.time
+    if time is None or (job.gpu_busy is not None and job.gpu_busy < limits.idle_gpu):
+        return False
+    return max(job.stall or 0.0, largest_other(time)) >= max(limits.gate, time.unexplained)
 
 
 def _asleep_share(facts: Facts, job: JobFacts) -> float | None:

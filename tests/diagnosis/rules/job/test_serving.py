@@ -47,6 +47,38 @@ def test_a_job_that_only_resembles_a_server_is_not_serving(name: str) -> None:
     assert "serving" not in classes(verdict_of(NO_SERVERS[name]))
 
 
+FIRST_RANK = replace(
+    SERVING, job=replace(SERVER, evidence=("gpu", "library", "slurm"), queue=0.9), gpus=(0.6,), power=400.0
+)
+"""A rank that listens for the other ranks, and sleeps while its GPU works."""
+
+
+@pytest.mark.parametrize(
+    ("lost", "expected"), [("data_other", State.UNSURE), ("host", State.SLOWED), ("data_network", State.STARVED)]
+)
+def test_a_rank_that_listens_for_its_peers_and_loses_time_is_not_serving(lost: str, expected: State) -> None:
+    job = replace(FIRST_RANK.job or SERVER, time=(("compute", 0.55), (lost, 0.45)))
+    verdict = verdict_of(replace(FIRST_RANK, job=job), 40)
+    assert "serving" not in classes(verdict)
+    assert verdict.state is expected
+
+
+@pytest.mark.parametrize(
+    ("busy", "times"),
+    [
+        (0.2, (("compute", 0.2), ("host", 0.25), ("unexplained", 0.55))),
+        (0.4, (("compute", 0.4), ("host", 0.05), ("data_network", 0.04), ("unexplained", 0.51))),
+        (0.01, (("compute", 0.01), ("data_other", 0.99))),
+    ],
+    ids=["few requests", "more requests", "none, with a helper that sleeps"],
+)
+def test_a_server_that_rests_between_requests_is_serving(busy: float, times: tuple[tuple[str, float], ...]) -> None:
+    """Its main thread prepares a batch on the CPU, and sleeps in epoll while no request is there."""
+    machine = replace(SERVING, job=replace(SERVER, queue=0.7, time=times), gpus=(busy,), power=200.0)
+    verdict = verdict_of(machine, 40)
+    assert (verdict.primary.class_id, verdict.state) == ("serving", State.CALM)
+
+
 @pytest.mark.parametrize("machine", [NO_READINGS, JOB_HEALTHY, JOB_ALONE, JOB_PREPARING])
 def test_no_server_is_found_where_none_is_known(machine: Machine) -> None:
     assert "serving" not in classes(verdict_of(machine))
