@@ -7,10 +7,12 @@ from collections.abc import Mapping
 from operator import itemgetter
 
 from iotop_ai.diagnosis.facts.gather import Claim, Facts
+from iotop_ai.diagnosis.facts.job import JobFacts
 from iotop_ai.diagnosis.facts.window import Flags, share
 from iotop_ai.diagnosis.thresholds import Thresholds
 from iotop_ai.model.block.counters import BlockInfo, block_totals, is_leaf
 from iotop_ai.model.finding import Advice, Evidence, Finding, Severity
+from iotop_ai.model.job.serving import may_rest
 from iotop_ai.model.sample import Sample
 
 BASE = 0.95
@@ -27,11 +29,16 @@ def nothing_runs(facts: Facts) -> tuple[Claim, ...]:
     Claim: idle: no training job is at work.
     Evidence: GPUs, if there are any; CPU of all cores and of each process; disks; waits.
     Threshold: GPU < 5 %, CPU < 5 %, no process at half a core or more, disks < 1 MB/s and < 5 % busy, no process in
-        state D; for 30 s, or since the monitor started.
-    Blind spot: a job that sleeps (between epochs, in a barrier without spinning, stopped) looks the same.
+        state D; for 30 s, or since the monitor started. In addition, no job with GPUs or workers waits for data, or has
+        unexplained time, for >= 8 % of 10 s. For notebooks, servers and programs that wait at a terminal, only a wait
+        for data counts, and only if it is at least as long as the unexplained time.
+    Blind spot: a job that sleeps (in a barrier without spinning, stopped) looks the same if it has no GPU and no
+        workers.
     """
     snapshot, limits = facts.snapshot, facts.limits
     if not (facts.gpu.absent or facts.gpu.visible) or snapshot.processes.value is None or snapshot.disks.value is None:
+        return ()
+    if any(_lacks_something(job, limits) for job in facts.jobs):
         return ()
     window = facts.window_over(limits.idle_window_s, ("block", "processes", "cpu"))
     inputs = (snapshot.disks.value, snapshot.own.pid, limits, facts.gpu.absent)
@@ -53,6 +60,16 @@ def nothing_runs(facts: Facts) -> tuple[Claim, ...]:
     # The share of idle samples alone would keep the finding for most of the window after activity begins.
     level = 1.0 if not newest or any(newest) else 0.0
     return (Claim(finding, share(flags), len(flags), window.needed, level),)
+
+
+def _lacks_something(job: JobFacts, limits: Thresholds) -> bool:
+    """Whether a job with GPUs or workers waits for data, or rests although neither a person nor a client uses it."""
+    if not (job.gpus or job.workers):
+        return False
+    wait, unexplained = job.stall or 0.0, 0.0 if job.time is None else job.time.unexplained
+    if may_rest(job.job, job.place):
+        return wait >= max(limits.gate, unexplained)
+    return max(wait, unexplained) >= limits.gate
 
 
 def _is_idle(sample: Sample, infos: Mapping[str, BlockInfo], own_pid: int, limits: Thresholds, no_gpu: bool) -> bool:

@@ -1,0 +1,54 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from iotop_ai.model.verdict_class import State
+from tests.diagnosis.build import LOADERS, TRAINER_OLD, Machine, Task, Training, classes, verdict_of
+from tests.diagnosis.host_scenes import SERVER
+
+LOADERS_AT_REST = tuple(replace(task, read=0.0, blocked=0.0) for task in LOADERS)
+STUCK = Training(
+    replace(TRAINER_OLD, cpu=0.03), LOADERS_AT_REST, stall=0.97, evidence=("gpu", "loader"),
+    time=(("data_other", 0.97), ("compute", 0.03)),
+)  # fmt: skip
+"""A job whose loaders wait for something other than a disk, the network or a core."""
+UNEXPLAINED = (("unexplained", 0.97), ("compute", 0.03))
+
+
+def on_idle_gpu(job: Training) -> Machine:
+    tasks: tuple[Task, ...] = (job.task, *job.workers)
+    return Machine(job=job, tasks=tasks, gpus=(0.03,), gpu_pids=(50,), power=80.0, cpu=0.01)
+
+
+@pytest.mark.parametrize(
+    "job",
+    [
+        STUCK,
+        replace(STUCK, notebook=True),
+        replace(STUCK, time=UNEXPLAINED),
+        replace(STUCK, workers=(), evidence=("gpu",), listening=0, time=UNEXPLAINED),
+    ],
+    ids=["waits", "waits in a notebook", "unexplained", "unexplained, no workers"],
+)
+def test_a_job_that_lacks_something_on_an_idle_machine_is_not_calm(job: Training) -> None:
+    verdict = verdict_of(on_idle_gpu(job), 60)
+    assert "idle" not in classes(verdict)
+    assert verdict.state is State.UNSURE
+
+
+@pytest.mark.parametrize(
+    "job",
+    [
+        replace(STUCK, notebook=True, time=UNEXPLAINED),
+        replace(STUCK, notebook=True, time=(("data_network", 0.1), ("unexplained", 0.9))),
+        replace(SERVER, time=UNEXPLAINED),
+        replace(STUCK, stall=0.0, time=()),
+    ],
+    ids=["notebook", "notebook whose client asks whether it lives", "server", "time not counted"],
+)
+def test_a_job_that_may_rest_on_an_idle_machine_is_calm(job: Training) -> None:
+    verdict = verdict_of(on_idle_gpu(job), 60)
+    assert "idle" in classes(verdict)
+    assert verdict.state is State.CALM
