@@ -233,21 +233,22 @@ def job_saves(facts: Facts) -> tuple[Claim, ...]:
     Claim: checkpoint_write: the trainer waits until its checkpoint is on the disk.
     Evidence: samples of the trainer; bytes that the disk and the job write, and bytes that the job reads.
     Threshold: the share `checkpoint` is >= 8 % of 10 s; a disk is named if it writes >= 20 % of what the job writes.
-        Otherwise, at least 3 ticks of the last 10 s meet two conditions: the trainer is in state D in >= 50 % of the
-        tick's samples, and the job reads less than 10 % of the bytes that the disk writes. In addition, the job's
-        writes in the 10 s are >= 20 % of the bytes that the disk writes in these ticks.
+        Where the job's time is not counted, at least 3 ticks of the last 10 s meet two conditions: the trainer is in
+        state D in >= 50 % of the tick's samples, and the job reads less than 10 % of the bytes that the disk writes. In
+        addition, the job's writes in the 10 s are >= 20 % of the bytes that the disk writes in these ticks.
     Blind spot: a checkpoint that a separate process writes, or that is written at less than 1 MB/s.
     """
     limits, out = facts.limits, []
     for job in facts.jobs:
+        if job.time is not None:
+            if job.time.checkpoint >= limits.gate:
+                out.append(_checkpoint_claim(facts, job, job.time.checkpoint))
+            continue
         saves = [
             (s, saved)
             for s, blocked_ratio in zip(job.window.samples, job.main_disk, strict=True)
             if (saved := _checkpoint_write(facts, job, s, blocked_ratio))
         ]
-        if job.time is not None and job.time.checkpoint >= limits.gate:
-            out.append(_checkpoint_claim(facts, job, job.time.checkpoint))
-            continue
         if len(saves) < limits.save_ticks or job.write_bytes_per_s is None:
             continue
         seconds = sum(s.seconds or 0.0 for s in job.window.samples)

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from iotop_ai.model.job.records import JobMount
 from iotop_ai.model.verdict_class import State
 from tests.diagnosis.build import (
     COMPUTING,
@@ -20,7 +21,7 @@ from tests.diagnosis.build import (
     play,
     verdict_of,
 )
-from tests.diagnosis.job_scenes import NO_READINGS, SAVING, STARTING, STATE_SCENES, TIME_SCENES, WRITER, YOUNG
+from tests.diagnosis.job_scenes import NO_READINGS, ON_GPU, SAVING, STARTING, STATE_SCENES, TIME_SCENES, WRITER, YOUNG
 
 NEAR_MISSES = {
     "starting old": replace(STARTING, job=replace(YOUNG, task=replace(TRAINER_OLD, start=-200_000))),
@@ -111,6 +112,21 @@ def test_the_disk_of_a_checkpoint_is_the_one_with_the_partition_of_the_jobs_file
     found = verdict_of(replace(sync, disks=disks, tasks=(replace(TRAINER_OLD, write=100 * MB),)), 40).primary
     args = dict(found.args)
     assert (found.class_id, args["device"], args["write_bytes_per_s"]) == ("checkpoint_write", "sda", 100 * MB)
+
+
+def test_the_log_of_a_job_that_reads_through_fuse_is_not_its_checkpoint() -> None:
+    """The kernel counts no bytes that a process reads through FUSE, so the job seems to write and not to read."""
+    logs = replace(TRAINER_OLD, write=3 * MB, cpu=0.2)
+    job = Training(
+        logs, main_disk=0.6, mounts=(JobMount("/mnt/s3", "fuse.s3fs", "s3fs", "0:60"),), file_waits=0.6,
+        time=(("data_network", 0.6), ("compute", 0.4)),
+    )  # fmt: skip
+    disks = (Disk(write_bytes_per_s=3 * MB, await_ms=1.0, busy=0.05),)
+    machine = replace(ON_GPU, job=job, tasks=(logs,), disks=disks)
+    assert classes(verdict_of(machine, 40)) == ["network_fs"]
+    assert "checkpoint_write" in classes(verdict_of(replace(machine, job=replace(job, time=())), 40)), (
+        "not from samples"
+    )
 
 
 def test_a_job_that_rests_leaves_the_verdict_to_other_rules() -> None:
