@@ -132,9 +132,11 @@ def _job(job: JobFacts, limits: Thresholds, waits: bool) -> tuple[RuledOut | Non
     blocked = RuledOut("storage_read", "workers_blocked", (*subject, ("share", disk)))
     computes = RuledOut("cpu_prep", "workers_run", (*subject, ("share", running)))
     mount = job.place.mounts[0].path if job.place.mounts else ""
+    # Where the job's time is counted, each part of the wait that costs ``gate`` of it may be a cause.
+    most = limits.decider if job.time is None else min(limits.decider, limits.gate / (job.stall or 1.0))
     return (
-        blocked if disk is not None and disk < limits.decider else None,
-        computes if running is not None and running < limits.decider else None,
+        blocked if disk is not None and disk < most else None,
+        computes if running is not None and running < most else None,
         RuledOut("io_limit", "no_limit", subject) if not job.place.limits else None,
         RuledOut("network_fs", "path_local", (("mount", mount),)) if job.reads_locally else None,
     )

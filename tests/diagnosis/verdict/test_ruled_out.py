@@ -69,3 +69,16 @@ def test_the_headline_of_unexplained_time_names_a_wait_for_a_core() -> None:
 
 def test_the_disk_is_ruled_out_if_a_job_waits_for_preparation() -> None:
     assert "storage_read" in classes_ruled_out(JOB_PREPARING)
+
+
+def test_a_part_of_the_wait_that_costs_time_is_not_ruled_out() -> None:
+    def machine(disk: float, cpu: float) -> Machine:
+        rest = 0.6 - disk - cpu
+        shares = (("data_disk", disk), ("data_cpu", cpu), ("data_other", rest), ("compute", 0.4))
+        return replace(with_job(JOB_PREPARING, stall=0.6, time=shares), gpus=(0.4,), gpu_pids=(50,))
+
+    both = {"storage_read", "cpu_prep"}
+    assert verdict_of(machine(0.19, 0.19)).state is State.UNSURE
+    assert not both & classes_ruled_out(machine(0.19, 0.19))
+    assert both & classes_ruled_out(machine(0.05, 0.2)) == {"storage_read"}
+    assert both & classes_ruled_out(machine(0.05, 0.05)) == both

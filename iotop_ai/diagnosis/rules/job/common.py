@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from iotop_ai.diagnosis.facts.block import DeviceFacts
 from iotop_ai.diagnosis.facts.gather import Args, Claim, Facts
-from iotop_ai.diagnosis.facts.job import JobFacts
+from iotop_ai.diagnosis.facts.job import JobFacts, job_device
 from iotop_ai.diagnosis.facts.time_window import largest_other
+from iotop_ai.diagnosis.facts.window import share
 from iotop_ai.model.finding import Evidence, Finding, Severity
 
 WITHOUT_GPU = 0.75
@@ -34,6 +35,25 @@ def loss_over_gate(facts: Facts, job: JobFacts) -> float:
     return max(job.stall / limits.gate, (job.long_stall or 0.0) / limits.long_gate)
 
 
+def cause_level(facts: Facts, job: JobFacts, part: float, is_backed: bool) -> float:
+    """A part of the job's wait divided by its threshold; 1 or more names it as the cause.
+
+    Where the job's time is counted, the largest part is the cause even if it is below ``decider``, provided that it is
+    at least ``gate`` of the whole time. is_backed: whether other signals show this cause too, which such a part needs.
+    """
+    limits, level = facts.limits, part / facts.limits.decider
+    largest = max(value or 0.0 for value in (job.disk, job.running, job.net, job.other))
+    if job.time is None or not is_backed or not largest:
+        return level
+    return max(level, min(part / largest, part * lost_share(job) / limits.gate))
+
+
+def reads_slow_disk(facts: Facts, job: JobFacts) -> bool:
+    """Whether the device that the job reads from is slow."""
+    device = job_device(job, facts.devices, facts.limits.carried_share)
+    return device is not None and share(device.slow) >= facts.limits.leave_share
+
+
 def lost_share(job: JobFacts) -> float:
     """The share of time lost; 0 when unknown."""
     return job.stall or 0.0
@@ -45,10 +65,10 @@ def severity(facts: Facts, job: JobFacts) -> Severity:
     return Severity.CRITICAL if grave else Severity.WARNING
 
 
-def caps(job: JobFacts, share: float, sure_share: float) -> list[float]:
+def caps(job: JobFacts, part: float, sure_part: float) -> list[float]:
     """The upper limits of the confidence.
 
-    share: the part of the wait with this cause; below ``sure_share`` it is a weak signal.
+    part: the part of the wait with this cause; below ``sure_part`` it is a weak signal.
     """
     out = []
     if job.gpu_busy is None:
@@ -57,7 +77,7 @@ def caps(job: JobFacts, share: float, sure_share: float) -> list[float]:
         out.append(BLIND)
     if job.job.weak:
         out.append(WEAK)
-    if share < sure_share or (job.time is not None and job.time.unexplained > UNEXPLAINED):
+    if part < sure_part or (job.time is not None and job.time.unexplained > UNEXPLAINED):
         out.append(UNCLEAR)
     return out
 

@@ -8,10 +8,12 @@ from iotop_ai.diagnosis.facts.neighbours import core_neighbour
 from iotop_ai.diagnosis.facts.window import mean
 from iotop_ai.diagnosis.rules.job.common import (
     caps,
+    cause_level,
     job_args,
     job_claim,
     loss_over_gate,
     lost_share,
+    reads_slow_disk,
     severity,
     stall_evidence,
 )
@@ -36,7 +38,9 @@ def job_prepares_too_slowly(facts: Facts) -> tuple[Claim, ...]:
     Threshold: time lost; >= 50 % of the busy workers running. If the workers wait for a core >= 30 % of the time, there
         are too few cores, else too few workers. If the loader processes are on a CPU or wait for one >= 50 % of the
         time, a share `host` below 8 % counts as time lost to them: next() itself takes the batches. The share must be
-        at most twice the share that shows as a wait.
+        at most twice the share that shows as a wait. Where the job's time is counted, less than 50 % running is enough
+        if no other part of the wait is larger, it is >= 8 % of the time, the loader processes are on a CPU or wait for
+        one >= 50 % of the time, and the disk is not slow: at most 60 % sure.
     Blind spot: a worker that spins looks busy.
     """
     out, limits = [], facts.limits
@@ -44,7 +48,9 @@ def job_prepares_too_slowly(facts: Facts) -> tuple[Claim, ...]:
         loss_level, running = loss_over_gate(facts, job), job.running
         if loss_level < limits.leave_level or running is None or not job.loads_off_main_thread:
             continue
-        level = min(loss_level, running / limits.decider)
+        # Samples of a worker that reads and then decodes show too little of its reads.
+        is_backed = job.loaders_compute and not reads_slow_disk(facts, job)
+        level = min(loss_level, cause_level(facts, job, running, is_backed))
         if level < limits.leave_level or core_neighbour(facts, job) is not None:
             continue
         families = 2 + (facts.cpu_busy_ratio is not None) + (job.gpu_busy is not None)

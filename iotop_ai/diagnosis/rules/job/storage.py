@@ -9,11 +9,13 @@ from iotop_ai.diagnosis.facts.neighbours import disk_neighbour
 from iotop_ai.diagnosis.facts.window import mean, share
 from iotop_ai.diagnosis.rules.job.common import (
     caps,
+    cause_level,
     device_args,
     job_args,
     job_claim,
     loss_over_gate,
     lost_share,
+    reads_slow_disk,
     severity,
     stall_evidence,
 )
@@ -59,7 +61,7 @@ def disk_waits(facts: Facts) -> list[Wait]:
         if loss_level < limits.leave_level or blocked is None:
             continue
         if job.workers or job.time is not None:
-            level = min(loss_level, blocked / limits.decider)
+            level = min(loss_level, cause_level(facts, job, blocked, reads_slow_disk(facts, job)))
         else:
             level = min(loss_level, blocked / limits.main_share) if blocked >= (running or 0.0) else 0.0
             # Use the blocked share of the wait: a trainer that computes meanwhile does not wait for the device.
@@ -243,7 +245,8 @@ def job_waits_for_storage(facts: Facts) -> tuple[Claim, ...]:
     Claim: storage_read: while the trainer waits, its loaders are blocked in reads of a slow device.
     Evidence: samples of trainer and workers; await of the device behind the job's files.
     Threshold: time lost; >= 50 % of the busy workers in state D (without workers: the trainer itself >= 30 %); await >=
-        3 times normal, or a busy rotating disk.
+        3 times normal, or a busy rotating disk. Where the job's time is counted, less than 50 % is enough if no other
+        part of the wait is larger, it is >= 8 % of the time, and the device is slow: at most 60 % sure.
     Blind spot: an await of 1.5 to 3 times normal may come from queue depth or from a slow device: at most 60 % sure.
         Without a known device behind the files: at most 50 %.
     """

@@ -5,7 +5,18 @@ from dataclasses import replace
 import pytest
 
 from iotop_ai.model.verdict_class import CLASS_SPECS, State
-from tests.diagnosis.build import COMPUTING, JOB_HEALTHY, TRAINER_OLD, Machine, Training, classes, verdict_of
+from tests.diagnosis.build import (
+    COMPUTING,
+    FETCHING,
+    JOB_HEALTHY,
+    JOB_STARVED,
+    TRAINER_OLD,
+    Disk,
+    Machine,
+    Training,
+    classes,
+    verdict_of,
+)
 from tests.diagnosis.host_scenes import SERVING
 from tests.diagnosis.job_scenes import ON_GPU, READS, TIME_SCENES, with_job
 
@@ -25,6 +36,43 @@ def test_the_lost_ratio_is_the_share_of_time_lost() -> None:
     primary = verdict_of(TIME_SCENES["host_bound"], 40).primary
     assert primary.lost_ratio == pytest.approx(0.6)
     assert dict(primary.args)["running"] == pytest.approx(0.97)
+
+
+def mixed(disk: float, cpu: float, other: float, worker_cpu: float = 0.6, slow: bool = True) -> Machine:
+    """A job on a GPU that waits for several kinds of work of its loaders. slow: whether the disk answers slowly."""
+    lost = disk + cpu + other
+    shares = (("data_disk", disk), ("data_cpu", cpu), ("data_other", other), ("compute", 1 - lost))
+    machine = JOB_STARVED if slow else replace(JOB_STARVED, disks=(Disk(read_bytes_per_s=88e6, await_ms=0.5),))
+    return replace(
+        machine, job=replace(FETCHING, stall=lost, worker_disk=1 - worker_cpu, worker_cpu=worker_cpu, time=shares),
+        gpus=(1 - lost,), gpu_pids=(50,),
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("machine", "expected"),
+    [(mixed(0.29, 0.27, 0.07), "storage_read"), (mixed(0.25, 0.29, 0.06, slow=False), "cpu_prep")],
+    ids=["a slow disk", "loaders that compute"],
+)
+def test_the_largest_of_several_causes_is_named_if_other_signals_show_it(machine: Machine, expected: str) -> None:
+    primary = verdict_of(machine, 40).primary
+    assert primary.class_id == expected
+    assert primary.confidence <= 0.6
+
+
+@pytest.mark.parametrize(
+    "machine",
+    [
+        mixed(0.29, 0.27, 0.07, slow=False),
+        mixed(0.25, 0.29, 0.06, slow=False, worker_cpu=0.4),
+        mixed(0.25, 0.29, 0.06),
+        mixed(0.2, 0.2, 0.25),
+        mixed(0.07, 0.05, 0.05),
+    ],
+    ids=["a fast disk", "loaders that rest", "loaders that compute, and a slow disk", "another cause", "small causes"],
+)
+def test_one_of_several_causes_is_not_guessed(machine: Machine) -> None:
+    assert verdict_of(machine, 40).primary.class_id == "unknown"
 
 
 def test_time_that_is_not_explained_is_not_blamed_on_a_smaller_share() -> None:
