@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import hashlib
 import os
 import re
 import stat
@@ -18,6 +17,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 
 from iotop_ai.actions.stage.ends import Ends
+from iotop_ai.actions.stage.partial_files import PARTIAL, partial_name
 from iotop_ai.actions.stage.plan import same_file, same_link
 from iotop_ai.actions.stage.target import Folder, Target, mode_of
 from iotop_ai.collectors.io.programs import SYSTEM_PATH, find_program
@@ -26,7 +26,6 @@ from iotop_ai.collectors.machine.dataset_files import Entry, Tree
 from iotop_ai.model.clean import clean
 from iotop_ai.model.errors import UnknownError, UsageError
 
-PARTIAL = ".iotop-ai-partial"
 CHUNK = 8 << 20
 OnBytes = Callable[[int], None]
 """A function that is called with the number of bytes copied so far."""
@@ -159,22 +158,17 @@ def _copy_link(entry: Entry, folder: int, name: str) -> None:
         raise
 
 
-def partial_name(name: str) -> str:
-    """Return the name that a file has in its folder while it is incomplete; it is short enough for any filesystem."""
-    return f"{PARTIAL}-{hashlib.blake2b(os.fsencode(name), digest_size=8).hexdigest()}"
-
-
 def _copy_file(entry: Entry, folder: Folder, name: str, on_bytes: OnBytes) -> int:
     """Copy one file; return the bytes written.
 
-    A partial file is continued. Its content is not checked here, but by the verification.
+    A partial file of the same original is continued. Its content is not checked here, but by the verification.
     """
-    part = partial_name(name)
     with _source_errors():
         source = entry.open()
     try:
         # The open file is copied, even if another file has its name by now.
         original = os.fstat(source)
+        part = partial_name(name, original)
         out, offset = _open_part(folder, part, original)
         try:
             written = _copy_bytes(out, source, offset, original.st_size, on_bytes)

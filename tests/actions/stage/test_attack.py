@@ -16,8 +16,9 @@ from pathlib import Path
 
 import pytest
 
-from iotop_ai.actions.stage.copy import copy_by_ourselves, copy_by_rsync, find_rsync, partial_name
+from iotop_ai.actions.stage.copy import copy_by_ourselves, copy_by_rsync, find_rsync
 from iotop_ai.actions.stage.ends import resolve_ends
+from iotop_ai.actions.stage.partial_files import partial_name
 from iotop_ai.actions.stage.plan import plan
 from iotop_ai.actions.stage.speed import measure
 from iotop_ai.actions.stage.verify import verify
@@ -270,7 +271,7 @@ def test_a_part_in_another_users_folder_is_never_continued(open_path: Path, vict
     give_to_nobody(fast)
     stage(source, fast)
     assert (fast / "data").stat().st_uid == UID
-    secret = fast / "data" / partial_name("0")
+    secret = fast / "data" / partial_name("0", (source / "0").stat())
     (victim / "0").rename(secret)
     (fast / "data" / "0").unlink()
     secret_fd = os.open(secret, os.O_RDONLY)

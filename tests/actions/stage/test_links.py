@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from iotop_ai.actions.stage.copy import partial_name
+from iotop_ai.actions.stage.partial_files import partial_name
 from iotop_ai.model.errors import InputError, UnknownError
 from iotop_ai.present.machine.staging import refusal, verified_text
 from tests.actions.stage.test_stage import COPIERS, copy, planned, verified

@@ -15,12 +15,9 @@ from pathlib import Path
 import pytest
 
 from iotop_ai.actions.cache.sync import sync_filesystem_of
-from iotop_ai.actions.stage.copy import (
-    copy_by_ourselves,
-    find_rsync,
-    partial_name,
-)
+from iotop_ai.actions.stage.copy import copy_by_ourselves, find_rsync
 from iotop_ai.actions.stage.ends import resolve_ends
+from iotop_ai.actions.stage.partial_files import partial_name
 from iotop_ai.actions.stage.plan import filesystem_of, plan
 from iotop_ai.actions.stage.same_disk import same_disk
 from iotop_ai.actions.stage.speed import measure
@@ -206,7 +203,7 @@ def test_our_own_copier_resumes_an_interrupted_copy(tmp_path: Path) -> None:
     target.mkdir(parents=True)
     content = os.urandom(12 * MIB)
     (source / "big").write_bytes(content)
-    part = target / partial_name("big")
+    part = target / partial_name("big", (source / "big").stat())
     part.write_bytes(content[: 5 * MIB])
     progress: list[int] = []
     copy("own", source, target.parent, progress)
@@ -290,7 +287,7 @@ def test_a_link_in_the_place_of_a_file_is_not_written_through(tmp_path: Path) ->
     target.mkdir(parents=True)
     (source / "file").write_bytes(b"new")
     victim.write_bytes(b"precious")
-    (target / partial_name("file")).symlink_to(victim)
+    (target / partial_name("file", (source / "file").stat())).symlink_to(victim)
     with pytest.raises(UnknownError):
         copy("own", source, target.parent)
     assert victim.read_bytes() == b"precious"
