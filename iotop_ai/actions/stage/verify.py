@@ -1,10 +1,12 @@
 """Compares a copy with its original: the size of every file, every link, and the content of all files or a sample.
 
-The content of the copy is read from the disk. The original may be read from the page cache.
+The content of the copy is read from the disk. The original may be read from the page cache. A file of the copy with
+other content gets another modification time, so that it no longer counts as copied.
 """
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import hashlib
 import os
@@ -106,11 +108,26 @@ def _compare(entry: Entry, folder: int, name: str, content: bool) -> str:
         os.posix_fadvise(copy_fd, 0, 0, os.POSIX_FADV_DONTNEED)
         source = entry.open()
         try:
-            return "" if _digest(source, status.st_size) == _digest(copy_fd, status.st_size) else "different content"
+            if _digest(source, status.st_size) == _digest(copy_fd, status.st_size):
+                return ""
         finally:
             os.close(source)
+        return f"different content{_make_differ(copy_fd, status)}"
     finally:
         os.close(copy_fd)
+
+
+def _make_differ(copy_fd: int, status: os.stat_result) -> str:
+    """Set the copy's modification time to now, as the next run would leave a file with the original's time alone.
+
+    Return what the user can do, as the end of a message; "" if the time stays. A file with a second name (a hard link)
+    keeps its time, because that name may be outside the copy.
+    """
+    if status.st_nlink == 1:
+        with contextlib.suppress(OSError):
+            os.utime(copy_fd)
+            return "; --update copies it again"
+    return ""
 
 
 def _digest(handle: int, size: int) -> bytes:

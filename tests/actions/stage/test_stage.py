@@ -325,7 +325,7 @@ def test_a_differing_copy_is_found(dataset: Path, tmp_path: Path) -> None:
         file.seek(MIB // 2)
         file.write(b"not random content")
     done = verified(dataset, target.parent)
-    assert (done.wrong, done.first_wrong) == (1, "sub/2.bin: different content")
+    assert (done.wrong, done.first_wrong) == (1, "sub/2.bin: different content; --update copies it again")
     assert verified(dataset, target.parent, []).wrong == 0  # only the sizes are compared
     assert verified(dataset, target.parent, [("sub/2.bin", MIB)]).wrong == 1
     (target / "empty").unlink()

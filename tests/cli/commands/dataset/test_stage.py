@@ -94,6 +94,23 @@ def test_differing_files_are_not_replaced_without_a_flag(dataset: Path, fast: Pa
     assert iotop("stage", str(dataset), str(fast), "--yes", "--no-measure", "--update", **SOCKET).returncode == 0
 
 
+def test_a_copy_with_different_content_is_copied_again_with_a_flag(dataset: Path, fast: Path) -> None:
+    copy = fast / "data set/3.bin"
+    copy.parent.mkdir()
+    copy.write_bytes(bytes(MIB))
+    original = (dataset / "3.bin").stat()
+    os.utime(copy, ns=(original.st_atime_ns, original.st_mtime_ns))
+    stage = ("stage", str(dataset), str(fast), "--yes", "--no-measure")
+    done = iotop(*stage, **SOCKET)
+    assert done.returncode == 1
+    assert "differ, the first: 3.bin: different content; --update copies it again" in done.stderr
+    done = iotop(*stage, **SOCKET)
+    assert (done.returncode, copy.read_bytes()) == (1, bytes(MIB))
+    assert "not copied: 3.bin differs; --update replaces it" in done.stderr
+    assert iotop(*stage, "--update", **SOCKET).returncode == 0
+    assert copy.read_bytes() == (dataset / "3.bin").read_bytes()
+
+
 def test_a_changed_link_is_replaced_with_a_flag_and_a_confirmation(dataset: Path, fast: Path) -> None:
     (dataset / "latest").symlink_to("1.bin")
     stage = ("stage", str(dataset), str(fast), "--no-measure")
