@@ -1,5 +1,7 @@
 """Copies a tree with rsync, or with our own code. Neither deletes files at the source or the target.
 
+Only partial files that interrupted runs left in the target are removed, by our own code.
+
 A file appears under its name only when it is complete. A file with the same size and modification time is not copied
 again, so the same command resumes an interrupted copy.
 """
@@ -20,6 +22,7 @@ from iotop_ai.actions.stage.ends import Ends
 from iotop_ai.actions.stage.partial_files import PARTIAL, partial_name
 from iotop_ai.actions.stage.plan import same_file, same_link
 from iotop_ai.actions.stage.target import Folder, Target, mode_of
+from iotop_ai.collectors.io.own_file import is_named, try_lock
 from iotop_ai.collectors.io.programs import SYSTEM_PATH, find_program
 from iotop_ai.collectors.io.spawn import start
 from iotop_ai.collectors.machine.dataset_files import Entry, Tree
@@ -113,6 +116,8 @@ def copy_by_ourselves(ends: Ends, on_bytes: OnBytes) -> None:
                 copied_bytes += _copy(entry, target, partial(_report_total, on_bytes, copied_bytes))
             path = ""
             target.finish()
+            if ends.pinned.name != ".":
+                target.remove_partial_files()
         except OSError as error:
             room = "free some space; " if error.errno in _NO_ROOM else ""
             place = target.display_path(path)
@@ -192,11 +197,18 @@ def _open_part(folder: Folder, part: str, original: os.stat_result) -> tuple[int
 
     A partial file is continued only in a folder that no other user can change. In any other folder it could be another
     file of ours that was moved there to get a new owner and mode, so a new file is created.
+
+    The file stays locked while it is open, so that no other run writes to it or removes it as left over.
     """
     flags = os.O_WRONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+    why = f"{part} is in the way; move it away"
     for _ in range(_TRIES):
         with contextlib.suppress(FileExistsError):
-            return os.open(part, flags | os.O_CREAT | os.O_EXCL, 0o600, dir_fd=folder.handle), 0
+            out = os.open(part, flags | os.O_CREAT | os.O_EXCL, 0o600, dir_fd=folder.handle)
+            if try_lock(out) and is_named(out, part, folder.handle):
+                return out, 0
+            os.close(out)
+            continue
         part_status = os.stat(part, dir_fd=folder.handle, follow_symlinks=False)
         if not stat.S_ISREG(part_status.st_mode):
             break
@@ -205,12 +217,14 @@ def _open_part(folder: Folder, part: str, original: os.stat_result) -> tuple[int
         is_newer = part_status.st_mtime_ns >= max(original.st_mtime_ns, original.st_ctime_ns)
         if trusted and part_status.st_size <= original.st_size and is_newer:
             out = os.open(part, flags, dir_fd=folder.handle)
-            if os.path.samestat(os.fstat(out), part_status):
+            if not try_lock(out):
+                why = "another run is copying this file"
+            elif os.path.samestat(os.fstat(out), part_status) and is_named(out, part, folder.handle):
                 return out, part_status.st_size
             os.close(out)
         else:
             os.unlink(part, dir_fd=folder.handle)
-    raise OSError(errno.EEXIST, f"{part} is in the way; move it away")
+    raise OSError(errno.EEXIST, why)
 
 
 def _copy_bytes(out: int, source: int, offset: int, size: int, on_bytes: OnBytes) -> int:

@@ -20,6 +20,7 @@ from types import TracebackType
 from typing import NamedTuple
 
 from iotop_ai.actions.stage.ends import Ends
+from iotop_ai.actions.stage.partial_files import is_partial_name, remove_partial_files
 from iotop_ai.collectors.machine.dataset_files import FOLDER
 from iotop_ai.model.clean import clean
 from iotop_ai.model.errors import InputError, UnknownError
@@ -58,6 +59,8 @@ class Target:
         base = os.open(".", FOLDER, dir_fd=ends.folder)
         self._open = [Folder(None, base, self._is_private(os.fstat(base)))]
         self._device: int | None = None
+        self._source_partials: set[tuple[str | None, str]] = set()
+        """The folders and names of the source's own entries that are named like partial files: they are copied too."""
 
     def __enter__(self) -> Target:
         return self
@@ -75,7 +78,10 @@ class Target:
         above = path.rpartition("/")[0] if path else None
         while self._open[-1].path != above:
             self._leave()
-        return self._open[-1], path.rpartition("/")[2] or self._name
+        name = path.rpartition("/")[2] or self._name
+        if is_partial_name(name):
+            self._source_partials.add((above, name))
+        return self._open[-1], name
 
     def enter(self, path: str, original: os.stat_result) -> None:
         """Open the folder of this path; with ``change``, create it if it is missing.
@@ -110,6 +116,10 @@ class Target:
         """Leave every open folder and set its owner, mode and time. Raises OSError or UnknownError."""
         while len(self._open) > 1:
             self._leave()
+
+    def remove_partial_files(self) -> None:
+        """After ``finish``, remove the partial files that earlier runs left for this name. Raises OSError."""
+        remove_partial_files(self._open[0].handle, of=self._name)
 
     def display_path(self, path: str) -> str:
         """Return the path of an entry in the target, cleaned for messages."""
@@ -167,9 +177,14 @@ class Target:
         return ""
 
     def _leave(self) -> None:
-        """Close the innermost open folder; with ``change``, first set its owner, mode and time."""
+        """Close the innermost open folder; with ``change``, first set its owner, mode and time.
+
+        With ``change``, the partial files that interrupted runs left in it are removed too.
+        """
         folder = self._open[-1]
         if self._change and folder.original is not None:
+            kept = {name for path, name in self._source_partials if path == folder.path}
+            remove_partial_files(folder.handle, keep=kept)
             if folder.gets_owner:
                 os.fchown(folder.handle, folder.original.st_uid, folder.original.st_gid)
             if folder.mode is not None:

@@ -75,6 +75,7 @@ def test_a_partial_file_is_not_continued_when_an_older_file_replaced_the_source(
     with resolve_ends(str(source), str(tmp_path / "fast")) as ends:
         copy_by_ourselves(ends, lambda _: None)
     assert (target / "shard").read_bytes() == b"new" * 1000
+    assert not part.exists()
 
 
 def test_an_error_in_reading_the_original_names_the_original(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
