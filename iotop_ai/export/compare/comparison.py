@@ -187,6 +187,8 @@ def _job_window(story: Story) -> Window | None:
         shares = [curve.values[i] for curve in starting]
         if at_ns + step_ns <= begin_ns:
             continue
+        if first.values[i] is None:  # as in the job's first interval, because shares need two readings
+            continue
         if not any(share is not None and share > 0.5 for share in shares):
             break
         begin_ns = at_ns + step_ns

@@ -202,6 +202,35 @@ def test_runs_are_compared_between_marks_that_both_have() -> None:
     assert comparison("slow", "memory").aligned_by == JOB
 
 
+def starting_up(run: Story, points: int) -> Story:
+    """The run, as if its main job had started up in all of these first points of its curves."""
+    job = run.jobs[0]
+    shares = {
+        name: curve._replace(
+            values=tuple(value if value is None or i >= points else 0.0 for i, value in enumerate(curve.values))
+        )
+        for name, curve in job.shares.items()
+    }
+    values = job.shares["compute"].values
+    shares["startup"] = job.shares["compute"]._replace(
+        values=tuple(None if value is None else float(i < points) for i, value in enumerate(values))
+    )
+    return run._replace(jobs=(job._replace(shares=shares),))
+
+
+def test_a_jobs_start_up_is_not_compared() -> None:
+    """The first interval of a job has no shares, because they need two readings."""
+    run = story("memory")
+    assert run.jobs[0].shares["compute"].values[0] is None
+    found = compare_runs(starting_up(run, 3), starting_up(run, 16))
+    assert found.aligned_by == JOB
+    begins = [round((window.begin_ns - run.begin_ns) / 1e9) for window in found.windows]
+    assert begins == [3, 16]
+    compute = found.change("compute")
+    assert compute is not None
+    assert compute.difference == pytest.approx(0.0, abs=0.01)
+
+
 def test_runs_that_cannot_be_aligned_are_an_error() -> None:
     with pytest.raises(UsageError, match="fewer than two marks"):
         compare_runs(story("slow"), story("memory"), MARKS)
