@@ -10,8 +10,8 @@ from iotop_ai.present.job.time_words import Part
 from iotop_ai.present.text.units import figure, percent, plural, rate
 from iotop_ai.present.verdict.advice import milliseconds
 
-_STILL_READ_RATIO = 0.1
-"""A disk is still read if its read rate is at least this part of its earlier rate."""
+_LEAST_READ_RATIO = 0.1
+"""Both runs read from a disk if the lower of its two read rates is at least this part of the other."""
 _FULL = 0.95
 """CPUs that are busy for at least this part of the time are full."""
 _LEAST_CAUSE_CHANGE = 0.5
@@ -197,9 +197,9 @@ def _disk_cause(comparison: Comparison, better: bool) -> str:
     if first and second:
         await_cause = "" if await_ms is None else _await_cause(comparison, await_ms, better)
         return await_cause or _cache_cause(comparison, read, better)
-    if first and better and not _still_read(comparison, first, read.before):
+    if first and better and _is_read_in_one_run(comparison, first, before=True):
         return f"it no longer reads from {first} ({_disk_words(await_ms, read, before=True)} before)"
-    if second and not better:
+    if second and not better and _is_read_in_one_run(comparison, second, before=False):
         return f"it reads from {second} now ({_disk_words(await_ms, read, before=False)})"
     return ""
 
@@ -243,10 +243,16 @@ def _disk_words(await_ms: Change | None, read: Change, *, before: bool) -> str:
     return ", ".join([*texts, *([] if value is None else [f"r_await {milliseconds(value)} ms"])])
 
 
-def _still_read(comparison: Comparison, disk: str, before: float | None) -> bool:
-    """Whether the second run still reads from the first run's disk. before: the first run's read rate, in B/s."""
+def _is_read_in_one_run(comparison: Comparison, disk: str, *, before: bool) -> bool:
+    """Whether a disk is read in one run only: in the first if ``before``, else in the second; False if unknown."""
     read = comparison.change(f"disks.{disk}.read_bytes_per_s")
-    return read is not None and (read.after or 0.0) >= _STILL_READ_RATIO * (before or 0.0)
+    if read is None:
+        return False
+    rate_here, rate_there = (read.before, read.after) if before else (read.after, read.before)
+    devices_there = (comparison.after if before else comparison.before).devices
+    if devices_there and all(device.name != disk for device in devices_there):
+        rate_there = 0.0
+    return rate_here is not None and rate_there is not None and rate_there < _LEAST_READ_RATIO * rate_here
 
 
 def _worker_cause(comparison: Comparison, better: bool) -> str:

@@ -67,6 +67,19 @@ def test_the_sentence_names_the_difference_and_its_cause(before: str, after: str
     assert reason in text.split(", because ")[1]
 
 
+def test_a_disk_that_both_runs_read_alike_is_no_cause_if_one_job_has_no_known_disk() -> None:
+    slow, fast = story("slow", True), story("memory", True)
+    unknown = fast._replace(devices=slow.devices)
+    for pair in ((slow, unknown), (unknown, slow)):
+        assert ", because " not in sentence(compare_runs(*pair))
+    loop0 = next(one for one in slow.devices if one.name == "loop0")
+    uncounted = fast._replace(devices=(loop0._replace(curves={}), *fast.devices))
+    unread = fast._replace(devices=())
+    for run in (uncounted, unread):
+        for pair in ((slow, run), (run, slow)):
+            assert ", because " not in sentence(compare_runs(*pair))
+
+
 @pytest.mark.parametrize(("before", "after"), [("slow", "two_workers"), ("two_workers", "slow")])
 def test_fewer_workers_are_not_named_as_the_cause_of_a_faster_run(before: str, after: str) -> None:
     found = comparison(before, after, True)
