@@ -10,6 +10,7 @@ from iotop_ai.export.compare.bootstrap import LEAST_BLOCK_S, LEAST_BLOCKS, Inter
 from iotop_ai.export.report.series import Curve
 from iotop_ai.export.report.story import DeviceStory, Story
 from iotop_ai.export.report.tables import key_device, listed_devices
+from iotop_ai.model.block.counters import BlockInfo
 from iotop_ai.model.errors import UsageError
 from iotop_ai.model.job.time_shares import DATA, LOST, SHARES
 from iotop_ai.playback.timeline_reader import MARK
@@ -32,7 +33,8 @@ _MOST_DEVICES = 4
 """The maximum number of disks that are compared per run, besides the most important one."""
 _BEGIN_SHARES = ("startup", "compile")
 """The shares of a job's time that are left out at its beginning."""
-_IDENTITY = ("serial", "model", "kind", "size_bytes", "detail")
+_TRAITS = ("model", "kind", "size_bytes", "detail")
+"""The fields that tell two disks of one name apart if neither serial numbers nor labels do."""
 _JOB_DISK_FIGURES = ("read_bytes_per_s", "read_await_ms", "busy_ratio")
 _DISK_FIGURES = ("read_bytes_per_s", "read_await_ms", "write_bytes_per_s", "write_await_ms", "busy_ratio")
 
@@ -104,8 +106,7 @@ class Comparison(NamedTuple):
     """The comparison of two runs.
 
     aligned_by: one of ALIGNMENTS. job_disks: for each run, the disk with the data of the main job; "" if unknown or if
-    there is none. same_disk: whether both have the same name and, as far as it was recorded, the same identity;
-    True if both are "".
+    there is none. same_disk: whether both are the same disk, as far as its identity was recorded; True if both are "".
     """
 
     before: Story
@@ -130,7 +131,11 @@ def compare_runs(before: Story, after: Story, align: str | None = None) -> Compa
     aligned_by, windows = _windows(before, after, align)
     changes = tuple(_changes(before, after, windows))
     names = (job_disk(before), job_disk(after))
-    same = _is_same(_device(before, names[0]), _device(after, names[1])) and names[0] == names[1]
+    if names[0] == names[1]:
+        same = _is_same(_device(before, names[0]), _device(after, names[1]))
+    else:
+        serial = _unique_serial(before, names[0])
+        same = serial != "" and serial == _unique_serial(after, names[1])
     return Comparison(before, after, aligned_by, windows, changes, names, same)
 
 
@@ -235,7 +240,32 @@ def _is_same(first: DeviceStory | None, second: DeviceStory | None) -> bool:
     """
     if first is None or second is None or first.info is None or second.info is None:
         return True
-    return all(getattr(first.info, name) == getattr(second.info, name) for name in _IDENTITY)
+    identity, other_identity = _identity(first.info), _identity(second.info)
+    if identity and other_identity:
+        return identity == other_identity
+    pairs = zip(_traits(first.info), _traits(second.info), strict=True)
+    return all(one == other for one, other in pairs if None not in (one, other) and "" not in (one, other))
+
+
+def _identity(info: BlockInfo) -> str:
+    """The serial number of a disk, or the label of a device-mapper device; "" if unknown."""
+    return info.serial or (info.label if info.kind == "dm" and info.label != info.name else "")
+
+
+def _traits(info: BlockInfo) -> tuple[object, ...]:
+    """The values of _TRAITS; None and "" mean unknown. An md array that lost a disk is still the same array."""
+    info = info._replace(detail=info.detail.removesuffix(" degraded"))
+    return tuple(getattr(info, name) for name in _TRAITS)
+
+
+def _unique_serial(story: Story, name: str) -> str:
+    """The serial number of a disk; "" if it is unknown, or if another disk has it too.
+
+    The namespaces of an NVMe disk and the paths to a disk share one serial number.
+    """
+    serials = {device.name: device.info.serial for device in story.devices if device.info is not None}
+    serial = serials.get(name, "")
+    return serial if list(serials.values()).count(serial) == 1 else ""
 
 
 def _change(name: str, title: str, unit: str, first: Points | None, second: Points | None) -> Change:

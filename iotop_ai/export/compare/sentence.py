@@ -213,10 +213,16 @@ def _await_cause(comparison: Comparison, await_ms: Change, better: bool) -> str:
     first, second = comparison.job_disks
     before, after = milliseconds(await_ms.before), milliseconds(await_ms.after)
     if comparison.same_disk:
-        return f"r_await of {first} {'fell' if less else 'rose'} from {before} to {after} ms"
+        return f"r_await of {_same_disk_words(comparison)} {'fell' if less else 'rose'} from {before} to {after} ms"
     if first == second:  # the kernel gave the name to another disk, as after a restart
         return f"its data lies on another disk, named {second} too (r_await {before} -> {after} ms)"
     return f"its data lies on {second} (r_await {after} ms) instead of {first} ({before} ms)"
+
+
+def _same_disk_words(comparison: Comparison) -> str:
+    """The name of the disk with the data of both jobs, such as "sda", or "sdb (sda before)" if its name changed."""
+    first, second = comparison.job_disks
+    return first if first == second else f"{second} ({first} before)"
 
 
 def _cache_cause(comparison: Comparison, read: Change, better: bool) -> str:
@@ -229,8 +235,7 @@ def _cache_cause(comparison: Comparison, read: Change, better: bool) -> str:
     less = read.after < read.before
     if less != better or abs(read.difference or 0.0) < _LEAST_CAUSE_CHANGE * max(read.before, read.after):
         return ""
-    first, _ = comparison.job_disks
-    disk = first if comparison.same_disk else "its disk"
+    disk = _same_disk_words(comparison) if comparison.same_disk else "its disk"
     pair = f"{value_text(read.before, read.unit)} -> {value_text(read.after, read.unit)}"
     why = "a warmer cache, or less data" if less else "a colder cache, or more data"
     return f"it reads {'less' if less else 'more'} from {disk} ({pair}): {why}"

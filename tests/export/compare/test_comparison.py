@@ -12,6 +12,7 @@ from iotop_ai.export.compare.text import aligned_text, clear_text, compare_objec
 from iotop_ai.export.html.compare import render_compare_html
 from iotop_ai.export.report.story import Story
 from iotop_ai.export.report.words import verdicts_over_time
+from iotop_ai.model.block.counters import BlockInfo
 from iotop_ai.model.condition.figures import SHARE_NAMES
 from iotop_ai.model.errors import UsageError
 from iotop_ai.model.job.time_shares import LOST
@@ -152,6 +153,51 @@ def test_another_disk_of_the_same_name_is_called_another_disk() -> None:
     assert found.job_disks == ("loop0", "loop0")
     assert not found.same_disk
     assert sentence(found).endswith("its data lies on another disk, named loop0 too (r_await 20 -> 3 ms)")
+
+
+RAID = BlockInfo("md0", 9, 0, "md", "md0", "raid1", size_bytes=1 << 40)
+VOLUME = BlockInfo("dm-0", 253, 0, "dm", "vg/data", "LVM", size_bytes=1 << 40)
+DISK = BlockInfo("sda", 8, 0, "disk", "sda", "SATA SSD", model="Fast", serial="S1", size_bytes=1 << 40)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "same"),
+    [
+        (RAID, RAID._replace(detail="raid1 degraded"), True),
+        (RAID, RAID._replace(detail="raid5"), False),
+        (VOLUME, VOLUME._replace(size_bytes=1 << 41), True),
+        (VOLUME, VOLUME._replace(label="vg/other"), False),
+        (DISK, DISK._replace(size_bytes=1 << 41), True),
+        (DISK, DISK._replace(serial="S2"), False),
+        (DISK, DISK._replace(serial="", detail="", size_bytes=None), True),
+        (DISK, DISK._replace(serial="", model="Slow"), False),
+        (DISK, DISK._replace(name="sdb", label="sdb"), True),
+        (DISK, DISK._replace(name="sdb", label="sdb", serial=""), False),
+    ],
+)
+def test_the_disk_of_two_jobs_is_the_same(before: BlockInfo, after: BlockInfo, same: bool) -> None:
+    found = compare_runs(with_job_disk(story("slow", True), before), with_job_disk(story("fast_disk", True), after))
+    assert found.same_disk is same
+    if before.name == after.name:
+        assert (found.change(f"disks.{before.name}.busy_ratio") is not None) is same
+
+
+def with_job_disk(run: Story, info: BlockInfo) -> Story:
+    """The run, as if the data of its main job lay on the disk ``info``."""
+    job = run.jobs[0]
+    (disk,) = (one for one in run.devices if one.name == job.disk)
+    return run._replace(devices=(disk._replace(name=info.name, info=info),), jobs=(job._replace(disk=info.name),))
+
+
+def test_a_disk_with_another_name_is_recognised_by_its_serial() -> None:
+    slow, fast = with_job_disk(story("slow", True), DISK), story("fast_disk", True)
+    renamed = DISK._replace(name="sdb", label="sdb")
+    found = compare_runs(slow, with_job_disk(fast, renamed))
+    assert sentence(found).endswith(", because r_await of sdb (sda before) fell from 20 to 3 ms")
+    after = with_job_disk(fast, renamed)
+    path = after.devices[0]._replace(name="sdc", info=DISK._replace(name="sdc", label="sdc"))
+    ambiguous = compare_runs(slow, after._replace(devices=(*after.devices, path)))
+    assert not ambiguous.same_disk
 
 
 def test_cpus_are_the_cause_only_if_they_are_full_in_the_slower_run() -> None:
