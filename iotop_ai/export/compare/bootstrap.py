@@ -97,13 +97,23 @@ def block_length(values: Sequence[float]) -> float:
     return max(1.0, math.cbrt(2 * g * g / (4 / 3 * total * total) * n))
 
 
+def _least_block_points(step_s: float) -> int:
+    """The number of points in the shortest block. step_s: the seconds between two points."""
+    return math.ceil(LEAST_BLOCK_S / step_s)
+
+
+def least_run_s(step_s: float) -> float:
+    """The shortest run that has LEAST_BLOCKS blocks, in seconds. step_s: the seconds between two points."""
+    return LEAST_BLOCKS * _least_block_points(step_s) * step_s
+
+
 def _points_per_block(points: Points) -> int:
     """The number of points in a block; 0 if the run is too short.
 
     A block is as long as the values require, at least n^(1/3) points and LEAST_BLOCK_S, and short enough for
     LEAST_BLOCKS to fit into the run.
     """
-    n, least = len(points.values), math.ceil(LEAST_BLOCK_S / points.step_s)
+    n, least = len(points.values), _least_block_points(points.step_s)
     most = n // LEAST_BLOCKS
     if most < least:
         return 0

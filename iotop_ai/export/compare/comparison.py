@@ -6,7 +6,7 @@ import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from iotop_ai.export.compare.bootstrap import LEAST_BLOCK_S, LEAST_BLOCKS, Interval, Points, difference_interval
+from iotop_ai.export.compare.bootstrap import Interval, Points, difference_interval, least_run_s
 from iotop_ai.export.report.series import Curve
 from iotop_ai.export.report.story import DeviceStory, Story
 from iotop_ai.export.report.tables import key_device, listed_devices
@@ -24,9 +24,6 @@ LEAST_SHARE_CHANGE = 0.03
 """
 LEAST_CHANGE = 0.05
 """A change of any other figure is clear only if it is at least this part of the larger value."""
-LEAST_WINDOW_S = LEAST_BLOCKS * LEAST_BLOCK_S
-"""Common marks that are closer together than this align the runs only on request: the part between them is too short.
-"""
 LEAST_SHOWN_SHARE = 0.005
 """A share of time that is smaller in both runs has no row."""
 _MOST_DEVICES = 4
@@ -141,8 +138,9 @@ def compare_runs(before: Story, after: Story, align: str | None = None) -> Compa
 
 def _windows(before: Story, after: Story, align: str | None) -> tuple[str, tuple[Window, Window]]:
     if align in (None, MARKS):
-        between_marks = _mark_windows(before, after)
-        if between_marks is not None and (align or all(window.seconds >= LEAST_WINDOW_S for window in between_marks)):
+        between_marks, least_s = _mark_windows(before, after), least_window_s(before, after)
+        # A part between marks that is too short for an answer is compared only on request.
+        if between_marks is not None and (align or all(window.seconds >= least_s for window in between_marks)):
             return MARKS, between_marks
         if align == MARKS:
             raise UsageError("the runs have fewer than two marks in common; align by job or time")
@@ -153,6 +151,15 @@ def _windows(before: Story, after: Story, align: str | None) -> tuple[str, tuple
         if align == JOB:
             raise UsageError("a run has no job whose time was recorded; align by time or marks")
     return TIME, (Window(before.begin_ns, before.end_ns), Window(after.begin_ns, after.end_ns))
+
+
+def least_window_s(before: Story, after: Story) -> float:
+    """The shortest part of each run that gives an answer, in seconds; it depends on the coarser of the two curves."""
+    curves = [story.steps.curve for story in (before, after) if story.steps is not None and story.steps.curve]
+    if len(curves) < 2:  # without steps, the shares of the jobs' time decide
+        jobs = (before.main_job, after.main_job)
+        curves = [curve for job in jobs if job is not None for curve in job.shares.values()]
+    return max(least_run_s(step_s) for step_s in (1.0, *(curve.step_s for curve in curves)))
 
 
 def _mark_windows(before: Story, after: Story) -> tuple[Window, Window] | None:

@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
-from iotop_ai.export.compare.bootstrap import LEAST_BLOCK_S, LEAST_BLOCKS
-from iotop_ai.export.compare.comparison import DATA_WAIT, JOB_DISK, STEPS, Change, Comparison, listed_changes
+from iotop_ai.export.compare.comparison import (
+    DATA_WAIT,
+    JOB_DISK,
+    STEPS,
+    Change,
+    Comparison,
+    least_window_s,
+    listed_changes,
+)
 from iotop_ai.export.report import words
 from iotop_ai.model.job.time_shares import DATA, LOST
 from iotop_ai.present.job.time_words import Part
@@ -27,7 +34,7 @@ def sentence(comparison: Comparison) -> str:
         unknown = "neither steps nor where the time went is recorded in both runs"
         return f"Cannot tell which is faster: {unknown}; {_verdicts(comparison)}"
     if result.interval is None:
-        needed = f"each run needs {LEAST_BLOCKS * LEAST_BLOCK_S:.0f} s or more"
+        needed = f"each run needs {least_window_s(comparison.before, comparison.after):.0f} s or more"
         return f"Cannot tell: the runs are too short for a comparison, {needed} ({_pair(result)})"
     if not result.clear:
         return f"No clear difference: {_pair(result)}, {interval_text(result)}{_clear_elsewhere(comparison)}"

@@ -10,6 +10,7 @@ from iotop_ai.export.compare.comparison import JOB, MARKS, TIME, Change, Interva
 from iotop_ai.export.compare.sentence import change_text, interval_text, sentence
 from iotop_ai.export.compare.text import aligned_text, clear_text, compare_object, render_compare_text
 from iotop_ai.export.html.compare import render_compare_html
+from iotop_ai.export.report.series import downsampled
 from iotop_ai.export.report.story import Story
 from iotop_ai.export.report.words import verdicts_over_time
 from iotop_ai.model.block.counters import BlockInfo
@@ -331,6 +332,23 @@ def test_a_short_run_gives_no_answer() -> None:
     assert sentence(found).startswith(
         "Cannot tell: the runs are too short for a comparison, each run needs 15 s or more ("
     )
+
+
+def read_every_9_s(name: str) -> Story:
+    """The run, as if it had been recorded with an interval of 9 s."""
+    run = story(name)
+    shares = {share: downsampled(curve, 5) for share, curve in run.jobs[0].shares.items()}
+    return run._replace(jobs=(run.jobs[0]._replace(shares=shares),))
+
+
+def test_a_run_of_few_readings_needs_more_time() -> None:
+    before, after = read_every_9_s("slow"), read_every_9_s("memory")
+    assert {curve.step_s for curve in before.jobs[0].shares.values()} == {9.0}
+    begin = "Cannot tell: the runs are too short for a comparison, each run needs 45 s or more ("
+    assert sentence(compare_runs(before, after)).startswith(begin)
+    marks = with_marks("slow", ("a", 5), ("b", 25)).events, with_marks("memory", ("a", 5), ("b", 25)).events
+    found = compare_runs(before._replace(events=marks[0]), after._replace(events=marks[1]))
+    assert found.aligned_by == JOB
 
 
 @pytest.mark.parametrize(
