@@ -10,7 +10,7 @@ from iotop_ai.export.compare.bootstrap import Interval, Points, difference_inter
 from iotop_ai.export.report.series import Curve
 from iotop_ai.export.report.story import DeviceStory, Story
 from iotop_ai.export.report.tables import key_device, listed_devices
-from iotop_ai.model.block.counters import BlockInfo
+from iotop_ai.model.block.same_device import is_same_device
 from iotop_ai.model.errors import UsageError
 from iotop_ai.model.job.time_shares import DATA, LOST, SHARES
 from iotop_ai.playback.timeline_reader import MARK
@@ -30,8 +30,6 @@ _MOST_DEVICES = 4
 """The maximum number of disks that are compared per run, besides the most important one."""
 _BEGIN_SHARES = ("startup", "compile")
 """The shares of a job's time that are left out at its beginning."""
-_TRAITS = ("model", "kind", "size_bytes", "detail")
-"""The fields that tell two disks of one name apart if neither serial numbers nor labels do."""
 _JOB_DISK_FIGURES = ("read_bytes_per_s", "read_await_ms", "busy_ratio")
 _DISK_FIGURES = ("read_bytes_per_s", "read_await_ms", "write_bytes_per_s", "write_await_ms", "busy_ratio")
 
@@ -241,28 +239,10 @@ def _device(story: Story, name: str) -> DeviceStory | None:
 
 
 def _is_same(first: DeviceStory | None, second: DeviceStory | None) -> bool:
-    """Whether two devices with the same kernel name are the same disk; True if unknown.
-
-    After a restart, the name may belong to another disk.
-    """
+    """Whether two devices with the same kernel name are the same disk; True if unknown."""
     if first is None or second is None or first.info is None or second.info is None:
         return True
-    identity, other_identity = _identity(first.info), _identity(second.info)
-    if identity and other_identity:
-        return identity == other_identity
-    pairs = zip(_traits(first.info), _traits(second.info), strict=True)
-    return all(one == other for one, other in pairs if None not in (one, other) and "" not in (one, other))
-
-
-def _identity(info: BlockInfo) -> str:
-    """The serial number of a disk, or the label of a device-mapper device; "" if unknown."""
-    return info.serial or (info.label if info.kind == "dm" and info.label != info.name else "")
-
-
-def _traits(info: BlockInfo) -> tuple[object, ...]:
-    """The values of _TRAITS; None and "" mean unknown. An md array that lost a disk is still the same array."""
-    info = info._replace(detail=info.detail.removesuffix(" degraded"))
-    return tuple(getattr(info, name) for name in _TRAITS)
+    return is_same_device(first.info, second.info)
 
 
 def _unique_serial(story: Story, name: str) -> str:

@@ -11,6 +11,7 @@ from typing import Any
 from iotop_ai.export.report.series import Curve, Grid, Interval, Track, curve_of
 from iotop_ai.export.report.story import DeviceStory, DiskHealth, GpuStory, LinkStory, ProcessStory
 from iotop_ai.model.block.counters import IDLE_BLOCK_RATES, BlockInfo, BlockRates, block_totals
+from iotop_ai.model.block.same_device import is_same_device
 from iotop_ai.model.gpu.state import GpuRates, GpuState
 from iotop_ai.model.health.smart import SmartState
 from iotop_ai.model.machine.network import received_bytes_per_s, sent_bytes_per_s
@@ -18,6 +19,7 @@ from iotop_ai.model.process.records import ProcessRates
 from iotop_ai.model.reading import Reading
 from iotop_ai.model.sample import Sample
 from iotop_ai.model.snapshot import Snapshot
+from iotop_ai.present.text.units import clock
 
 MOST_DEVICES = 256
 MOST_PROGRAMS = 4096
@@ -35,10 +37,15 @@ disks.
 
 
 class _Device:
-    """Collects the figures of one disk. listed: whether the disk gets a row."""
+    """Collects the figures of one disk.
+
+    listed: whether the disk gets a row. diskseq: as in BlockKey. boot_id: the boot in which it was last read. end_ns:
+    the wall time at which it was last read.
+    """
 
     def __init__(self, grid: Grid, *, listed: bool) -> None:
         self.listed = listed
+        self.diskseq, self.boot_id, self.end_ns = 0, "", 0
         self.read, self.write = Track(grid.series()), Track(grid.series())
         self.read_await, self.write_await = Track(grid.series()), Track(grid.series())
         self.busy = Track(grid.series())
@@ -46,7 +53,18 @@ class _Device:
         self.full_s = 0.0
         self.info: BlockInfo | None = None
 
+    def is_replaced(self, diskseq: int, info: BlockInfo | None, boot_id: str) -> bool:
+        """Whether its name now belongs to another disk. diskseq, info: of the name now. False if unknown."""
+        is_other_diskseq = 0 not in (diskseq, self.diskseq) and diskseq != self.diskseq
+        is_same_boot = boot_id == self.boot_id  # a diskseq means nothing after a restart
+        if self.info is None or info is None:
+            return is_same_boot and is_other_diskseq
+        if is_same_boot and not (self.info.serial and info.serial):
+            return is_other_diskseq
+        return not is_same_device(self.info, info)
+
     def add(self, interval: Interval, rates: BlockRates) -> None:
+        self.end_ns = interval.wall_ns
         self.read.add(interval, rates.read_bytes_per_s)
         self.write.add(interval, rates.write_bytes_per_s)
         self.busy.add(interval, rates.busy_ratio)
@@ -98,6 +116,8 @@ class DeviceFold:
     def __init__(self, grid: Grid) -> None:
         self._grid = grid
         self._devices: dict[str, _Device] = {}
+        self._replaced: list[tuple[str, _Device]] = []
+        """The devices whose names belong to other devices now, with these names."""
 
     def add(self, interval: Interval, snapshot: Snapshot, sample: Sample) -> None:
         """Add an interval. Rates that were not read again are not counted twice."""
@@ -106,24 +126,41 @@ class DeviceFold:
         infos = snapshot.disks.value or {}
         # The bytes are the rate times the seconds between the two readings of the disks.
         interval = interval._replace(seconds=sample.block.seconds or interval.seconds)
+        boot_id = snapshot.host.boot_id
         for key, rates in (sample.block.value or {}).items():
-            device = self._devices.get(key.name)
+            device, info = self._devices.get(key.name), infos.get(key.name)
+            if device is not None and device.is_replaced(key.diskseq, info, boot_id):
+                del self._devices[key.name]
+                if device.listed:
+                    self._replaced.append((key.name, device))
+                device = None
             if device is None:
-                info = infos.get(key.name)
-                kind = "disk" if info is None else info.kind
-                if kind in _DOUBLE_COUNTED_KINDS or len(self._devices) >= MOST_DEVICES:
+                device = self._new_device(info, rates)
+                if device is None:
                     continue
-                listed = kind not in _ONLY_USED_KINDS or rates.active
-                if not listed and len(self._devices) >= _MOST_UNUSED:
-                    continue
-                device = self._devices[key.name] = _Device(self._grid, listed=listed)
-            device.info = infos.get(key.name, device.info)
+                self._devices[key.name] = device
+            device.info = info or device.info
+            device.diskseq, device.boot_id = key.diskseq, boot_id
             device.listed = device.listed or rates.active
             device.add(interval, rates)
 
+    def _new_device(self, info: BlockInfo | None, rates: BlockRates) -> _Device | None:
+        """The empty figures of a device; None if it is not collected."""
+        kind, count = "disk" if info is None else info.kind, len(self._devices) + len(self._replaced)
+        listed = kind not in _ONLY_USED_KINDS or rates.active
+        if kind in _DOUBLE_COUNTED_KINDS or count >= (MOST_DEVICES if listed else _MOST_UNUSED):
+            return None
+        return _Device(self._grid, listed=listed)
+
     def stories(self) -> tuple[DeviceStory, ...]:
-        """The devices; those that moved the most bytes come first."""
+        """The devices; those that moved the most bytes come first.
+
+        A device whose name belongs to another device at the end is named like "sdb (until 14:32:05)".
+        """
         stories = [device.story(name, self._grid) for name, device in self._devices.items() if device.listed]
+        stories += [
+            device.story(f"{name} (until {clock(device.end_ns)})", self._grid) for name, device in self._replaced
+        ]
         return tuple(sorted(stories, key=lambda device: (-device.moved_bytes, device.name)))
 
 

@@ -207,7 +207,7 @@ def device_words(device: DeviceStory) -> str:
     if device.info is None:
         return ""
     mounts = ", ".join(mount.path for mount in device.info.mounts[:2])
-    label = device.info.label if device.info.label != device.name else ""
+    label = device.info.label if device.info.label != device.info.name else ""
     return ", ".join(filter(None, (" ".join(filter(None, (label, device.info.detail, device.info.model))), mounts)))
 
 

@@ -23,6 +23,7 @@ from iotop_ai.model.process.records import ProcessIo, ProcessTable
 from iotop_ai.model.reading import Reading, Status
 from iotop_ai.model.snapshot import Event, Snapshot
 from iotop_ai.pipeline import closing_frame, frames, samples
+from iotop_ai.present.text.units import clock
 from tests.export.make import IDLE, PYTHON, WALL_NS, S, io, ok, process_table, snapshot
 from tests.export.report.stories import slow_story
 
@@ -338,6 +339,46 @@ def test_a_loop_device_that_is_used_late_has_its_mean_over_the_whole_run() -> No
     assert loop.read is not None
     assert loop.read.mean == pytest.approx(10 * MIB)
     assert (loop.read, loop.busy, loop.curves) == (disk.read, disk.busy, disk.curves)
+
+
+SLOW = BlockInfo("sdb", 8, 16, "disk", "sdb", "SATA HDD", model="SLOW", serial="A", size_bytes=1 << 40)
+FAST = BlockInfo("sdb", 8, 16, "disk", "sdb", "SATA SSD", model="FAST", serial="B", size_bytes=1 << 39)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "diskseq", "boot", "rows"),
+    [
+        (SLOW, FAST, 2, "boot-1", ["FAST", "SLOW"]),
+        (SLOW, FAST, 0, "boot-1", ["FAST", "SLOW"]),
+        (SLOW, SLOW, 2, "boot-1", ["SLOW"]),
+        (SLOW._replace(serial=""), SLOW._replace(serial=""), 2, "boot-1", ["SLOW", "SLOW"]),
+        (SLOW._replace(serial=""), SLOW._replace(serial=""), 1, "boot-1", ["SLOW"]),
+        (SLOW._replace(serial=""), SLOW._replace(serial=""), 2, "boot-2", ["SLOW"]),
+        (SLOW._replace(serial=""), FAST._replace(serial=""), 1, "boot-2", ["FAST", "SLOW"]),
+    ],
+)
+def test_two_disks_that_had_one_name_have_a_row_each(
+    before: BlockInfo, after: BlockInfo, diskseq: int, boot: str, rows: list[str]
+) -> None:
+    """Disk sdb reads 1 MiB/s for 10 s. Then the name belongs to another disk, which reads 20 MiB/s."""
+    builder, items = StoryBuilder(None, None), []
+    for i in range(22):
+        is_first = i <= 10
+        done = i if is_first else 20 * (i - 11)
+        counters = BlockCounters(done, 0, done * 2048, done, 0, 0, 0, 0, 0, done, done, 0, 0, 0, 0, 0, 0)
+        block = ok({BlockKey("sdb", 1 if is_first else diskseq): counters}, i * S)
+        one = snapshot(i, i * S, block=block, disks=ok({"sdb": before if is_first else after}, i * S))
+        items.append(one if is_first else one._replace(host=one.host._replace(boot_id=boot)))
+    for frame in frames(items):
+        builder.add(frame)
+    story = builder.story("x", {})
+    devices = story.devices
+    assert device_table(story).rows[-1][1] == "SATA HDD SLOW"
+    assert [device.info and device.info.model for device in devices] == rows
+    assert devices[0].name == "sdb"
+    if len(rows) == 2:
+        assert devices[1].name == f"sdb (until {clock(WALL_NS + 10 * S)})"
+        assert [device.read_bytes for device in devices] == [200 * MIB, 10 * MIB]
 
 
 def test_the_number_of_disks_agrees_with_their_table() -> None:
