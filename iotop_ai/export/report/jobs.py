@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from operator import itemgetter
 
@@ -34,6 +35,8 @@ class _Job:
         self.process_began_ns = process_began_ns
         self.begin_ns, self.end_ns = interval.wall_ns - round(interval.seconds * 1e9), interval.wall_ns
         self.ranks = self.workers = self.gpus = 0
+        self._gpu_s = self._own_gpu_s = 0.0
+        """The seconds in which it held a GPU, summed over its GPUs, and the part of them that counts as its own."""
         self.is_recorded_command = False
         self._mount_s: dict[JobMount, float] = {}
         """For each mount, the seconds in which the job had data files open on it more often than on other mounts."""
@@ -45,11 +48,22 @@ class _Job:
         self._reported_ns: dict[ProcessKey, int] = {}
         """The time of the newest message of each rank."""
 
-    def update(self, job: Job, interval: Interval) -> None:
-        """Update the job's record, its end and its largest numbers of ranks, workers and GPUs."""
+    @property
+    def gpu_part(self) -> float:
+        """The part of its GPUs' time that counts as its own."""
+        return self._own_gpu_s / self._gpu_s if self._gpu_s else 1.0
+
+    def update(self, job: Job, interval: Interval, jobs_by_gpu: Mapping[str, int]) -> None:
+        """Update the job's record, its end, its largest numbers of ranks, workers and GPUs, and its part of the GPUs.
+
+        jobs_by_gpu: the number of jobs that hold each GPU.
+        """
         self.job, self.end_ns = job, interval.wall_ns
         self.ranks, self.workers = max(self.ranks, len(job.ranks)), max(self.workers, len(job.workers))
-        self.gpus = max(self.gpus, len(job.gpus))
+        gpus = job.gpus
+        self.gpus = max(self.gpus, len(gpus))
+        self._gpu_s += len(gpus) * interval.seconds
+        self._own_gpu_s += sum(1 / jobs_by_gpu[uuid] for uuid in gpus) * interval.seconds
 
     def note_place(self, place: JobPlace | None, infos: Mapping[str, BlockInfo], seconds: float) -> None:
         """Note the mount on which the job most often has data files open, and the whole disk below it."""
@@ -119,13 +133,14 @@ class JobFold:
         table, rated = snapshot.jobs.value, sample.jobs
         if table is None:
             return
+        jobs_by_gpu = Counter(uuid for job in table.jobs.values() for uuid in job.gpus)
         for key, job in table.jobs.items():
             figures = self._jobs.get(key)
             if figures is None:
                 if len(self._jobs) >= MOST_JOBS:
                     continue
                 figures = self._jobs[key] = _Job(job, interval, _process_began_ns(key, snapshot))
-            figures.update(job, interval)
+            figures.update(job, interval, jobs_by_gpu)
             figures.note_place(table.places.get(key), snapshot.disks.value or {}, interval.seconds)
             figures.is_recorded_command = figures.is_recorded_command or _descends_from_recorder(key, snapshot)
             if sample.steps.value and sample.steps.renewed:
@@ -178,6 +193,7 @@ class JobFold:
             self._steps(figures.steps.values()),
             *figures.place(),
             figures.process_began_ns,
+            figures.gpu_part,
         )
 
     def _steps(self, tracks: Iterable[Track]) -> Steps | None:

@@ -54,7 +54,8 @@ class JobStory(NamedTuple):
 
     ranks, workers, gpus: the largest numbers during the run. They are None, and user is "", for a job that lived
     between two Snapshots. mount, fstype, disk: its main source of data, by its open files; "" when unknown. disk is
-    also "" if the data is not on a local disk.
+    also "" if the data is not on a local disk. gpu_part: the part of its GPUs' time that counts as its own; it is less
+    than 1 if other jobs held them too.
     """
 
     pid: int
@@ -75,6 +76,7 @@ class JobStory(NamedTuple):
     fstype: str = ""
     disk: str = ""
     process_began_ns: int | None = None
+    gpu_part: float = 1.0
 
     @property
     def has_time(self) -> bool:
@@ -82,8 +84,11 @@ class JobStory(NamedTuple):
         return self.counts.whole_ms > 0
 
     def gpu_hours(self, milliseconds: float) -> float | None:
-        """The GPU-hours in this part of the job's time; None without a GPU."""
-        return self.gpus * milliseconds / 3_600_000 if self.gpus else None
+        """The GPU-hours in this part of the job's time; None without a GPU.
+
+        The time of a GPU is divided among the jobs that hold it at once.
+        """
+        return self.gpus * self.gpu_part * milliseconds / 3_600_000 if self.gpus else None
 
 
 class DeviceStory(NamedTuple):

@@ -9,14 +9,17 @@ import pytest
 
 from iotop_ai.export.compare.comparison import Window, points_of
 from iotop_ai.export.report.jobs import MOST_MOUNTS, JobFold
+from iotop_ai.export.report.money import gpu_time
 from iotop_ai.export.report.series import MOST_POINTS, Grid
 from iotop_ai.export.report.story import Steps
 from iotop_ai.model.block.counters import BlockInfo
 from iotop_ai.model.job.records import Job, JobMount, JobPlace, JobTable, Rank
 from iotop_ai.model.job.steps import StepCounts
+from iotop_ai.model.job.time_shares import TimeCounts
 from iotop_ai.model.process.records import ProcessKey
 from iotop_ai.model.reading import Reading
 from iotop_ai.model.sample import between
+from iotop_ai.model.verdict_totals import JobTime
 from iotop_ai.pipeline import samples
 from tests.export.make import INFOS, WALL_NS, S, ok, snapshot
 
@@ -125,3 +128,26 @@ def test_a_restarted_process_continues_its_rank() -> None:
     second = messages(2.0, key=11, offset_s=300)
     found = reported([*first, *second], numbers=(0,))
     assert (found.steps, found.per_s) == (149 + 149, pytest.approx(0.5))
+
+
+def test_the_time_of_a_gpu_is_divided_among_the_jobs_that_hold_it() -> None:
+    """Both jobs hold GPU-1 in the first half of an hour; one of them holds GPU-2 as well."""
+    one, other = (
+        Job(ProcessKey(pid, pid), "train.py", "alice", 1000, (Rank(ProcessKey(pid, pid), gpus=gpus),))
+        for pid, gpus in ((1, ("GPU-1", "GPU-2")), (2, ("GPU-1",)))
+    )
+    grid = Grid(WALL_NS, None, 60.0)
+    fold = JobFold(grid)
+    for minute in range(1, 61):
+        jobs = JobTable({job.key: job for job in ((one, other) if minute <= 30 else (one,))})
+        read = snapshot(minute, 60 * minute * S, jobs=ok(jobs, 60 * minute * S))
+        interval = grid.interval(read.wall_ns, 60.0)
+        assert interval is not None
+        fold.add(interval, read, between(None, read, None))
+    hour_ms = 3_600_000
+    times = {one.key: TimeCounts(compute=hour_ms), other.key: TimeCounts(data_disk=hour_ms // 2)}
+    stories = fold.stories({key: JobTime(key, "train.py", counts) for key, counts in times.items()})
+    assert [story.gpu_hours(story.counts.whole_ms) for story in stories] == pytest.approx([1.75, 0.25])
+    found = gpu_time(stories)
+    assert found is not None
+    assert (found.used, found.lost) == pytest.approx((2.0, 0.25))
