@@ -142,7 +142,7 @@ class StoryBuilder:
             timeline=tuple(diagnosis.spans),
             data_stall_ratio=diagnosis.data_stall_ratio,
             jobs=self._jobs.stories(diagnosis.jobs),
-            devices=self._devices.stories(),
+            devices=self._devices.stories(is_spaced=spacing_s is not None),
             gpus=self._gpus.stories(),
             links=self._links.stories(),
             processes=self._processes.stories(),

@@ -26,6 +26,9 @@ MOST_PROGRAMS = 4096
 MOST_PROCESSES = 10_000
 FULL, IDLE = 0.9, 0.1
 """The busy_ratio at or above which a disk's time counts as ``full_s``, and below which a GPU's counts as ``idle_s``."""
+_SURELY_FULL, _SURELY_NOT_FULL = 0.99, 0.05
+"""A disk whose mean busy_ratio over a long span is at least the first was full for at least 90 % of the span; below the
+second, it was full for less than 6 % of it."""
 _DOUBLE_COUNTED_KINDS = ("partition", "nvme-path")
 """The kinds of devices whose I/O is also counted for another device, which is listed instead."""
 _ONLY_USED_KINDS = ("ram", "zram", "rom", "floppy", "loop")
@@ -51,6 +54,8 @@ class _Device:
         self.busy = Track(grid.series())
         self.reads, self.writes, self.queue = Track(), Track(), Track()
         self.full_s = 0.0
+        self.has_unclear_mean = False
+        """Whether the mean of an interval does not show for how much of it the disk was full, if it is a long span."""
         self.info: BlockInfo | None = None
 
     def is_replaced(self, diskseq: int, info: BlockInfo | None, boot_id: str) -> bool:
@@ -75,10 +80,13 @@ class _Device:
             return
         self.read_await.add(interval, rates.read_await_ms, rates.reads_per_s)
         self.write_await.add(interval, rates.write_await_ms, rates.writes_per_s)
-        if (rates.busy_ratio or 0.0) >= FULL:
+        busy_ratio = rates.busy_ratio or 0.0
+        if busy_ratio >= FULL:
             self.full_s += interval.seconds
+        if _SURELY_NOT_FULL <= busy_ratio < _SURELY_FULL:
+            self.has_unclear_mean = True
 
-    def story(self, name: str, grid: Grid) -> DeviceStory:
+    def story(self, name: str, grid: Grid, *, is_spaced: bool) -> DeviceStory:
         curves = {
             "read_bytes_per_s": self.read,
             "write_bytes_per_s": self.write,
@@ -99,7 +107,7 @@ class _Device:
             write_await_ms=self.write_await.stat,
             busy=self.busy.stat,
             queue=self.queue.stat,
-            full_s=None if self.busy.stat is None else self.full_s,
+            full_s=None if self.busy.stat is None or (is_spaced and self.has_unclear_mean) else self.full_s,
             curves=known_curves(curves, grid),
         )
 
@@ -152,15 +160,15 @@ class DeviceFold:
             return None
         return _Device(self._grid, listed=listed)
 
-    def stories(self) -> tuple[DeviceStory, ...]:
+    def stories(self, *, is_spaced: bool) -> tuple[DeviceStory, ...]:
         """The devices; those that moved the most bytes come first.
 
-        A device whose name belongs to another device at the end is named like "sdb (until 14:32:05)".
+        A device whose name belongs to another device at the end is named like "sdb (until 14:32:05)". is_spaced:
+        whether only some Snapshots were read, so that the intervals are long spans.
         """
-        stories = [device.story(name, self._grid) for name, device in self._devices.items() if device.listed]
-        stories += [
-            device.story(f"{name} (until {clock(device.end_ns)})", self._grid) for name, device in self._replaced
-        ]
+        named = [(name, device) for name, device in self._devices.items() if device.listed]
+        named += [(f"{name} (until {clock(device.end_ns)})", device) for name, device in self._replaced]
+        stories = [device.story(name, self._grid, is_spaced=is_spaced) for name, device in named]
         return tuple(sorted(stories, key=lambda device: (-device.moved_bytes, device.name)))
 
 

@@ -92,7 +92,11 @@ class JobStory(NamedTuple):
 
 
 class DeviceStory(NamedTuple):
-    """One block device. full_s: the seconds in which it was at least 90 % busy."""
+    """One block device.
+
+    full_s: the seconds in which it was at least 90 % busy; None if unknown, or if only some Snapshots were read and the
+    means between them do not show it.
+    """
 
     name: str
     info: BlockInfo | None

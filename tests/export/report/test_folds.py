@@ -23,8 +23,9 @@ from iotop_ai.model.process.records import ProcessIo, ProcessTable
 from iotop_ai.model.reading import Reading, Status
 from iotop_ai.model.snapshot import Event, Snapshot
 from iotop_ai.pipeline import closing_frame, frames, samples
+from iotop_ai.playback.run_reader import RatedSnapshot
 from iotop_ai.present.text.units import clock
-from tests.export.make import IDLE, PYTHON, WALL_NS, S, io, ok, process_table, snapshot
+from tests.export.make import IDLE, PYTHON, SDA, WALL_NS, S, io, ok, process_table, snapshot
 from tests.export.report.stories import slow_story
 
 
@@ -339,6 +340,37 @@ def test_a_loop_device_that_is_used_late_has_its_mean_over_the_whole_run() -> No
     assert loop.read is not None
     assert loop.read.mean == pytest.approx(10 * MIB)
     assert (loop.read, loop.busy, loop.curves) == (disk.read, disk.busy, disk.curves)
+
+
+@pytest.mark.parametrize(
+    ("busy_s", "every_s", "minutely_s", "text"),
+    [(30, 300.0, None, "?"), (60, 600.0, 600.0, "10 min"), (0, 0.0, 0.0, "0")],
+)
+def test_how_long_a_disk_was_full_is_unknown_if_the_means_do_not_show_it(
+    busy_s: int, every_s: float, minutely_s: float | None, text: str
+) -> None:
+    """A disk is 100 % busy for ``busy_s`` of each minute. It is read every second, then once a minute."""
+
+    def read(at_s: int) -> Snapshot:
+        minutes, rest = divmod(at_s, 60)
+        busy_ms = 1000 * (minutes * busy_s + min(rest, busy_s))
+        counters = IDLE._replace(rd_ios=10 * at_s, rd_sectors=10 * 2048 * at_s, rd_ms=busy_ms, busy_ms=busy_ms)
+        disks = {"sda": BlockInfo("sda", 8, 0, "disk", "sda")}
+        return snapshot(at_s, at_s * S, block=ok({SDA: counters}, at_s * S), disks=ok(disks, at_s * S))
+
+    every, minutely = StoryBuilder(None, None), StoryBuilder(None, None)
+    for frame in frames(map(read, range(601))):
+        every.add(frame)
+    assert every.story("x", {}).devices[0].full_s == pytest.approx(every_s)
+    for frame in frames([read(0)]):
+        minutely.add(frame)
+    for one, sample in samples(map(read, range(0, 601, 60)), spaced=True):
+        minutely.add(RatedSnapshot(one, sample))
+    story = minutely.story("x", {}, 60.0)
+    assert story.devices[0].full_s == (minutely_s if minutely_s is None else pytest.approx(minutely_s))
+    table = device_table(story)
+    assert table.rows[0][-1] == text
+    assert (" Full for ?: the means over 60 s do not show it." in table.note) is (text == "?")
 
 
 SLOW = BlockInfo("sdb", 8, 16, "disk", "sdb", "SATA HDD", model="SLOW", serial="A", size_bytes=1 << 40)
