@@ -44,8 +44,9 @@ metadata and needs `pip install 'iotop-ai[parquet]'`. A file appears when it is 
 `nvidia-smi --query-gpu=… --format=csv`. The recording names its source (`origin`); what the log lacks stays unknown.
 An incomplete last report or row is left out, and so are the lines in which nvidia-smi reports an error.
 iostat's first report (the mean since boot) is left out; `--keep-first` takes it, for logs of `iostat -y`. A log without
-times needs `--interval`; its end is the time of its file, unless `--start` says when it begins. Rates become counters
-and come back the same, to half a request, half a sector and half a millisecond per interval.
+times needs `--interval`; its end is the time of its file, unless `--start` says when it begins. So does a log whose
+times name the month or use another calendar; `S_TIME_FORMAT=ISO iostat -xt` writes times that can be read. Rates become
+counters and come back the same, to half a request, half a sector and half a millisecond per interval.
 
 ## Tables
 
