@@ -50,6 +50,8 @@ COMPILES_NS = 5_000_000_000
 USED_NS = 60_000_000_000
 """How long a GPU counts as used after it was last busy, in nanoseconds. If a training process used one of its GPUs in
 this time, it only holds those that were idle all the time, as TensorFlow and JAX hold all GPUs that they can see."""
+RESTS_NS = 60_000_000_000
+"""A job rests if it has made no progress for this time, in nanoseconds."""
 MAIN_SLEEPS_NS = 60_000_000_000
 """A main thread sleeps if it has not run for this time, in nanoseconds. One that trains runs at least once a step."""
 RECENT_NS = 10_000_000_000
@@ -259,7 +261,8 @@ class TimeAccountant:
         self._gpus.update(tick.gpus, tick.at_ns)
         job_counts = Counter(uuid for job in jobs.values() for uuid in job.gpus)
         self._gpus.used_by_several = frozenset(uuid for uuid, count in job_counts.items() if count > 1)
-        hidden = self._hidden_gpus(jobs, tick.at_ns)
+        owner = self._owner_of_hidden(jobs, tick.at_ns)
+        hidden = frozenset() if owner is None else self._hidden_gpus(jobs[owner], tick.at_ns)
         self._inherited.update(tick.table, [rank.key for job in jobs.values() for rank in job.ranks])
         out = {}
         for key, job in jobs.items():
@@ -273,17 +276,26 @@ class TimeAccountant:
                 state.started, state.has_trained = is_training, False
             if ranks != state.ranks:
                 state.keep(ranks)
-            self._account(job, state, tick, hidden)
+            self._account(job, state, tick, hidden if key == owner else frozenset())
             out[key] = state.counts
         return out
 
-    def _hidden_gpus(self, jobs: Mapping[ProcessKey, Job], at_ns: int) -> frozenset[str]:
-        """Return the UUIDs of the GPUs in use if their processes are hidden and there is only one job."""
-        if len(jobs) != 1:
-            return frozenset()
+    def _owner_of_hidden(self, jobs: Mapping[ProcessKey, Job], at_ns: int) -> ProcessKey | None:
+        """Return the only job, or the only job that may use a GPU and does not rest; None if several do."""
+        if len(jobs) == 1:
+            return next(iter(jobs))
+        working = [
+            key
+            for key, job in jobs.items()
+            if job.may_use_gpu and ((state := self._states.get(key)) is None or at_ns - state.movement.at_ns < RESTS_NS)
+        ]
+        return working[0] if len(working) == 1 else None
+
+    def _hidden_gpus(self, owner: Job, at_ns: int) -> frozenset[str]:
+        """Return the UUIDs of the GPUs in use if their processes are hidden. owner: the job that uses them."""
         hidden = self._gpus.hidden_in_use(at_ns)
         # If the job has several training processes, an idle GPU may belong to one that waits.
-        return self._gpus.without_held(hidden, at_ns) if sum(len(job.ranks) for job in jobs.values()) == 1 else hidden
+        return self._gpus.without_held(hidden, at_ns) if len(owner.ranks) == 1 else hidden
 
     def file_waits(self) -> dict[ProcessKey, int]:
         """Return the milliseconds of file waits by job, as in the field ``file_waits`` of JobTable."""

@@ -8,7 +8,14 @@ from operator import itemgetter, mul
 
 from iotop_ai.diagnosis.facts.block import DeviceFacts
 from iotop_ai.diagnosis.facts.gpu import GpuFacts
-from iotop_ai.diagnosis.facts.job_gpus import gpu_busy, held_gpus, job_gpus, own_part_known
+from iotop_ai.diagnosis.facts.job_gpus import (
+    gpu_busy,
+    held_gpus,
+    job_gpus,
+    own_part_known,
+    owner_of_hidden,
+    possible_gpus,
+)
 from iotop_ai.diagnosis.facts.job_moved import JobSums
 from iotop_ai.diagnosis.facts.time_window import file_waits, handover, window_shares
 from iotop_ai.diagnosis.facts.window import Periods, Window, mean, recent_window
@@ -114,8 +121,9 @@ class JobFacts(NamedTuple):
     @property
     def active(self) -> bool:
         """Whether the job works. A notebook that has only loaded its framework does not."""
-        busy = max(self.cpu_ratio or 0.0, self.main_disk_ratio or 0.0, self.main_running_ratio or 0.0)
-        return bool(self.workers or self.gpus) or busy >= _ACTIVE
+        return bool(self.workers or self.gpus) or _is_busy(
+            self.cpu_ratio, self.main_disk_ratio, self.main_running_ratio
+        )
 
     @property
     def subject(self) -> str:
@@ -139,6 +147,11 @@ class JobFacts(NamedTuple):
         The waits of that program do not show in the job.
         """
         return bool(self.place.mounts) and is_fuse(self.place.mounts[0].fstype)
+
+
+def _is_busy(cpu: float | None, main_disk: float | None, main_running: float | None) -> bool:
+    """Whether a job works, by the fields of ``JobFacts`` with these names."""
+    return max(cpu or 0.0, main_disk or 0.0, main_running or 0.0) >= _ACTIVE
 
 
 _GETTERS = {field: itemgetter(index) for index, field in enumerate(JobRates._fields)}
@@ -231,6 +244,7 @@ def _data_wait(
     """The share of time without data and its parts, from the job's time shares; if there are none, from samples.
 
     If the job's GPUs are not known, the shares may leave them out; the wait is then at most the GPUs' idle share.
+    busy: the utilisation of the job's GPUs, or of those that may be its own.
     min_own_work: a ``time.host`` of at least this is the main thread's own work; a lower one may be a wait for loaders.
     It is 0 in a job whose loader processes do not compute.
     """
@@ -252,12 +266,19 @@ def _long_stall(
 ) -> float | None:
     """The share of time without data over the long window, from the job's time shares or else from samples.
 
-    busy: returns ``gpu_busy`` over that window; it is called only without time shares or known GPUs.
+    busy: returns the utilisation, as in ``_data_wait``, over that window; it is called only if the shares or GPUs are
+        unknown.
     """
     if time is not None:
         stall = time.data + handover(time, min_own_work)
         return stall if job.gpus else min(stall, _idle(busy()[0]))
     return _stall(_rates(long, job.key), workers, busy()[0])
+
+
+def _worker_shares(rates: Sequence[JobRates]) -> tuple[float | None, float | None, float | None, float | None]:
+    """The fields worker_disk, worker_cpu, worker_cpu_wait and worker_idle of ``JobFacts``."""
+    disk, cpu = _weighted_mean(rates, "worker_disk_ratio"), _weighted_mean(rates, "worker_cpu_ratio")
+    return disk, cpu, _weighted_mean(rates, "worker_cpu_wait_ratio"), _weighted_mean(rates, "worker_idle_ratio")
 
 
 def _loaders_compute(rates: Sequence[JobRates], limits: Thresholds) -> bool:
@@ -282,6 +303,7 @@ def job_facts(
     sums.keep_only(table.jobs)
     window = recent_window(history, snapshot.at_ns, limits.window_s, ("jobs",), limits, periods)
     long = recent_window(history, snapshot.at_ns, limits.long_window_s, ("jobs",), limits, periods)
+    owner = owner_of_hidden(table.jobs.values(), gpu, partial(_works, snapshot, window, sums))
     out = []
     for key, job in table.jobs.items():
         rates = _rates(window, key)
@@ -291,13 +313,15 @@ def job_facts(
         place = table.places.get(key, NO_PLACE)
         time, long_time = (window_shares(w, key) for w in (window, long))
         own_known = own_part_known(snapshot, job)
-        uuids = job_gpus(job, gpu, len(table.jobs))
+        uuids = job_gpus(job, gpu, owner)
         used = uuids - (held := held_gpus(long, job, uuids, limits))
         busy, shares_gpu = gpu_busy(window, used, own_known, time)
         computing = bool(loaders) and _loaders_compute(rates, limits)
         min_own_work = limits.gate if computing else 0.0
-        long_busy = partial(gpu_busy, long, used, own_known, None)
-        wait = _data_wait(rates, workers, busy, time, file_waits(window, key, place), min_own_work, job)
+        possible = used or possible_gpus(job, gpu, table.jobs.values())
+        possible_busy = busy if used else gpu_busy(window, possible, own_known, time)[0]
+        long_busy = partial(gpu_busy, long, possible, own_known, None)
+        wait = _data_wait(rates, workers, possible_busy, time, file_waits(window, key, place), min_own_work, job)
         out.append(
             JobFacts(
                 job,
@@ -311,10 +335,7 @@ def job_facts(
                 _main_disk(window, key),
                 _blocked_tasks(rates, job),
                 _waits_hidden(rates),
-                _weighted_mean(rates, "worker_disk_ratio"),
-                _weighted_mean(rates, "worker_cpu_ratio"),
-                _weighted_mean(rates, "worker_cpu_wait_ratio"),
-                _weighted_mean(rates, "worker_idle_ratio"),
+                *_worker_shares(rates),
                 _growth(window, job),
                 *sums.totals(window, job, snapshot.processes.value),
                 busy,
@@ -331,6 +352,13 @@ def job_facts(
             )
         )
     return tuple(out)
+
+
+def _works(snapshot: Snapshot, window: Window, sums: JobSums, job: Job) -> bool:
+    """Whether the job has loaders, or works in the window."""
+    rates, cpu = _rates(window, job.key), sums.totals(window, job, snapshot.processes.value).cpu
+    main = [_weighted_mean(rates, field) for field in ("main_disk_ratio", "main_running_ratio")]
+    return bool(job.workers) or _is_busy(cpu, *main)
 
 
 def _blocked_tasks(rates: Sequence[JobRates], job: Job) -> float | None:

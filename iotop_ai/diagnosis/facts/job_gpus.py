@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Sequence
 
 from iotop_ai.diagnosis.facts.gpu import GpuFacts
 from iotop_ai.diagnosis.facts.window import Window, mean
@@ -11,6 +11,7 @@ from iotop_ai.model.gpu.sharing import busy_parts, processes_of_others
 from iotop_ai.model.gpu.state import GpuState
 from iotop_ai.model.job.records import Job
 from iotop_ai.model.job.time_shares import TimeShares
+from iotop_ai.model.process.records import ProcessKey
 from iotop_ai.model.reading import Reading
 from iotop_ai.model.sample import Sample
 from iotop_ai.model.snapshot import Snapshot
@@ -24,13 +25,29 @@ _DEEPEST = 32
 _UNREAD: Reading[GpuState] = Reading()
 
 
-def job_gpus(job: Job, gpu: GpuFacts, jobs: int) -> frozenset[str]:
-    """The UUIDs of the job's GPUs. If it is the only job and its GPUs are not visible, all GPUs in use.
+def owner_of_hidden(jobs: Collection[Job], gpu: GpuFacts, works: Callable[[Job], bool]) -> ProcessKey | None:
+    """The job that uses the GPUs if the processes on them are hidden; None if they are not, or if it is ambiguous.
 
-    jobs: the number of all jobs.
+    It is the only job, or the only job that may use a GPU and works.
     """
-    if job.gpus or jobs != 1 or gpu.pids is not None:
-        return job.gpus
+    if gpu.pids is not None:
+        return None
+    owners = [job.key for job in jobs if len(jobs) == 1 or (job.may_use_gpu and works(job))]
+    return owners[0] if len(owners) == 1 else None
+
+
+def job_gpus(job: Job, gpu: GpuFacts, owner: ProcessKey | None) -> frozenset[str]:
+    """The UUIDs of the job's GPUs. If its GPUs are not visible and it is the owner of hidden GPUs, all GPUs in use."""
+    return job.gpus or (frozenset(gpu.uuids) if job.key == owner else frozenset())
+
+
+def possible_gpus(job: Job, gpu: GpuFacts, jobs: Collection[Job]) -> frozenset[str]:
+    """The UUIDs of the GPUs that may be the job's: all in use if the processes on them are hidden.
+
+    A job that opens no GPU has none if another job opens one.
+    """
+    if gpu.pids is not None or (not job.may_use_gpu and any(other.may_use_gpu for other in jobs)):
+        return frozenset()
     return frozenset(gpu.uuids)
 
 

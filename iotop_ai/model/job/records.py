@@ -93,6 +93,11 @@ class Job(NamedTuple):
         return frozenset(uuid for rank in self.ranks for uuid in rank.gpus)
 
     @property
+    def may_use_gpu(self) -> bool:
+        """Whether a rank has the device file of a GPU open, or this user cannot see the open files of a rank."""
+        return "device" in self.evidence or "open files" in self.hidden
+
+    @property
     def weak(self) -> bool:
         """Whether all evidence is of the kinds in WEAK_EVIDENCE, so that the processes may not train at all."""
         return bool(self.evidence) and WEAK_EVIDENCE.issuperset(self.evidence)

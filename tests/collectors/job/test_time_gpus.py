@@ -116,6 +116,37 @@ def test_hidden_processes_may_belong_to_each_of_two_jobs() -> None:
     assert machine.grown() == {"compute": 400, "data_cpu": 600}
 
 
+def beside_a_second_job(seconds: int, notebook_cpu: int) -> Machine:
+    """A job whose GPUs are hidden, beside a notebook that also has a GPU open and uses this many clock ticks a second.
+
+    This goes on for this many seconds.
+    """
+    machine = beside_hidden_processes(**LISTED)
+    machine.jobs[TRAINER] = machine.jobs[TRAINER]._replace(evidence=("device", "library"))
+    machine.jobs[PEER] = job_of(Rank(PEER))._replace(evidence=("device", "library"), notebook=True)
+    machine.io[PEER], machine.ticks[PEER] = [0] * 7, 0
+    machine.looks[PEER] = LookCounts(looks=20, asleep=20)
+    for _ in range(seconds):
+        machine.moves(TRAINER, cpu=80)
+        machine.moves(PEER, cpu=notebook_cpu)
+        machine.next()
+    machine.moves(TRAINER, cpu=80)
+    machine.moves(PEER, cpu=notebook_cpu)
+    return machine
+
+
+def test_hidden_gpus_belong_to_the_only_job_that_works_and_opens_one() -> None:
+    given, not_given = {"compute": 970, "data_cpu": 30}, {"compute": 400, "data_cpu": 600}
+    assert beside_a_second_job(80, 0).grown() == given
+    assert beside_a_second_job(80, 50).grown() == not_given, "the GPUs of one of two jobs that work were given to one"
+    assert beside_a_second_job(3, 0).grown() == not_given, "a job rested after a few seconds"
+    machine = beside_a_second_job(3, 50)
+    machine.jobs[PEER] = machine.jobs[PEER]._replace(evidence=("library",))
+    assert machine.grown() == given, "a job that opens no GPU kept another from its own"
+    machine.jobs[PEER] = machine.jobs[PEER]._replace(hidden=("open files",))
+    assert machine.grown() == not_given, "a job whose open files are hidden opened no GPU"
+
+
 def test_no_wait_for_peers_is_counted_on_gpus_that_another_job_uses() -> None:
     machine = Machine(job_of(Rank(TRAINER, (), (GPU,)), Rank(PEER, (), (SECOND_GPU,))))
     machine.busy = {GPU: 100, SECOND_GPU: 100}

@@ -16,13 +16,16 @@ from tests.diagnosis.build import (
     JOB_ALONE,
     JOB_PREPARING,
     LOADERS,
+    MB,
     TRAINER_OLD,
     Machine,
+    Task,
     Training,
     classes,
     play,
     verdict_of,
 )
+from tests.diagnosis.job_scenes import THREADS
 
 STARVED = replace(FETCHING, time=(("compute", 0.02), ("data_disk", 0.98)))
 
@@ -96,6 +99,45 @@ def test_a_job_with_unknown_gpus_waits_at_most_while_the_gpus_idle() -> None:
     assert "cpu_prep" not in classes(verdict_of(machine, 40))
     assert facts_of(replace(machine, gpus=())).stall == 0.6, "the time of a job without a GPU was changed"
     assert classes(verdict_of(replace(machine, gpus=(0.2,)), 40))[0] == "cpu_prep"
+
+
+HIDDEN = {"processes": None, "memory_used_bytes": 40 * GIB}
+READER = replace(TRAINER_OLD, read=60 * MB, cpu=0.6)
+READS = replace(THREADS, task=READER, stall=0.6, evidence=("device", "library"), framework="tensorflow")
+NOTEBOOK = Training(
+    Task(900, "python", 1, cpu=0.0, start=-90_000),
+    notebook=True,
+    evidence=("library",),
+    framework="torch",
+    time=(("unexplained", 1.0),),
+    queue=1.0,
+)
+
+
+def beside(other: Training, busy: float = 0.97) -> Machine:
+    """A job with threads that read, beside another job; the processes on the GPU are hidden."""
+    machine = replace(JOB_ALONE, job=READS, second_job=other, tasks=(READER, other.task), power=650.0)
+    return replace(machine, gpus=(busy,), gpu_pids=(), gpu_state=HIDDEN)
+
+
+def test_hidden_gpus_are_those_of_the_only_job_that_works_and_opens_one() -> None:
+    opens_too = replace(NOTEBOOK, evidence=("device", "library"))
+    for notebook in (NOTEBOOK, opens_too):
+        found = facts_of(beside(notebook))
+        assert (found.job.name, found.gpus, found.gpu_busy) == ("train.py", 1, pytest.approx(0.97))
+        assert classes(verdict_of(beside(notebook), 40)) == ["gpu_bound"]
+    works_too = replace(opens_too, task=replace(NOTEBOOK.task, cpu=0.5))
+    assert facts_of(beside(works_too)).gpus == 0, "the GPU of one of two jobs was given to one"
+
+
+def test_a_wait_is_at_most_the_idle_time_of_gpus_that_may_be_the_jobs() -> None:
+    works_too = replace(NOTEBOOK, evidence=("device", "library"), task=replace(NOTEBOOK.task, cpu=0.5))
+    found = facts_of(beside(works_too))
+    assert (found.stall, found.long_stall) == (pytest.approx(0.03), pytest.approx(0.03))
+    assert "storage_read" not in classes(verdict_of(beside(works_too), 40))
+    assert classes(verdict_of(beside(works_too, 0.3), 40))[0] == "storage_read"
+    without_gpu = replace(beside(works_too), job=replace(READS, evidence=("library",)))
+    assert facts_of(without_gpu).stall == pytest.approx(0.6), "a job that opens no GPU was judged by another's"
 
 
 HOST = replace(JOB_PREPARING, job=Training(TRAINER_OLD, main_running=0.9, time=(("compute", 0.3), ("host", 0.7))))
