@@ -82,7 +82,7 @@ class NetworkWatch:
         for watch in watches:
             watch.connected_within_job = frozenset(within_job.intersection(watch.pids()))
             receiving = waiting.intersection(watch.pids())
-            if watch.ranks > 1:
+            if watch.has_peers:
                 # The ranks exchange messages, so bytes on a trainer's own sockets may not be training data.
                 receiving.discard(watch.rank.key.pid)
             if receiving != watch.receiving:

@@ -54,8 +54,8 @@ class RankWatch:
         self.job = NO_RANK.key
         self.partial = False
         """Whether some workers of the training process are not sampled for now."""
-        self.ranks = 1
-        """The number of training processes of the job."""
+        self.has_peers = False
+        """Whether the job has other training processes, on this machine or on others."""
         self.on_gpu = False
         """Whether the job uses a GPU that we know of."""
         self.start = self.end = self.mains = 0
@@ -85,7 +85,7 @@ class RankWatch:
     def set(self, job: Job, rank: Rank, main: WatchedTask, workers: list[WatchedTask], partial: bool) -> None:
         """Set the newest facts about the training process."""
         self.rank, self.job, self.partial = rank, job.key, partial
-        self.ranks = len(job.ranks)
+        self.has_peers = bool(job.group) or len(job.ranks) > 1
         self.on_gpu = bool(job.gpus)
         self._main, self._workers = main, workers
         self._members = frozenset(key.pid for key in job.members)
@@ -182,7 +182,7 @@ class RankWatch:
         if main == NET and own_pid in self.connected_within_job:
             # The main thread waits for another rank, or for loaders that send batches by TCP. PyTorch's loaders do not
             # use TCP.
-            main = OTHER if self._named or self.ranks > 1 else QUEUE
+            main = OTHER if self._named or self.has_peers else QUEUE
         pin: int | None = None
         threads: list[int] = []
         autograd = False

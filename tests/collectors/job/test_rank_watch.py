@@ -142,7 +142,7 @@ def test_a_socket_within_the_job_does_not_count_as_the_network(start: Start) -> 
         else:
             assert watch.look(at_socket) == LookCounts(looks=1, resting=1)
             assert watch.look(busy) == LookCounts(looks=1, waits=Split(cpu=1.0))
-            watch.rank.ranks = 2
+            watch.rank.has_peers = True
             assert watch.look(busy) == LookCounts(looks=1, asleep=1), (
                 "a wait for another rank was counted as a wait for data"
             )

@@ -1,8 +1,10 @@
 """When the states of a job's tasks are sampled, and which of its processes wait for the network."""
 
+import os
 import socket
 import subprocess
 import sys
+from collections.abc import Sequence
 from contextlib import closing
 from itertools import accumulate, islice
 
@@ -12,7 +14,7 @@ from iotop_ai.collectors.io.clock import Clock
 from iotop_ai.collectors.io.root import Root
 from iotop_ai.collectors.job.network_watch import NetworkWatch
 from iotop_ai.collectors.job.rank_watch import RankWatch
-from iotop_ai.collectors.job.sockets import JobSockets, SocketDiag
+from iotop_ai.collectors.job.sockets import JobSockets, SocketDiag, Traffic
 from iotop_ai.collectors.job.task_sampler import PERIOD_S, uneven_waits
 from iotop_ai.collectors.job.watched_task import WatchedTask
 from iotop_ai.model.job.records import Job, Rank
@@ -101,3 +103,25 @@ def test_batches_from_the_jobs_loaders_do_not_come_from_the_network(its_loader: 
         for task in tasks:
             task.close()
         trainer.stdin.close()
+
+
+class ReceivesFromElsewhere(JobSockets):
+    """Sockets of processes that all receive 40 MB/s from another machine."""
+
+    def __init__(self) -> None:
+        pass
+
+    def update(self, pids: Sequence[int], *_: object) -> dict[int, Traffic]:
+        return dict.fromkeys(pids, Traffic(40e6, True, "10.0.0.2:45321", 8))
+
+
+@pytest.mark.parametrize(("group", "ranks", "is_data"), [("", 1, True), ("", 2, False), ("10.0.0.1:29500", 1, False)])
+def test_bytes_of_other_ranks_are_no_data_even_from_another_machine(group: str, ranks: int, is_data: bool) -> None:
+    main = ProcessKey(os.getpid(), int(fields(os.getpid())[19]))
+    members = tuple(Rank(ProcessKey(main.pid + number, main.start_ticks)) for number in range(ranks))
+    watch, task = RankWatch(Root()), WatchedTask(Root(), main)
+    watch.set(Job(main, "train.py", "alice", 0, members, group=group), members[0], task, [], False)
+    watch.tasks_to_sample(0)
+    NetworkWatch(ReceivesFromElsewhere()).update([watch], [main.pid], {}, 10**9)
+    assert watch.receiving == ({main.pid} if is_data else frozenset())
+    task.close()
