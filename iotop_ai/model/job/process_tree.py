@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from iotop_ai.model.job.inspection import NOTHING_SEEN, Inspection
-from iotop_ai.model.job.programs import is_python, is_reaper, traits
+from iotop_ai.model.job.programs import SPAWNED, is_python, is_reaper, traits
 from iotop_ai.model.process.records import ProcessInfo, ProcessKey, ProcessStat
 
 _MOST_LEVELS = 24
@@ -89,7 +89,8 @@ class CandidateTree:
             return False
         cmdline = self.info[key].cmdline
         if self._traits[key].spawned:
-            return True
+            # A spawned process inherits no open device, so one that has a GPU open is a rank (torch.multiprocessing).
+            return SPAWNED not in cmdline or not self.inspection(key).opens_gpu
         return bool(cmdline) and cmdline == self.info[parent].cmdline and not self.starts_rank(parent, key)
 
     def starts_rank(self, key: ProcessKey, child: ProcessKey) -> bool:

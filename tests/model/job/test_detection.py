@@ -101,6 +101,27 @@ def test_spawned_ranks_are_not_loaders_of_their_launcher() -> None:
     assert parent in job.members
 
 
+def test_spawned_ranks_in_a_container_are_known_by_the_gpus_that_they_open() -> None:
+    m = Machine()
+    parent = m.add(10, "python", 1)
+    ranks = frozenset(m.add(pid, "python", 10, SPAWN) for pid in (11, 12))
+    m.add(13, "pt_data_worker", 11, SPAWN)
+    on_device = Inspection(("torch",), opens_gpu=True)
+    work = Work(busy=ranks, working=ranks)
+    (job,) = m.jobs({parent: TORCH, **dict.fromkeys(ranks, on_device)}, work=work)
+    assert [(r.key.pid, pids(r.workers)) for r in job.ranks] == [(11, [13]), (12, [])]
+    assert (job.key, job.name) == (parent, "train.py")
+    (job,) = m.jobs({parent: TORCH, **dict.fromkeys(ranks, TORCH)}, work=work)
+    assert (10, [12]) in [(r.key.pid, pids(r.workers)) for r in job.ranks], "a worker without a GPU was a rank"
+
+
+def test_a_spawned_loader_that_opens_a_gpu_is_still_a_loader() -> None:
+    m = Machine()
+    main, loader = m.add(10, "python", 1), m.add(11, "pt_data_worker", 10, SPAWN)
+    (job,) = m.jobs({main: TORCH, loader: Inspection(("torch",), opens_gpu=True)})
+    assert [(r.key, r.workers) for r in job.ranks] == [(main, (loader,))]
+
+
 def test_the_launcher_of_the_ranks_is_the_top_of_the_job() -> None:
     m = Machine()
     m.add(10, "python", 1)
