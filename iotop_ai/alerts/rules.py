@@ -1,9 +1,10 @@
 """Decides from a sequence of Frames when a rule fires.
 
-A rule fires when its condition becomes true. It is resolved when the condition has been false for ``clear_s`` without a
-break, so that a condition that changes often fires once. Until it is resolved, each further object that meets the first
-clause is reported once. Objects that are reported at the same Frame share a message. A resolved rule fires again only
-if at least ``cooldown_s`` have passed since it last began to fire. While the condition is unknown, nothing changes.
+A rule fires when its condition becomes true. It is resolved when the condition, its "for" aside, has been false for
+``clear_s`` without a break, so that a condition that changes often fires once. Until it is resolved, each further
+object that meets the first clause is reported once. Objects that are reported at the same Frame share a message. A
+resolved rule fires again only if at least ``cooldown_s`` have passed since it last began to fire. While the condition
+is unknown, nothing changes.
 """
 
 from __future__ import annotations
@@ -109,6 +110,9 @@ class _RuleWatch:
                 self._firing, self._fired_ns = True, now_ns
             names = self._note_reported((results[0].name, *sorted(results[0].all_met)), frame)
             return _merge([alert_of(rule, FIRING, self._watch.about(name, results, now_ns), frame) for name in names])
+        if self._firing and all(result.met or result.holds for result in results):
+            self._unmet_ns = None
+            return None
         if self._unmet_ns is None:
             self._unmet_ns = now_ns
         if self._firing and now_ns - self._unmet_ns >= rule.clear_s * 1e9:

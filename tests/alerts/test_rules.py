@@ -63,6 +63,13 @@ def test_an_alert_is_resolved_when_its_condition_was_unmet_for_long_enough() -> 
     assert states(HOT, [90.0] * 10 + [80.0] * 100) == [(0, FIRING), (70, RESOLVED)]
 
 
+@pytest.mark.parametrize("dip", [84.0, None], ids=["below", "unknown"])
+def test_a_short_dip_does_not_end_an_alert_whose_for_is_longer_than_its_clear_time(dip: float | None) -> None:
+    rule = Rule("hot", parse_condition("gpus.0.temperature_celsius >= 85 for 2m"))
+    temperatures = [*[90.0] * 130, dip, *[90.0] * 400, *[80.0] * 70]
+    assert states(rule, temperatures) == [(119, FIRING), (531 + 60, RESOLVED)]
+
+
 def test_a_rule_fires_again_after_its_cool_down() -> None:
     again = ([90.0] * 10 + [80.0] * 90) * 10
     assert [second for second, state in states(HOT, again) if state == FIRING] == [0, 600]

@@ -24,6 +24,7 @@ class ClauseResult(NamedTuple):
     held_s: how long the clause, without its "for", has been true without a break; over a whole period, how long the
         finding was active
     all_met: all objects that meet the clause; empty unless a ClauseWatch made the result
+    holds: whether an object meets the clause now, its "for" aside; False unless a ClauseWatch made the result
     """
 
     clause: Clause
@@ -32,6 +33,7 @@ class ClauseResult(NamedTuple):
     value: float | None = None
     held_s: float = 0.0
     all_met: tuple[str, ...] = ()
+    holds: bool = False
 
 
 def identity_of(clause: Clause, name: str, frame: Frame) -> str:
@@ -85,7 +87,7 @@ class ClauseWatch:
         met = {name: seconds for name, seconds in held.items() if seconds >= self.clause.hold_s}
         best = max(met or held, key=lambda name: held[name], default=None)
         if best is not None:
-            return ClauseResult(self.clause, bool(met), best, self._known.get(best), held[best], tuple(met))
+            return ClauseResult(self.clause, bool(met), best, self._known.get(best), held[best], tuple(met), True)
         return (
             ClauseResult(self.clause, False, *nearest(self.clause, self._known.items()))
             if is_known
