@@ -60,7 +60,8 @@ class Alert(NamedTuple):
 
     state: FIRING, RESOLVED or TEST. when: the text of the rule's condition. text: one line with the figures.
     measurements: the figures alone, as text. subject, value, unit: the object and the figure of the condition's first
-    clause. each: one message for each object, if this message is about several objects.
+    clause; "" and None at the end of an alert about several objects. each: one message for each object, if this message
+    is about several objects.
     """
 
     rule: str
@@ -122,6 +123,9 @@ class _RuleWatch:
                 # The receiver uses the subject to find the alert that ends.
                 results = self._watch.about(reported[0], results, now_ns)
             ended = alert_of(rule, RESOLVED, results, frame)
+            if len(reported) > 1:
+                # The object of the result is the one nearest to the limit, which may never have fired.
+                ended = ended._replace(subject="", value=None)
             has_names = any(reported)
             return _with_more(ended, f"it fired for {_join_names(reported, MOST_NAMED)}") if has_names else ended
         return None

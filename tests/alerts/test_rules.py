@@ -189,6 +189,14 @@ def test_the_end_of_an_alert_names_the_object_that_fired_and_its_value(lasting: 
     assert found[1].text.endswith("not met: gpus.0.temperature_celsius 60 C; it fired for 0")
 
 
+def test_the_end_of_an_alert_about_several_objects_has_no_subject_and_no_value() -> None:
+    rules = AlertRules([Rule("hot", parse_condition("gpus.*.temperature_celsius > 85"))])
+    temperatures = [*[(90.0, 90.0, 70.0)] * 5, *[(60.0, 60.0, 70.0)] * 70]
+    *_, end = [one for second, celsius in enumerate(temperatures) for _, one in rules.add(hot(second, *celsius))]
+    assert (end.state, end.subject, end.value) == (RESOLVED, "", None)
+    assert end.text.endswith("it fired for 0, 1")
+
+
 def hot(second: int, *celsius: float) -> Frame:
     """A Frame in which the GPUs have these temperatures."""
     frame = frame_at(second, 0.0)
