@@ -6,12 +6,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from iotop_ai.fleet.answer import Answer, Series
 from iotop_ai.fleet.straggler import straggler_of
-from iotop_ai.model.fleet.records import FleetFinding, FleetJob, JobPart
+from iotop_ai.model.fleet.records import FleetFinding, FleetJob, JobPart, without_replaced
 from iotop_ai.model.job.rank_numbers import checked_ranges
 from iotop_ai.model.job.time_shares import SHARES
 
 _Key = tuple[str, str, str, str, str]
 _NO_ANSWER = Answer(())
+_CURRENT = 2.0
 
 
 def _key(entry: Series) -> _Key:
@@ -33,8 +34,8 @@ def job_parts(answers: Mapping[str, Answer], name_of: Callable[[str], str]) -> l
         instance, pid, script, slurm, unit = key
         part_seconds = tuple(seconds[key]) if key in seconds else None
         part = JobPart(name_of(instance), pid, script, slurm, unit, part_seconds, gpus.get(key), ranks.get(key))
-        numbers, group = infos.get(key, ("", ""))
-        out.append(part._replace(numbers=numbers, group=group, late_rank=late_ranks.get(key)))
+        numbers, group, current = infos.get(key, ("", "", False))
+        out.append(part._replace(numbers=numbers, group=group, late_rank=late_ranks.get(key), current=current))
     return out
 
 
@@ -42,17 +43,20 @@ def _counts(series: Iterable[Series]) -> dict[_Key, int]:
     return {_key(entry): int(entry.value) for entry in series if entry.value is not None and entry.value >= 0}
 
 
-def _infos(series: Iterable[Series]) -> dict[_Key, tuple[str, str]]:
-    """For each job, the numbers of its ranks and its group of ranks, both from the newest of its series.
+def _infos(series: Iterable[Series]) -> dict[_Key, tuple[str, str, bool]]:
+    """For each job, the numbers of its ranks, its group of ranks and whether it is current, from its newest series.
 
-    The newest series has the largest value (queries.py).
+    The newest series has the largest value, which is _CURRENT if the series is current (queries.py).
     """
     newest: dict[_Key, Series] = {}
     for entry in series:
         newest_so_far = newest.get(key := _key(entry))
         if entry.value is not None and (newest_so_far is None or entry.value > (newest_so_far.value or 0.0)):
             newest[key] = entry
-    return {key: (checked_ranges(entry.label("ranks")), entry.label("rank_group")) for key, entry in newest.items()}
+    return {
+        key: (checked_ranges(entry.label("ranks")), entry.label("rank_group"), (entry.value or 0.0) >= _CURRENT)
+        for key, entry in newest.items()
+    }
 
 
 def joined_jobs(parts: Sequence[JobPart], findings: Mapping[str, FleetFinding]) -> tuple[FleetJob, ...]:
@@ -78,7 +82,7 @@ def _job(parts: Sequence[JobPart], findings: Mapping[str, FleetFinding]) -> Flee
     first = parts[0]
     group = first.group if len(parts) > 1 else ""
     name = f"slurm {first.slurm}" if first.slurm else group or first.unit or f"{first.machine} pid {first.pid}"
-    return FleetJob(name, first.script, tuple(parts), straggler_of(parts, findings))
+    return FleetJob(name, first.script, tuple(parts), straggler_of(without_replaced(parts), findings))
 
 
 def _lost_s(job: FleetJob) -> float:

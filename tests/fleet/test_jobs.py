@@ -78,3 +78,28 @@ def test_jobs_of_one_unit_have_different_keys() -> None:
 def test_two_processes_of_one_batch_job_count_their_machine_once() -> None:
     (job,) = jobs((ids("a", 1, slurm_job_id="7"), 1), (ids("a", 2, slurm_job_id="7"), 2))
     assert job_text(job) == "slurm 7 train.py on 1 machine"
+
+
+def test_an_ended_attempt_counts_no_gpus_and_no_ranks_and_makes_no_straggler() -> None:
+    """The job started again on both machines; the scrape of a third failed, so none of its series is current."""
+    spent = {
+        ("a", 1): {"startup": 40.0}, ("b", 1): {"startup": 40.0},
+        ("a", 2): {"compute": 175.0, "collective": 75.0}, ("b", 2): {"compute": 175.0, "collective": 75.0},
+        ("c", 3): {"compute": 175.0, "collective": 75.0},
+    }  # fmt: skip
+    labels = {key: ids(*key, slurm_job_id="7") for key in spent}
+    counts = Answer(tuple(Series(one, 8.0) for one in labels.values()))
+    answers = {
+        "job time": Answer(
+            tuple(
+                Series({**labels[key], "bucket": name}, s) for key, times in spent.items() for name, s in times.items()
+            )
+        ),
+        "job GPUs": counts,
+        "job ranks": counts,
+        "job info": Answer(tuple(Series(one, 2.0 if key[1] == 2 else 1.0) for key, one in labels.items())),
+    }
+    (job,) = joined_jobs(job_parts(answers, host_of), {})
+    assert (job.gpus, job.ranks, job.machine_count, job.straggler) == (24, 24, 3, None)
+    assert len(job.parts) == 5
+    assert sum(job.seconds or ()) == 8 * (2 * 40 + 3 * 250)

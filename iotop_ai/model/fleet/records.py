@@ -72,6 +72,7 @@ class JobPart(NamedTuple):
     numbers: the global numbers of its ranks on this machine, such as "8-15"; "" if unknown
     group: a name that its ranks on all machines share; "" without one
     late_rank: the number of the rank for which the other ranks on this machine wait; None if unknown
+    current: whether Prometheus has its newest figures; False for an ended part, and after a failed scrape
     """
 
     machine: str
@@ -85,6 +86,7 @@ class JobPart(NamedTuple):
     numbers: str = ""
     group: str = ""
     late_rank: int | None = None
+    current: bool = False
 
     @property
     def late_numbers(self) -> str:
@@ -159,13 +161,13 @@ class FleetJob(NamedTuple):
     @property
     def gpus(self) -> int | None:
         """The number of the job's GPUs on all machines."""
-        total = sum_of_known(part.gpus for part in self.parts)
+        total = sum_of_known(part.gpus for part in without_replaced(self.parts))
         return None if total is None else int(total)
 
     @property
     def ranks(self) -> int | None:
         """The number of training processes on all machines."""
-        total = sum_of_known(part.ranks for part in self.parts)
+        total = sum_of_known(part.ranks for part in without_replaced(self.parts))
         return None if total is None else int(total)
 
     @property
@@ -259,6 +261,13 @@ def sum_of_known(values: Iterable[float | None]) -> float | None:
     """The sum of the known values; None if all are unknown."""
     known = [value for value in values if value is not None]
     return sum(known) if known else None
+
+
+def without_replaced(parts: Iterable[JobPart]) -> tuple[JobPart, ...]:
+    """The parts of a job without the ended ones on a machine that has a current one, such as an earlier attempt."""
+    parts = tuple(parts)
+    machines = {part.machine for part in parts if part.current}
+    return tuple(part for part in parts if part.current or part.machine not in machines)
 
 
 def weighted_seconds(parts: tuple[JobPart, ...]) -> tuple[float, ...] | None:
