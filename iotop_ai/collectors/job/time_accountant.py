@@ -363,6 +363,7 @@ class TimeAccountant:
             lately_written_bytes_per_s=recent.write,
             own_written_bytes_per_s=recent.own_write,
             own_read_bytes_per_s=recent.own_read,
+            own_write_bytes_per_s=None if before is None else rate(before.own_write, now.own_write),
             gpu_receives=gpus.receive and bool(rank.gpus),
             others_busy=gpus.others,
             core_wait=None if before is None else _core_wait(before, now),

@@ -70,6 +70,7 @@ class Interval(NamedTuple):
     gpu_receives: bool = False
     """Whether one of its GPUs receives as much as its link can carry."""
     own_written_bytes_per_s: float | None = None
+    """Bytes per second that the process itself wrote, as a mean over the last 10 s."""
     own_read_bytes_per_s: float | None = None
     """Bytes per second that the process itself read: from a device, or by calls if that is more."""
     reads_local_fs: bool = False
@@ -80,6 +81,8 @@ class Interval(NamedTuple):
     """The share of its main thread's runnable time in which the thread waited for a core; None if unknown."""
     main_sleeps: bool = False
     """Whether its main thread has not run for a minute."""
+    own_write_bytes_per_s: float | None = None
+    """Bytes per second that the process itself wrote in this interval."""
 
 
 def account(interval: Interval) -> tuple[float, ...]:
@@ -121,10 +124,20 @@ def saves(interval: Interval) -> bool:
 def main_saves(interval: Interval) -> bool:
     """Whether waits of the main thread for a device are waits for writes.
 
-    If the job's loaders are known by name, the main thread reads no data itself.
+    If the job's loaders are known by name, the main thread reads no data itself. If they are processes, what they write
+    does not count.
     """
     reads = 0.0 if interval.loading is Loading.NAMED else _reads(interval)
-    return saves(interval) or _mostly_writes(interval.lately_written_bytes_per_s, reads)
+    written, lately = interval.write_bytes_per_s, interval.lately_written_bytes_per_s
+    if interval.loading is not Loading.ITSELF:
+        written = _own_part(interval.own_write_bytes_per_s, written)
+        lately = _own_part(interval.own_written_bytes_per_s, lately)
+    return _mostly_writes(written, _reads(interval)) or _mostly_writes(lately, reads)
+
+
+def _own_part(own: float | None, whole: float | None) -> float | None:
+    """What the process itself wrote; if that is unknown, what it wrote together with its descendants."""
+    return whole if own is None else own
 
 
 def _mostly_writes(written: float | None, reads: float) -> bool:
@@ -181,7 +194,8 @@ def _with_gpu(interval: Interval, out: list[float], left: float) -> None:
     out[_INDEX["data_cpu"]] += crowded
     running, rest = running - crowded, rest - crowded
     loads_alone = interval.loading is Loading.ITSELF and not weak[0].whole and not weak[1].whole
-    dumps = main_saves(interval) and (interval.write_bytes_per_s or 0.0) >= DUMPS_BYTES_PER_S
+    written = _own_part(interval.own_write_bytes_per_s, interval.write_bytes_per_s) or 0.0
+    dumps = written >= DUMPS_BYTES_PER_S and main_saves(interval)
     out[_INDEX["checkpoint" if dumps else "data_cpu" if loads_alone and loads(interval) else "host"]] += running
     rest -= running
     backward = min(rest, looks.backward / whole)

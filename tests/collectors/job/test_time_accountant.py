@@ -308,6 +308,17 @@ def test_threads_that_compute_are_found_after_a_child_that_wrote_much_was_reaped
         assert machine.grown() == {"data_cpu": 1000}
 
 
+def test_what_a_child_writes_is_not_a_checkpoint_of_the_main_thread() -> None:
+    machine = Machine(WITH_WORKERS)
+    machine.loading, machine.looks, machine.busy[GPU] = Loading.NAMED, {TRAINER: RUNS}, 50
+    machine.child("python")
+    machine.next()
+    machine.moves(CHILD, write=40 * MB)
+    assert machine.grown() == {"compute": 500, "host": 500}
+    machine.moves(write=40 * MB)
+    assert machine.grown() == {"compute": 500, "checkpoint": 500}
+
+
 def test_a_checkpoint_beside_a_remote_mount_is_found() -> None:
     machine = Machine()
     machine.looks = {TRAINER: LookCounts(looks=20, main_disk=20)}

@@ -149,6 +149,28 @@ def named(interval: Interval) -> dict[str, float]:
         (Interval(RUNS, NAMED, 0.0, 0.0, 0.0, 2 * MB), {"host": 1.0}),
         (Interval(RUNS, ITSELF, 0.0, 300 * MB, 300 * MB, 300 * MB), {"data_cpu": 1.0}),
         (Interval(RUNS, NAMED, None, 0.0, 0.0, 300 * MB), {"compute": 1.0}),
+        # What children write is not what the main thread saves.
+        (Interval(RUNS, NAMED, 0.5, 0.0, 0.0, 40 * MB, own_write_bytes_per_s=0.0), {"compute": 0.5, "host": 0.5}),
+        (Interval(RUNS, ITSELF, 0.5, 0.0, 0.0, 40 * MB, own_write_bytes_per_s=2 * MB), {"compute": 0.5, "host": 0.5}),
+        (
+            Interval(RUNS, OTHERS, 0.5, 0.0, 0.0, 90 * MB, own_write_bytes_per_s=60 * MB),
+            {"compute": 0.5, "checkpoint": 0.5},
+        ),
+        (Interval(AT_DISK, NAMED, 0.0, 0.0, 0.0, 60 * MB, own_write_bytes_per_s=0.0), {"data_disk": 1.0}),
+        (
+            Interval(
+                AT_DISK,
+                NAMED,
+                0.0,
+                0.0,
+                0.0,
+                60 * MB,
+                lately_written_bytes_per_s=60 * MB,
+                own_write_bytes_per_s=0.0,
+                own_written_bytes_per_s=8 * MB,
+            ),
+            {"checkpoint": 1.0},
+        ),
         # A thread that saves does not load data if the process reads little. Beside named loaders, no thread loads.
         (SAVING, {"compute": 0.8, "checkpoint": 0.2}),
         (SAVING._replace(own_read_bytes_per_s=2 * MB), {"compute": 0.8, "data_cpu": 0.15, "data_disk": 0.05}),
