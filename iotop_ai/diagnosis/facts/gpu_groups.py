@@ -7,7 +7,6 @@ from operator import itemgetter
 
 from iotop_ai.diagnosis.facts.gather import Args, Claim, Facts
 from iotop_ai.diagnosis.facts.job import JobFacts
-from iotop_ai.diagnosis.facts.job_gpus import job_gpus
 from iotop_ai.diagnosis.facts.window import Window, mean
 from iotop_ai.diagnosis.thresholds import LIMITS
 from iotop_ai.lazy.namedtuple import NamedTuple
@@ -112,10 +111,8 @@ def _gpu_groups(facts: Facts, seconds: float) -> tuple[GpuGroup, ...]:
         rates = tuple([table[uuid] for table in tables if uuid in table])
         return OneGpu(state, None if detail is None else detail.value, rates)
 
-    used, by_job = facts.gpu.uuids, []
-    for job in facts.jobs:
-        own_uuids = job_gpus(job.job, facts.gpu, len(facts.jobs)) - job.held_gpus
-        by_job.append((job, [uuid for uuid in used if uuid in own_uuids]))
+    used = facts.gpu.uuids
+    by_job = [(job, [uuid for uuid in used if uuid in job.used_gpus]) for job in facts.jobs]
     held = frozenset[str]().union(*(job.held_gpus for job in facts.jobs))
     left = [uuid for uuid in used if uuid not in held and not any(uuid in own_uuids for _, own_uuids in by_job)]
     groups: list[tuple[JobFacts | None, list[str]]] = [*by_job, (None, left)]

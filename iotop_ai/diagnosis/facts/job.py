@@ -86,9 +86,9 @@ class JobFacts(NamedTuple):
     gpu_busy: float | None
     """The mean utilisation of the job's GPUs, without the part that other jobs cause; None when unknown or without a
     GPU."""
-    gpus: int
-    """The number of the GPUs that the job uses. If the processes on the GPUs are hidden, the only job gets all GPUs in
-    use."""
+    used_gpus: frozenset[str]
+    """The UUIDs of the GPUs that the job uses. If the processes on the GPUs are hidden, the only job that works uses
+    all that are in use."""
     workers: int
     """The number of loader processes of all ranks."""
     age_s: float | None
@@ -110,6 +110,11 @@ class JobFacts(NamedTuple):
     """The part of ``time.host`` that is counted in ``stall``: time in which next() takes batches from busy loaders."""
     held_gpus: frozenset[str] = frozenset()
     """The UUIDs of the GPUs that the job only holds, as TensorFlow and JAX hold all GPUs that they can see."""
+
+    @property
+    def gpus(self) -> int:
+        """The number of the GPUs that the job uses."""
+        return len(self.used_gpus)
 
     @property
     def loads_off_main_thread(self) -> bool:
@@ -339,7 +344,7 @@ def job_facts(
                 _growth(window, job),
                 *sums.totals(window, job, snapshot.processes.value),
                 busy,
-                len(used),
+                used,
                 loaders,
                 _age_s(snapshot, job),
                 _weighted_mean(rates, "apart_ratio"),

@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from iotop_ai.diagnosis.facts.gather import gather
+from iotop_ai.diagnosis.facts.gpu_groups import gpu_groups
 from iotop_ai.diagnosis.facts.job import JobFacts
 from iotop_ai.model.gpu.state import GpuProcess
 from tests.diagnosis.build import (
@@ -125,7 +126,11 @@ def test_hidden_gpus_are_those_of_the_only_job_that_works_and_opens_one() -> Non
     for notebook in (NOTEBOOK, opens_too):
         found = facts_of(beside(notebook))
         assert (found.job.name, found.gpus, found.gpu_busy) == ("train.py", 1, pytest.approx(0.97))
-        assert classes(verdict_of(beside(notebook), 40)) == ["gpu_bound"]
+        verdict = verdict_of(beside(notebook), 40)
+        assert (classes(verdict), verdict.primary.subject) == (["gpu_bound"], "50")
+        frame = play((beside(notebook), 15))[-1]
+        groups = gpu_groups(gather(frame.snapshot, frame.history, carry=frame.carry), 10.0)
+        assert [(group.subject, len(group.gpus)) for group in groups] == [("50", 1)]
     works_too = replace(opens_too, task=replace(NOTEBOOK.task, cpu=0.5))
     assert facts_of(beside(works_too)).gpus == 0, "the GPU of one of two jobs was given to one"
 

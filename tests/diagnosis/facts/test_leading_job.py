@@ -159,7 +159,7 @@ def leads(*job_cores: float, gpus: tuple[int, ...] = (), before: int | None = No
             cpu_ratio=cores,
             read_bytes_per_s=0.0,
             write_bytes_per_s=0.0,
-            gpus=gpus[i] if gpus else 0,
+            used_gpus=frozenset(f"GPU-{n}" for n in range(gpus[i] if gpus else 0)),
         )
         for i, cores in enumerate(job_cores)
     )

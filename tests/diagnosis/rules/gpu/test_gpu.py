@@ -269,7 +269,8 @@ def test_ranks_of_an_unrecognised_job_are_judged_together(ranks: tuple[Task, Tas
 
 def test_the_only_job_gets_the_gpus_whose_processes_are_hidden() -> None:
     alone = replace(TWO_HIDDEN_JOBS, second_job=None, tasks=TWO_HIDDEN_JOBS.tasks[:1])
-    assert verdict_of(alone, 40).primary.class_id == "comm_wait"
+    found = verdict_of(alone, 40).primary
+    assert (found.class_id, found.subject) == ("comm_wait", "50")
 
 
 def test_traffic_is_shown_even_if_the_speed_of_the_link_is_unknown() -> None:
