@@ -34,8 +34,10 @@ class FileSink:
 
     def __init__(self, path: str, *, append: bool = False, requested_path: str = "") -> None:
         self.path = path
-        self._requested_path = requested_path or path
-        """The path that the user gave, from which the names of further files in the same folder are made."""
+        self._requested_path = _absolute(requested_path or path)
+        """The path that the user gave, from which the names of further files in the same folder are made. It is
+        absolute, because after the filesystem is mounted again, the current folder still is in the old mount.
+        """
         self._torn = False
         """Whether there may be an incomplete line at the end of the file."""
         self.begun_wall_ns: int | None = None
@@ -244,6 +246,13 @@ def length_of_complete_lines(fd: int, size: int) -> int:
             return start + at + 1
         end = start
     return 0
+
+
+def _absolute(path: str) -> str:
+    try:
+        return os.path.join(os.getcwd(), path)
+    except OSError:  # the current folder was removed
+        return path
 
 
 def _refusal(path: str, error: OSError, remedy: str) -> IotopError:

@@ -123,6 +123,17 @@ def test_without_a_new_file_the_old_one_is_tried_again(rig: FailingFolder) -> No
     assert recorder.state().dropped == 20
 
 
+def test_a_new_file_is_found_by_its_absolute_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    old = FileSink("run.iotop.jsonl")
+    monkeypatch.chdir("/")  # as if the current folder were in a mount that does not answer any more
+    new = old.replacement()
+    assert new is not None
+    assert new.path == str(tmp_path / "run-2.iotop.jsonl")
+    old.close()
+    new.close()
+
+
 def test_after_a_failed_fsync_a_new_file_is_begun(rig: FailingFolder) -> None:
     live = list(frames(session(6, 20)))
     path, clock = rig.folder / "run.iotop.jsonl", ShiftedClock()
