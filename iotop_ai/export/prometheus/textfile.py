@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 
 from iotop_ai.collectors.io.own_file import parent_of
@@ -33,6 +34,15 @@ class Textfile:
         self._tried_ns: int | None = None
         self._file_identity: tuple[int, int] | None = None
         """The device and inode of the last file that was written."""
+
+    def check_folder(self) -> None:
+        """Raise OSError or InputError if the file's folder does not exist or this user cannot write to it."""
+        folder, _ = parent_of(self.path)
+        try:
+            if not os.access(f"/proc/self/fd/{folder}", os.W_OK | os.X_OK):
+                raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+        finally:
+            os.close(folder)
 
     def put(self, frame: Frame) -> bool:
         """Write the Frame if a write is due; return whether one was due. Raises OSError, InputError or UsageError."""

@@ -79,8 +79,8 @@ class ServeSession:
         with contextlib.ExitStack() as parts:  # every part is closed, even if closing another part fails
             parts.callback(self._close_output)  # closed last, because it may wait for a disk
             if self._textfile is not None:
-                self._textfile.start()
                 parts.callback(self._textfile.close)
+                self._textfile.start()
             server = self._listen()
             if server is not None:
                 parts.callback(server.stop)

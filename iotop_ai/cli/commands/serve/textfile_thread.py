@@ -6,9 +6,11 @@ import threading
 from collections.abc import Callable
 
 from iotop_ai.export.prometheus.textfile import EVERY_S, Textfile
-from iotop_ai.model.errors import IotopError
+from iotop_ai.model.errors import InputError, IotopError
 from iotop_ai.model.frame import Frame
 
+CHECK_S = 1.0
+"""The longest wait for the check of the file's folder, in seconds."""
 END_S = 5.0
 """The longest wait for the last write and the removal of the file, in seconds."""
 
@@ -25,13 +27,20 @@ class TextfileThread:
         self._writing_since_ns: int | None = None
         """The time of the Frame that the thread has taken; None while it waits for a Frame."""
         self._stopping = False
+        self._folder_error = ""
+        self._checked = threading.Event()
+        """Set when the file's folder was checked."""
         self._error = ""
         """The error of the last attempt to write the file; "" after a success."""
         self._thread = threading.Thread(target=self._run, name="textfile", daemon=True)
 
     def start(self) -> None:
-        """Start the thread."""
+        """Start the thread. Raises InputError if the file cannot be written to its folder."""
         self._thread.start()
+        # A filesystem that does not answer is reported later, like one that stops answering.
+        self._checked.wait(CHECK_S)
+        if self._folder_error:
+            raise InputError(self._folder_error)
 
     def put(self, frame: Frame) -> None:
         """Set the newest Frame, without waiting."""
@@ -51,6 +60,7 @@ class TextfileThread:
 
     def _run(self) -> None:
         try:
+            self._check_folder()
             while (frame := self._next()) is not None:
                 self._write(frame)
         finally:
@@ -67,17 +77,27 @@ class TextfileThread:
             self._writing_since_ns = frame.snapshot.at_ns
             return frame
 
+    def _check_folder(self) -> None:
+        try:
+            self._textfile.check_folder()
+        except (IotopError, OSError) as raised:
+            self._folder_error = self._error_text(raised)
+        self._checked.set()
+
     def _write(self, frame: Frame) -> None:
         error = ""
         try:
             if not self._textfile.put(frame):
                 return
-        except IotopError as raised:  # its text names the file
-            error = f"--textfile: {raised}"
-        except OSError as raised:
-            error = f"--textfile: {self._textfile.path}: {raised.strerror}"
+        except (IotopError, OSError) as raised:
+            error = self._error_text(raised)
         with self._condition:
             self._report(error)
+
+    def _error_text(self, error: IotopError | OSError) -> str:
+        if isinstance(error, OSError):
+            return f"--textfile: {self._textfile.path}: {error.strerror}"
+        return f"--textfile: {error}"  # the text names the file
 
     def _report(self, error: str) -> None:
         if error != self._error:

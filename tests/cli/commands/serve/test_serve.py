@@ -174,6 +174,12 @@ def test_flags_that_make_no_sense_give_a_one_line_error(tmp_path: Path) -> None:
         assert (done.returncode, done.stderr.strip()) == (2, line)
 
 
+def test_a_missing_folder_gives_a_one_line_error(tmp_path: Path) -> None:
+    path = tmp_path / "missing" / "iotop.prom"
+    done = iotop("serve", "--textfile", str(path))
+    assert (done.returncode, done.stderr) == (2, f"input: --textfile: {path}: No such file or directory\n")
+
+
 def test_a_port_in_use_gives_a_one_line_error() -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))

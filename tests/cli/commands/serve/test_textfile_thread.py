@@ -65,10 +65,12 @@ def test_a_filesystem_that_hangs_does_not_hold_the_metrics(
 
 def test_an_error_is_reported_once(tmp_path: Path, said: list[str]) -> None:
     path = tmp_path / "later" / "iotop.prom"
+    path.parent.mkdir()
     served = serve_session(path)
     thread = served._textfile
     assert thread is not None
     thread.start()
+    path.parent.rmdir()
     frames = session(60)
     for frame in islice(frames, 30):
         served._publish(frame)
