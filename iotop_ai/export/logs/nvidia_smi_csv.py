@@ -140,6 +140,7 @@ _ALL = (
     Field("vbios_version", _detail("vbios")),
     Field("persistence_mode", _word(_detail("persistence"), "Enabled", "Disabled")),
     Field("compute_mode", _compute_mode),
+    Field("compute_cap", _detail("compute_capability")),
     Field("pstate", _pstate),
     Field("pcie.link.gen.current", _state("pcie_generation")),
     Field("pcie.link.gen.gpucurrent", _state("pcie_generation")),

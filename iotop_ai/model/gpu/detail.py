@@ -33,6 +33,7 @@ class GpuDetail(NamedTuple):
     numa_node: the NUMA node of the GPU; None also on a machine with a single node
     cpus: the CPUs on the NUMA node of the GPU, such as "0-63"
     compute_mode: 0 for the default, 3 if only one process can use the GPU
+    compute_capability: CUDA's compute capability, such as "9.0"; "" if unknown
     """
 
     uuid: str
@@ -99,6 +100,7 @@ class GpuDetail(NamedTuple):
         int | None, Exported("count", "Retrainings of an NVLink since the driver was loaded.")
     ] = None
     """Retrainings of all links: field 59, or field 162 of each link, or field 215 of NVLink 5."""
+    compute_capability: str = ""
 
 
 def recovery_of(state: GpuState, detail: GpuDetail | None) -> int | None:

@@ -1,14 +1,14 @@
 """Checks of the GPUs, their driver, and the torch of the user's Python. Pure: takes facts, returns checks.
 
 Sources: https://docs.nvidia.com/cuda/cuda-toolkit-release-notes/ (for DRIVERS: CUDA Toolkit and minimum required driver
-version for minor version compatibility),
+version for minor version compatibility), the notes of CUDA 11.8, 12.8 and 13.0 (new and dropped architectures),
 https://docs.nvidia.com/cuda/cuda-c-programming-guide/#cuda-environment-variables (for CUDA_VISIBLE_DEVICES: an index or
 the beginning of a UUID; the first that does not exist ends the list).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from iotop_ai.model.gpu.detail import GpuDetail
 from iotop_ai.model.gpu.state import GpuState
@@ -23,6 +23,12 @@ DRIVERS = {11: (450, 80, 2), 12: (525, 60, 13), 13: (580, 65, 6)}
 """The oldest Linux driver that runs programs built with CUDA, for each major version of CUDA."""
 INDICES = {11: "cu118", 12: "cu126", 13: "cu130"}
 """The last part of the address of torch's package index for each major version of CUDA."""
+OLDEST_CUDA = {8: (11, 0), 9: (11, 8), 10: (12, 8), 11: (13, 0), 12: (12, 8)}
+"""The oldest CUDA that makes programs for GPUs with this major number of the compute capability."""
+BLACKWELL, BLACKWELL_INDEX = 10, "cu128"
+"""GPUs from this major number on cannot use torch for CUDA 12 from the index in INDICES; this index is for them."""
+CUDA_13_CAPABILITY = (7, 5)
+"""The lowest compute capability for which CUDA 13 makes programs."""
 CUDA, ROCM, XPU = "CUDA", "ROCm", "XPU"
 _INDEX = "https://download.pytorch.org/whl"
 _SELECTOR = "https://pytorch.org/get-started/locally/"
@@ -52,7 +58,12 @@ def judge_gpu(snapshot: Snapshot, facts: HostFacts, python: PythonFacts) -> list
     training_states = [state for state in states if _platform_of(state.uuid) != ROCM or state.power_limit_mw]
     platforms = sorted({_platform_of(state.uuid) for state in training_states})
     if platforms and python.torches:
-        out.append(_build(python, python.torches[0], driver, platforms))
+        capabilities = {
+            state.number: release(details[state.uuid].compute_capability)
+            for state in states
+            if state.uuid in details and details[state.uuid].compute_capability
+        }
+        out.append(_build(python, python.torches[0], driver, platforms, capabilities))
     return out
 
 
@@ -158,20 +169,26 @@ def _is_uuid_prefix(entry: str, uuids: Sequence[str]) -> bool:
     return entry.startswith(("GPU-", "MIG-")) and any(uuid.startswith(entry) for uuid in uuids)
 
 
-def _build(python: PythonFacts, torch: Torch, driver: str, platforms: Sequence[str]) -> Check:
+def _build(
+    python: PythonFacts,
+    torch: Torch,
+    driver: str,
+    platforms: Sequence[str],
+    capabilities: Mapping[int, tuple[int, ...]],
+) -> Check:
     """Return a check of torch's build against the GPUs and the driver.
 
-    platforms: the platforms of the GPUs in this machine.
+    platforms: the platforms of the GPUs in this machine. capabilities: the compute capability of each NVIDIA GPU, by
+    the GPU's number.
     """
     pip = f"{python.pip_install} --force-reinstall torch --index-url {_INDEX}"
     platform = CUDA if torch.cuda else ROCM if torch.hip else XPU if "+xpu" in torch.version else ""
     installed = release(driver)
     if platform not in platforms:
-        newest_cuda = next((cuda for cuda in (13, 12, 11) if installed >= DRIVERS[cuda]), 12)
         text = f"torch {torch.version or '?'} is built without {' or '.join(platforms)}: it trains on the CPU"
         remedy = f"choose ROCm at {_SELECTOR}"
         if platforms[0] != ROCM:
-            remedy = f"{pip}/{'xpu' if platforms[0] == XPU else INDICES[newest_cuda]}"
+            remedy = f"{pip}/{'xpu' if platforms[0] == XPU else _cuda_index(installed, capabilities)}"
         return Check("gpu", "torch build", FAIL, text, remedy)
     if platform != CUDA:
         return Check("gpu", "torch build", OK, f"torch {torch.version} for {platform} {torch.hip}".rstrip())
@@ -182,7 +199,31 @@ def _build(python: PythonFacts, torch: Torch, driver: str, platforms: Sequence[s
     if installed < needed:
         oldest = ".".join(f"{part:02}" if at else str(part) for at, part in enumerate(needed))
         text = f"torch is built for CUDA {torch.cuda}, which needs driver {oldest} or newer; the driver is {driver}"
-        older_cuda = next((cuda for cuda in (12, 11) if installed >= DRIVERS[cuda]), None)
-        remedy = "upgrade the driver" + ("" if older_cuda is None else f", or {pip}/{INDICES[older_cuda]}")
-        return Check("gpu", "torch build", FAIL, text, remedy)
+        older = f", or {pip}/{_cuda_index(installed, capabilities)}" if installed >= DRIVERS[11] else ""
+        return Check("gpu", "torch build", FAIL, text, f"upgrade the driver{older}")
+    unfit = [number for number, capability in sorted(capabilities.items()) if not _makes_programs(built, capability)]
+    if unfit:
+        named = ", ".join(f"GPU {number} ({'.'.join(map(str, capabilities[number]))})" for number in unfit)
+        text = f"torch is built for CUDA {torch.cuda}, which makes no programs for the compute capability of {named}"
+        # A machine may have an old GPU for its display only.
+        state = FAIL if len(unfit) == len(capabilities) else WARN
+        remedy = f"{pip}/{_cuda_index(installed, {number: capabilities[number] for number in unfit})}"
+        return Check("gpu", "torch build", state, text, remedy)
     return Check("gpu", "torch build", OK, f"torch {torch.version} for CUDA {torch.cuda}, driver {driver}")
+
+
+def _makes_programs(cuda: tuple[int, ...], capability: tuple[int, ...]) -> bool:
+    """Whether a version of CUDA makes programs for GPUs of a compute capability."""
+    if cuda[0] >= 13 and capability < CUDA_13_CAPABILITY:
+        return False
+    return len(cuda) < 2 or cuda[:2] >= OLDEST_CUDA.get(capability[0], (0, 0))
+
+
+def _cuda_index(driver: tuple[int, ...], capabilities: Mapping[int, tuple[int, ...]]) -> str:
+    """Return the last part of the address of torch's index for a driver and the compute capabilities of the GPUs."""
+    cuda = next((major for major in (13, 12, 11) if driver >= DRIVERS[major]), 12)
+    if cuda == 13 and any(capability < CUDA_13_CAPABILITY for capability in capabilities.values()):
+        cuda = 12
+    if cuda == 12 and any(capability[0] >= BLACKWELL for capability in capabilities.values()):
+        return BLACKWELL_INDEX
+    return INDICES[cuda]

@@ -96,6 +96,7 @@ def test_limits_and_health_of_a_hopper_gpu_are_read(library: Path, asker: Start,
         "fabric_status": 0,
         "persistence": True,
         "compute_mode": 0,
+        "compute_capability": "9.0",
         "limit_mw": 700000,
     }
 

@@ -33,10 +33,11 @@ def judged(
     visible: str | None = None,
     cards: int = 0,
     detail: GpuDetail = DETAIL,
+    second: GpuDetail | None = None,
 ) -> list[Check]:
-    """The checks, without the one about the driver if it is fine. detail: that of the first GPU."""
+    """The checks, without the one about the driver if it is fine. detail, second: those of the first two GPUs."""
     table = {one.uuid: Reading(one, Status.OK) for one in gpus}
-    slow = {A: Reading(detail, Status.OK)}
+    slow = {one.uuid: Reading(one, Status.OK) for one in (detail, second) if one is not None}
     snapshot = EMPTY._replace(gpu=Reading(table, Status.OK), gpu_slow=Reading(slow, Status.OK))
     host = HostFacts(nvidia_cards=cards, variables={} if visible is None else {"CUDA_VISIBLE_DEVICES": visible})
     found = judge_gpu(snapshot, host, PythonFacts("/p", torches=(torch,)))
@@ -65,6 +66,50 @@ def test_the_build_of_torch_must_match_the_gpus(
     (check,) = judged(gpus, torch)
     assert (check.name, check.state) == ("torch build", state)
     assert check.remedy == remedy
+
+
+NO_PROGRAMS = "torch is built for CUDA {}, which makes no programs for the compute capability of GPU 0 ({})"
+
+
+@pytest.mark.parametrize(
+    ("capability", "cuda", "driver", "index"),
+    [
+        ("9.0", "12.4", "570.124.06", ""),
+        ("9.0", "11.7", "570.124.06", "cu126"),
+        ("8.9", "11.1", "570.124.06", ""),
+        ("12.0", "12.4", "570.124.06", "cu128"),
+        ("12.0", "12.6", "580.65.06", "cu130"),
+        ("12.0", "12.8", "570.124.06", ""),
+        ("10.0", "13.0", "580.65.06", ""),
+        ("6.1", "12.4", "580.65.06", ""),
+        ("6.1", "13.0", "580.65.06", "cu126"),
+        ("7.5", "13.0", "580.65.06", ""),
+        ("", "12.4", "570.124.06", ""),
+        ("12.0", "12", "570.124.06", ""),
+    ],
+)
+def test_the_build_of_torch_must_have_programs_for_the_gpu(capability: str, cuda: str, driver: str, index: str) -> None:
+    detail = DETAIL._replace(driver=driver, compute_capability=capability)
+    (check,) = judged(NVIDIA[:1], Torch("/t", "2.6.0", cuda), detail=detail)
+    assert (check.name, check.state) == ("torch build", State.FAIL if index else State.OK)
+    assert check.remedy == (INDEX + index if index else "")
+    if index:
+        assert check.text == NO_PROGRAMS.format(cuda, capability)
+
+
+def test_an_old_gpu_beside_a_usable_one_is_a_warning() -> None:
+    old = DETAIL._replace(uuid=B, driver="580.65.06", compute_capability="6.1")
+    usable = DETAIL._replace(driver="580.65.06", compute_capability="12.0")
+    (check,) = judged(NVIDIA, Torch("/t", "2.9.0", "13.0"), detail=usable, second=old)
+    assert (check.state, check.text) == (State.WARN, NO_PROGRAMS.format("13.0", "6.1").replace("GPU 0", "GPU 1"))
+    assert check.remedy == INDEX + "cu126"
+
+
+@pytest.mark.parametrize("torch", [CPU, Torch("/t", "2.9.0", "13.0")])
+def test_a_torch_for_blackwell_is_proposed(torch: Torch) -> None:
+    (check,) = judged(NVIDIA[:1], torch, detail=DETAIL._replace(compute_capability="12.0"))
+    assert check.state is State.FAIL
+    assert check.remedy.endswith(INDEX + "cu128")
 
 
 @pytest.mark.parametrize("torch", [CPU, CUDA, ROCM])

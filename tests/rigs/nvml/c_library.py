@@ -67,6 +67,7 @@ HOPPER: dict[str, object] = SERVER | {
     "rows": "2,1,1,0",
     "persistence": 1,
     "compute_mode": 0,
+    "capability": "9.0",
     "vbios": "96.00.74.00.01",
     "nvlink0": 1,
     "nvlink1": 1,

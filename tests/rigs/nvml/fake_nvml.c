@@ -376,6 +376,14 @@ ENGINE(nvmlDeviceGetJpgUtilization, "jpg")
 ENGINE(nvmlDeviceGetOfaUtilization, "ofa")
 #endif
 
+EXPORT Ret nvmlDeviceGetCudaComputeCapability(Handle handle, int *major, int *minor)
+{
+	char text[32];
+	ENTER_GPU(handle);
+	return gpu_text(gpu, "capability", text, sizeof text) && sscanf(text, "%d.%d", major, minor) == 2 ? OK
+													    : NOT_SUPPORTED;
+}
+
 EXPORT Ret nvmlDeviceIsMigDeviceHandle(Handle handle, U32 *out)
 {
 	ENTER_GPU(handle);

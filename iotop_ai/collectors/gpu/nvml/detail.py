@@ -74,12 +74,18 @@ def read_detail(calls: NvmlCalls, uuid: str) -> GpuDetail:
         nvlink_crc_errors=errors["nvlink_crc_errors"],
         nvlink_replays=errors["nvlink_replays"],
         nvlink_recoveries=errors["nvlink_recoveries"],
+        compute_capability=_capability(calls, uuid),
     )
 
 
 def driver_version(calls: NvmlCalls, uuid: str) -> str:
     """Return the version of the driver; "" when it is unknown."""
     return text_of(calls.get(uuid, "nvmlSystemGetDriverVersion", without_handle=True))
+
+
+def _capability(calls: NvmlCalls, uuid: str) -> str:
+    numbers = calls.get_constant(uuid, "nvmlDeviceGetCudaComputeCapability")
+    return "" if numbers is None else ".".join(map(str, numbers))
 
 
 def _flag(value: Any) -> bool | None:
