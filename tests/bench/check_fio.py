@@ -1,8 +1,8 @@
 """Compares the figures of ``iotop-ai check``, read by fio and by our reader, with fio run by hand on the same disk.
 
 Run ``python -m tests.bench.check_fio [--rounds 3] [--only NAME] [--write]`` as root on an otherwise idle machine. It
-takes some six minutes. fio by hand and the checks take turns, and the medians of the rounds are compared. Exit code 1:
-a figure of a slow disk is outside its limit, or a disk that hangs is not detected. 2: this machine cannot tell.
+takes some forty minutes. fio by hand and the checks take turns, and the medians of the rounds are compared. Exit code
+1: a figure of a slow disk is outside its limit, or a disk that hangs is not detected. 2: this machine cannot tell.
 """
 
 from __future__ import annotations
@@ -41,7 +41,8 @@ Figures = dict[tuple[Phase, str], float]
 class Rig(NamedTuple):
     """A disk to measure. bytes_per_s, delay_us: its limits; both 0: a file in memory, without a limit.
 
-    seconds: the duration of one check; a slower disk needs more for the same number of reads. serial: whether the disk
+    seconds: the duration of one check, long enough that p99 does not depend on single reads; a slower disk needs more
+    for the same number of reads. serial: whether the disk
     does one request at a time.
     """
 
@@ -53,17 +54,18 @@ class Rig(NamedTuple):
 
 
 RIGS = (
-    Rig("50 reads/s", 20, delay_us=20_000, serial=True),
-    Rig("20 MB/s", 10, bytes_per_s=20 * MIB),
-    Rig("10 ms a read", 10, delay_us=10_000),
-    Rig("memory", 10),
+    Rig("50 reads/s", 80, delay_us=20_000, serial=True),
+    Rig("20 MB/s", 60, bytes_per_s=20 * MIB),
+    Rig("10 ms a read", 60, delay_us=10_000),
+    Rig("memory", 60),
 )
 
 
 class Row(NamedTuple):
     """One figure of one disk. hand, check: the medians of the rounds, by hand and by the check.
 
-    spread: the largest difference between the runs by hand, in percent of their median.
+    spread: the largest difference between the runs by hand, in percent of their median. cpu_bound: whether the check
+    says in most rounds that its readers may be the limit.
     """
 
     rig: Rig
@@ -73,6 +75,7 @@ class Row(NamedTuple):
     hand: float
     spread: float
     check: float
+    cpu_bound: bool
 
     @property
     def off(self) -> float:
@@ -164,26 +167,30 @@ def by_hand(node: str, phases: tuple[Phase, ...], state: Path) -> tuple[Figures,
     return printed, corrected
 
 
-def by_check(node: str, phases: tuple[Phase, ...], state: Path, rig: Rig, engine: str) -> Figures:
-    """Run one check; return the figures of all its measurements."""
+def by_check(
+    node: str, phases: tuple[Phase, ...], state: Path, rig: Rig, engine: str
+) -> tuple[Figures, dict[Phase, bool]]:
+    """Run one check; return the figures of all its measurements, and for which of them its readers may be the limit."""
     program = str(installed("iotop-ai"))
     words = [program, "check", node, "--json", "--seconds", str(rig.seconds), "--engine", engine]
     found: Figures = {}
+    cpu_bound: dict[Phase, bool] = {}
     results = output(words, state)["results"]
     for phase, one in zip(phases, results, strict=True):
         assert (one["name"], one["block_bytes"], one["depth"]) == phase[:3]
+        cpu_bound[phase] = one["cpu_bound"]
         found[phase, "MB/s"] = one["bytes_per_s"] / MIB
         for percent in (50, 99):
             value = one["latency"][f"p{percent}_ms"]
             found[phase, f"p{percent} ms"] = one["latency"]["most_ms"] if value is None else value
-    return found
+    return found, cpu_bound
 
 
 def measured(rig: Rig, folder: Path, rounds: int) -> list[Row]:
     """Return every figure of one disk. In each round, fio by hand and the check with each engine run in turn."""
     phases = tuple(phase for phase in plan(rig.seconds, 4) if phase.name in (SEQUENTIAL, RANDOM))
     hands: dict[str, list[Figures]] = {engine: [] for engine in ENGINES}
-    checks: dict[str, list[Figures]] = {engine: [] for engine in ENGINES}
+    checks: dict[str, list[tuple[Figures, dict[Phase, bool]]]] = {engine: [] for engine in ENGINES}
     with disk_of(rig, folder) as node:
         for _ in range(rounds):
             for engine, found in zip(ENGINES, by_hand(node, phases, folder), strict=True):
@@ -195,8 +202,9 @@ def measured(rig: Rig, folder: Path, rounds: int) -> list[Row]:
         for engine in ENGINES:
             values = [one[key] for one in hands[engine]]
             spread = 100 * (max(values) - min(values)) / median(values)
-            check = median(one[key] for one in checks[engine])
-            rows.append(Row(rig, *key, engine, median(values), spread, check))
+            check = median(figures[key] for figures, _ in checks[engine])
+            cpu_bound = median(bound[key[0]] for _, bound in checks[engine]) > 0.5
+            rows.append(Row(rig, *key, engine, median(values), spread, check, cpu_bound))
     return rows
 
 
@@ -225,7 +233,7 @@ def line_of(row: Row) -> str:
     return (
         f"{row.rig.name:12} {row.read:28} {row.engine:3} {row.figure:6} check {row.check:8.4g} by hand {row.hand:8.4g}"
         f" {row.off:+6.1f} % limit {LIMITS[row.figure]:.0f} % {'met' if row.met else 'NOT met'}"
-        f" (by hand the runs differ by {row.spread:.1f} %)"
+        f" (by hand the runs differ by {row.spread:.1f} %){' +' if row.cpu_bound else ''}"
     )
 
 
@@ -234,7 +242,12 @@ def cells(rows: list[Row]) -> list[str]:
     found = {(row.engine, row.figure): row for row in rows}
     hand = [f"{row.hand:.4g} ±{row.spread / 2:.0f} %" for row in (found[ENGINES[0], figure] for figure in LIMITS)]
     parts = [found[engine, figure] for engine in ENGINES for figure in LIMITS]
-    return [rows[0].rig.name, rows[0].read, *hand, *(f"{row.off:+.1f}{'' if row.met else ' !'}" for row in parts)]
+    return [rows[0].rig.name, rows[0].read, *hand, *(f"{row.off:+.1f}{mark(row)}" for row in parts)]
+
+
+def mark(row: Row) -> str:
+    """Return the mark of a figure outside its limit: " +" if the check says that its readers may be the limit."""
+    return "" if row.met else " +" if row.cpu_bound else " !"
 
 
 def page(rows: list[Row], answers: dict[str, str], rounds: int) -> str:
@@ -243,7 +256,9 @@ def page(rows: list[Row], answers: dict[str, str], rounds: int) -> str:
     head = ["disk", "read", *LIMITS, *(f"{engine}: {figure.split()[0]}" for engine in ENGINES for figure in LIMITS)]
     lines = [cells(rows[at : at + per]) for at in range(0, len(rows), per)]
     met = sum(row.met for row in rows)
-    unsteady = sum(not row.met and row.spread > LIMITS[row.figure] for row in rows)
+    bound = sum(not row.met and row.cpu_bound for row in rows)
+    missed = len(rows) - met - bound
+    unsteady = sum(not row.met and not row.cpu_bound and row.spread > LIMITS[row.figure] for row in rows)
     hangs = "".join(f"- {who}: {answer}\n" for who, answer in answers.items())
     today = datetime.date.today().isoformat()
     return f"""# `iotop-ai check` beside fio
@@ -251,8 +266,9 @@ def page(rows: list[Row], answers: dict[str, str], rounds: int) -> str:
 `sudo python -m tests.bench.check_fio --write` measures the same disks with fio run by hand (`--ioengine=libaio
 --iodepth=N`), with `iotop-ai check --engine fio` and with `--engine own`, in turns, {rounds} times each, and compares
 the medians. The limits are {LIMITS["MB/s"]:.0f} % of the throughput and {LIMITS["p50 ms"]:.0f} % of p50 and p99.
-{met} of {len(rows)} figures are within them; `!` marks the others. For {unsteady} of these {len(rows) - met},
-fio's own runs differ by more than the limit.
+{met} of {len(rows)} figures are within them. `+` marks {bound} for which the check itself says that its readers, not
+the disk, may be the limit; `!` marks the other {missed}. For {unsteady} of these, fio's own runs differ by more than
+the limit.
 Measured {today}: {version_line("fio", "--version")},
 {machine()}.
 
@@ -266,13 +282,14 @@ A disk that answers nothing:
 {hangs}
 Why figures differ:
 
-- A row gets a share of the check's time, here {RIGS[-1].seconds / 20:.1f} to {RIGS[0].seconds / 10:.0f} s. p99 of fewer
-  than 100 reads is the longest one: one late wake-up decides it.
+- A row gets a share of the check's time, here {RIGS[-1].seconds / 20:.0f} to {RIGS[0].seconds / 10:.0f} s (`--seconds
+  {RIGS[-1].seconds}` or more). p99 of fewer than 100 reads is the longest one, so with the default of 10 s, one late
+  wake-up decides the p99 of a slow disk.
 - "memory" is a loop over a file in /dev/shm: a read costs as much CPU as the copy, so where the program, the loop's
   thread and anything else share two cores, a read waits for a core. A disk of a virtual machine is not steadier: there,
   runs of one command differed by a factor of four.
 - Our own reader needs some microseconds of Python for each read. Only where a read takes as little, as in memory, does
-  that show: with 4 reads of 4 KB in flight it gets about a third less than fio there.
+  that show: with 4 reads of 4 KB in flight it gets about a third less than fio there, and marks its figure with `+`.
 - When its time is over, fio waits until every read in flight has ended, and only then notes their times. With N in
   flight, the times of its last N reads are therefore too long, up to twice as long on a disk that serves one read
   after the other; its p99 shows that where a row has fewer than 100 N reads. `--engine own` does not do that, so its
