@@ -160,6 +160,16 @@ def is_instance_of(value: Any, module: str, *path: str) -> bool:
     return class_ is not None and isinstance(value, class_)
 
 
+def reads_from_data_loader(result: Any) -> bool:
+    """Whether an object is an IterableDataset that holds a DataLoader, as webdataset's WebLoader in its pipeline."""
+    if not is_instance_of(result, "torch.utils.data", "IterableDataset"):
+        return False
+    parts = vars(result)
+    stages = parts.get("pipeline")
+    held = [*parts.values(), *(stages if isinstance(stages, (list, tuple)) else ())]
+    return any(is_instance_of(part, "torch.utils.data", "DataLoader") for part in held)
+
+
 def loader_of(result: Any, argument_names: list[str], request: dict[str, Any]) -> tuple[Any, str, list[str]]:
     """Return an iterable of batches, its kind, and the names of the arguments in use. Raises RefusedError.
 
@@ -174,6 +184,8 @@ def loader_of(result: Any, argument_names: list[str], request: dict[str, Any]) -
         if "num_parallel_calls" not in argument_names:
             raise RefusedError("it returns a tf.data.Dataset but takes no num_parallel_calls")
         return result, "tensorflow", argument_names
+    if "num_workers" in argument_names and reads_from_data_loader(result):
+        return result, "iterable", argument_names
     is_map_style = hasattr(result, "__getitem__") and hasattr(result, "__len__")
     if is_instance_of(result, "torch.utils.data", "Dataset") or (is_map_style and "num_workers" not in argument_names):
         try:

@@ -89,7 +89,7 @@ def needs(path, num_workers):
 DATASETS = """
 import os, threading, time
 import torch
-from torch.utils.data import DataLoader, Dataset, get_worker_info
+from torch.utils.data import DataLoader, Dataset, IterableDataset, get_worker_info
 
 torch.set_num_threads(1)
 
@@ -134,6 +134,17 @@ class Leaking(Cpu):
 class Big(Cpu):
     def __getitem__(self, number): return torch.rand(64, 64, 64)
 
+class Batches(IterableDataset):
+    def __iter__(self):
+        while True:
+            time.sleep(0.01)
+            yield torch.zeros(8, 3)
+
+class WebLoader(IterableDataset):  # as webdataset's
+    def __init__(self, *args, **kwargs): self.pipeline = [DataLoader(*args, **kwargs)]
+    def __iter__(self): return iter(self.pipeline[0])
+
+def web(num_workers): return WebLoader(Batches(), batch_size=None, num_workers=num_workers)
 def loader(**kwargs): return DataLoader(Cpu(), **kwargs)
 def finished(): return DataLoader(Cpu())
 """

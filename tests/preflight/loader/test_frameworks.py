@@ -115,6 +115,15 @@ def test_a_function_gets_the_keyword_arguments_of_the_loader(folder: Path) -> No
 
 
 @needs_torch
+def test_a_web_loader_is_swept_as_it_is(folder: Path) -> None:
+    found = swept(folder, *torch("web", "--workers", "0,2", "--seconds", "1"))
+    assert found["exit_code"] == 0
+    assert [(run["kind"], run["failure"]) for run in found["runs"]] == [("iterable", None)] * 2
+    assert all(run["samples"] == 8 * run["batches"] for run in found["runs"])
+    assert found["recommended"]["patch"] == "num_workers=2"
+
+
+@needs_torch
 def test_a_function_without_keyword_arguments_is_refused(folder: Path) -> None:
     done = run_loader(folder, *torch("finished", "--workers", "0,1"))
     assert done.returncode == 2
