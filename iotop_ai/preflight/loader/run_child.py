@@ -300,9 +300,25 @@ def samples_in(batch: Any, batch_size: int | None) -> int:
     """Return the number of samples in one batch, at least 1 and at most the batch size, which is None if unknown.
 
     The number is the first dimension of the batch's first array, or the length of the batch's list. A list of lists may
-    hold a list for each sample, or a list for each field, as tuple(zip(*batch)) does.
+    hold a list for each sample, or a list for each field, as tuple(zip(*batch)) does. A batch that shows no number, and
+    is or holds an opaque object such as torch_geometric's Batch or a dataclass, has the batch size.
     """
-    return sample_count(batch, batch_size, 0) or 1
+    count = sample_count(batch, batch_size, 0)
+    if count is None and (is_opaque(batch) or holds_opaque(batch)):
+        count = batch_size
+    return count or 1
+
+
+def is_opaque(part: Any) -> bool:
+    """Whether a part is an object whose content is unknown: no array, number, text, list or mapping."""
+    plain = (int, float, str, bytes, list, tuple, Mapping)
+    return part is not None and not isinstance(part, plain) and getattr(part, "shape", None) is None
+
+
+def holds_opaque(part: Any) -> bool:
+    """Whether a list or mapping directly holds an opaque object."""
+    items = part.values() if isinstance(part, Mapping) else part
+    return isinstance(part, (list, tuple, Mapping)) and any(is_opaque(item) for item in items)
 
 
 def sample_count(part: Any, batch_size: int | None, depth: int) -> int | None:
@@ -320,6 +336,10 @@ def sample_count(part: Any, batch_size: int | None, depth: int) -> int | None:
     if not isinstance(part, (list, tuple)) or not part:
         return None
     first, length = part[0], at_most(len(part), batch_size)
+    if not depth and len(part) != batch_size and holds_opaque(part):  # fields, of which only some show the number
+        ordered = sorted(part, key=lambda item: isinstance(item, (list, tuple)))
+        counts = (sample_count(item, batch_size, depth + 1) for item in ordered)
+        return next(filter(None, counts), batch_size or length)
     is_array, is_mapping = hasattr(first, "shape"), isinstance(first, Mapping)
     if len(part) == batch_size or not (is_array or is_mapping or isinstance(first, (list, tuple))):
         return length

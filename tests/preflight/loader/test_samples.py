@@ -22,6 +22,11 @@ def zipped(count: int, *, targets_first: bool = False) -> Any:
     return tuple(zip(*[one[::-1] if targets_first else one for one in pairs], strict=True))
 
 
+def boxes(count: int) -> Any:
+    """The targets of a detection batch: the boxes of each sample, and their number differs."""
+    return tuple({"boxes": array(5, 4)} for _ in range(count))
+
+
 @pytest.mark.parametrize(
     ("batch", "samples"),
     [
@@ -45,11 +50,32 @@ def zipped(count: int, *, targets_first: bool = False) -> Any:
         (array(64, 3), 32),
         (array(), 1),
         ([], 1),
-        (object(), 1),
+        (None, 1),
+        (object(), 32),
+        ({"graph": object()}, 32),
+        ({"graph": object(), "label": array(20)}, 20),
+        ((object(), array(20)), 20),
+        ((object(), {"label": array(20)}), 20),
+        ((object(), ["a text", "a text"], array(20)), 20),
+        ((object(), boxes(20)), 20),
+        ((object(), boxes(32)), 32),
+        ((object(), object()), 32),
+        ((7, object()), 32),
+        (({"split": "train"}, object()), 32),
+        ([object()] * 32, 32),
+        (((object(),) * 20, (7,) * 20), 20),
     ],
 )
 def test_the_samples_of_a_batch_are_counted_in_each_shape(batch: Any, samples: int) -> None:
     assert samples_in(batch, 32) == samples
+
+
+@pytest.mark.parametrize(
+    ("batch", "samples"),
+    [(object(), 1), ({"graph": object()}, 1), ([object()] * 20, 20), ((object(), array(20)), 20)],
+)
+def test_without_a_batch_size_an_object_of_unknown_content_is_one_sample(batch: Any, samples: int) -> None:
+    assert samples_in(batch, None) == samples
 
 
 class Loader:
@@ -107,6 +133,9 @@ def sampler(**fields: Any) -> Any:
         (Loader((array(64, 128), array(64)), batch_size=None, batch_sampler=None), 64),
         (Loader(array(16), batch_size=None, batch_sampler=None), 1),
         (Loader(["a text", 1], batch_size=None, batch_sampler=None), 1),
+        (Loader(object(), batch_size=64), 64),  # a batch of graphs
+        (Loader(object(), batch_size=None, batch_sampler=sampler(batch_size=64)), 64),
+        (Loader(object(), batch_size=None, batch_sampler=None), 1),
     ],
 )
 def test_a_data_loader_counts_with_its_own_batch_size(loader: Any, samples: int) -> None:
