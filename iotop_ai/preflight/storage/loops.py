@@ -34,10 +34,11 @@ For an operation in pieces, the bytes and the time are those of its last piece.
 
 
 class InPieces(NamedTuple):
-    """An operation of several reads, which may take long.
+    """An operation of several reads or writes, which may take long.
 
-    pieces: does the n-th operation, with the arguments of an Operation. After each read, it yields the bytes of this
-    read and the bytes that are left to read. It yields nothing for an operation that does not count. Raises OSError.
+    pieces: does the n-th operation, with the arguments of an Operation. After each read or write, it yields
+    the bytes of this one, and the bytes that are left to read, which are 0 for an operation that is never ended early.
+    It yields nothing for an operation that does not count. Raises OSError.
     """
 
     pieces: Callable[[mmap.mmap, int], Generator[tuple[int, int], None, None]]

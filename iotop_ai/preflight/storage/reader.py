@@ -2,8 +2,8 @@
 
 The readers are processes, like the workers of a loader. Threads of one interpreter would wait for each other (up to
 10 ms per operation with 4 threads). The processes are forked, so the caller must have only one thread. A process that
-waits in the kernel cannot be ended: when no read or write ends for HANG_S, HangError is raised, and the processes stay
-until the storage answers.
+waits in the kernel cannot be ended: when no read or write ends for HANG_S, or for the limit that the caller gives,
+HangError is raised, and the processes stay until the storage answers.
 """
 
 from __future__ import annotations
@@ -75,12 +75,14 @@ class Stop:
 class Bounds(NamedTuple):
     """The conditions that end a phase early. stop: set by the caller.
 
-    most_bytes, most_ops: the most that all readers together may do; 0 for no limit.
+    most_bytes, most_ops: the most that all readers together may do; 0 for no limit. hang_s: the seconds without an
+    answer after which the storage hangs; 0 for HANG_S.
     """
 
     stop: Stop
     most_bytes: int = 0
     most_ops: int = 0
+    hang_s: float = 0.0
 
 
 class Run:
@@ -194,6 +196,7 @@ class Run:
         """Receive the times of all readers until they have ended or ``stop`` is set. Raises HangError."""
         poll, raw = select.poll(), bytearray()
         parts: dict[int, bytearray] = {}
+        hang_s = self._bounds.hang_s or HANG_S
         for times_fd in self._readers:
             poll.register(times_fd, select.POLLIN)
             parts[times_fd] = bytearray()
@@ -208,7 +211,7 @@ class Run:
             now = self._clock.monotonic_ns()
             show(sum(self._column(_OPS)), sum(self._column(_BYTES)), (now - start_ns) / 1e9)
             silent_ns = now - max(start_ns, *self._column(_ENDED))
-            if parts and silent_ns > HANG_S * 1e9:
+            if parts and silent_ns > hang_s * 1e9:
                 raise HangError(silent_ns / 1e9)
         if not parts:  # a stopped run has no result, because its times and bytes do not match
             self._times.frombytes(bytes(raw))

@@ -6,7 +6,7 @@ import errno
 import mmap
 import os
 from array import array
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import suppress
 from random import Random
 
@@ -42,6 +42,13 @@ _SYNC_FAST_NS = 100_000_000
 _SYNC_MOST = 64
 _FIRST_SYNC = 4
 """The most MiB that are written before an fsync, and the MiB that are written before the first one."""
+_LONGEST_WRITE_NS = 5_000_000_000
+"""After this time an operation writes no more, but only calls fsync."""
+_WRITE_HANG_S = 30.0
+"""The seconds without an answer after which a write or fsync hangs.
+
+Healthy storage may take longer than for a read, because it may first write the data of other programs.
+"""
 _BLOCK = 4096
 """The block size at which storage may deduplicate, in bytes."""
 
@@ -185,11 +192,16 @@ class Session:
             raise OSError(errno.EEXIST, "another file is in its place")
 
     def _measure(
-        self, phase: Phase, work: Operation | InPieces | ManyInFlight, most_bytes: int = 0, most_ops: int = 0
+        self,
+        phase: Phase,
+        work: Operation | InPieces | ManyInFlight,
+        most_bytes: int = 0,
+        most_ops: int = 0,
+        hang_s: float = 0.0,
     ) -> None:
         if self._stop.is_set():
             return
-        bounds = Bounds(self._stop, most_bytes or READ_MOST_BYTES, most_ops)
+        bounds = Bounds(self._stop, most_bytes or READ_MOST_BYTES, most_ops, hang_s)
         self._run = Run(phase, work, bounds, self._clock)
         result = self._run.measure(lambda ops, size, seconds: self._emit.progress(phase, ops, size, seconds))
         if result.ops:
@@ -216,7 +228,7 @@ class Session:
         assert self._opened is not None
         writing = _Writing(self._own_handle, self._opened.most_bytes, self._clock)
         for phase in phases:
-            self._measure(phase, writing.write, self._opened.most_bytes)
+            self._measure(phase, InPieces(writing.pieces), self._opened.most_bytes, hang_s=_WRITE_HANG_S)
         return os.fstat(self._own_handle).st_size // MIB * MIB
 
     def _measure_cached_reads(self, phases: dict[str, list[Phase]], size: int) -> None:
@@ -330,14 +342,17 @@ class _Writing:
         self._mebibytes = _FIRST_SYNC
         self.written_bytes = 0
 
-    def write(self, buffer: mmap.mmap, number: int) -> int:
-        """Run one operation; return the bytes written."""
-        start_ns, bytes_before = self._clock.monotonic_ns(), self.written_bytes
+    def pieces(self, buffer: mmap.mmap, number: int) -> Generator[tuple[int, int], None, None]:
+        """Do one operation of an InPieces. It is never ended before its fsync."""
+        start_ns = self._clock.monotonic_ns()
         for _ in range(min(self._mebibytes, self._most - self.written_bytes // MIB)):
             self._part[:: _BLOCK // 8] = array("Q", range(self._number, self._number + MIB // _BLOCK))
             self._number += MIB // _BLOCK
-            self.written_bytes += os.pwrite(self._handle, self._part, self.written_bytes)
+            piece_bytes = os.pwrite(self._handle, self._part, self.written_bytes)
+            self.written_bytes += piece_bytes
+            yield piece_bytes, 0
+            if self._clock.monotonic_ns() - start_ns > _LONGEST_WRITE_NS:
+                break
         os.fsync(self._handle)
         if self._clock.monotonic_ns() - start_ns < _SYNC_FAST_NS:
             self._mebibytes = min(2 * self._mebibytes, _SYNC_MOST)
-        return self.written_bytes - bytes_before

@@ -319,7 +319,8 @@ def test_no_two_blocks_that_a_check_writes_are_equal(tmp_path: Path) -> None:
     path = tmp_path / "file"
     with path.open("wb") as file:
         writing = session._Writing(file.fileno(), 6 * MIB, Clock())
-        assert [writing.write(None, number) for number in range(3)] == [4 * MIB, 2 * MIB, 0]
+        operations = [list(writing.pieces(None, number)) for number in range(3)]
+    assert operations == [[(MIB, 0)] * 4, [(MIB, 0)] * 2, []]
     raw = path.read_bytes()
     assert len(raw) == 6 * MIB
     assert len({raw[at : at + 4096] for at in range(0, len(raw), 4096)}) == 6 * 256
