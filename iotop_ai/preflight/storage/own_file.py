@@ -27,12 +27,17 @@ LEAST_BYTES = 8 * MIB
 """The smallest file to read. A smaller file shows nothing about the disk, because the disk's cache holds it."""
 MOST_ENTRIES, MOST_SCAN_S = 20_000, 2.0
 """The limits of the search for a file to read: the number of entries, and the seconds."""
+NO_ROOM = {
+    errno.ENOSPC: "the filesystem is full",
+    errno.EDQUOT: "the quota is used up",
+    errno.EFBIG: "the limit of a file's size is reached",
+}
+"""The reasons why a file cannot grow, by errno."""
 _NOT_WRITABLE = {
+    **NO_ROOM,
     errno.EROFS: "mounted read-only",
     errno.EACCES: "no right to write there",
     errno.EPERM: "no right to write there",
-    errno.ENOSPC: "the filesystem is full",
-    errno.EDQUOT: "the quota is used up",
     errno.EOPNOTSUPP: "the filesystem takes no new files",
 }
 _FOLDER_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
@@ -80,11 +85,20 @@ def open_target(path: str, clock: Clock, *, write: bool, most_bytes: int = MOST_
             own_handle, room_bytes, why = _create_own_file(folder, most_bytes)
             if not why:
                 return Opened("own", -1, 0, False, folder, own_handle, room_bytes)
-        handle, direct = _open_largest(path, folder, clock)
+        opened = open_largest(path, folder, clock, why)
     except BaseException:
         os.close(folder)
         raise
     os.close(folder)
+    return opened
+
+
+def open_largest(path: str, folder: int, clock: Clock, why: str) -> Opened:
+    """Open the largest file of a folder, because our file cannot be used. Raises OSError.
+
+    path, folder: the path and the descriptor of the folder. why: as in Opened.
+    """
+    handle, direct = _find_largest(path, folder, clock)
     if handle < 0:
         raise OSError(errno.ENODATA, f"{why}, and no file there has the {LEAST_BYTES // MIB} MB that a test needs")
     return Opened("file", handle, stored_bytes(handle), direct, why=why)
@@ -169,7 +183,7 @@ def can_read_directly(handle: int) -> bool:
     return True
 
 
-def _open_largest(path: str, folder: int, clock: Clock) -> tuple[int, bool]:
+def _find_largest(path: str, folder: int, clock: Clock) -> tuple[int, bool]:
     """Open the readable file of the folder that has the most bytes stored.
 
     Return its descriptor and whether reads bypass the page cache. The descriptor is -1 without a large enough file.

@@ -33,7 +33,16 @@ from iotop_ai.preflight.storage.dataset import CHUNK, Files, Scanned, read_image
 from iotop_ai.preflight.storage.decode import decode
 from iotop_ai.preflight.storage.fio import FioError, find_fio, read_by_fio
 from iotop_ai.preflight.storage.loops import InPieces, ManyInFlight, Operation
-from iotop_ai.preflight.storage.own_file import LEAST_BYTES, Opened, open_target, own_name, remove, reopen
+from iotop_ai.preflight.storage.own_file import (
+    LEAST_BYTES,
+    NO_ROOM,
+    Opened,
+    open_largest,
+    open_target,
+    own_name,
+    remove,
+    reopen,
+)
 from iotop_ai.preflight.storage.reader import READ_MOST_BYTES, Bounds, Run, Stop
 
 CACHED_BYTES = 32 * MIB
@@ -99,23 +108,16 @@ class Session:
         if self._stop.is_set():
             return
         try:
-            opened = open_target(
-                self._request.path, self._clock, write=self._request.write, most_bytes=self._request.most_bytes
-            )
+            opened = self._open(phases)
         except OSError as error:
             if error.errno != errno.ENODATA or not has_files:
                 raise
             self._emit.note(f"only the dataset's files are read: {error.strerror}")
             return
-        self._opened, self._own_handle = opened, opened.own_handle
+        if opened.handle < 0:  # stopped while our file was written
+            return
         handle, size, direct = opened.handle, opened.size, opened.direct
-        written = 0
-        if opened.kind == "own":
-            self._measure_metadata(phases)
-            written = size = self._write(phases[WRITE])
-            if self._stop.is_set():
-                return
-            handle, direct = reopen(opened.folder)
+        written = size if opened.kind == "own" else 0
         self._handles.append(handle)
         has_holes = opened.kind == "file" and size < os.fstat(handle).st_size
         if size < LEAST_BYTES and not (self._stop.is_set() or written):
@@ -139,6 +141,36 @@ class Session:
             for phase in phases[FILES]:
                 slots = Slots(opened.folder, own_name(), size, phase.block_bytes, direct=direct)
                 self._measure(phase, slots.read)
+
+    def _open(self, phases: dict[str, list[Phase]]) -> Opened:
+        """Open what the check reads; our file is written first, after the metadata phases. Raises OSError."""
+        request = self._request
+        opened = open_target(request.path, self._clock, write=request.write, most_bytes=request.most_bytes)
+        self._opened, self._own_handle = opened, opened.own_handle
+        if opened.kind != "own":
+            return opened
+        self._measure_metadata(phases)
+        size, why = self._write(phases[WRITE])
+        if self._stop.is_set():
+            return opened
+        if why and size < LEAST_BYTES:
+            return self._open_largest_instead(opened, size, why)
+        if why:
+            self._emit.note(f"{why}: {size // MIB} MB are written, and the figure of writing is missing")
+        handle, direct = reopen(opened.folder)
+        return opened._replace(handle=handle, size=size, direct=direct)
+
+    def _open_largest_instead(self, opened: Opened, size: int, why: str) -> Opened:
+        """Remove our file, which is too small, and open the largest file of its folder. Raises OSError."""
+        own_handle, self._own_handle, self._opened = self._own_handle, -1, None
+        try:
+            remove(own_handle, opened.folder)
+            largest = open_largest(self._request.path, opened.folder, self._clock, why)
+        finally:
+            os.close(opened.folder)
+        missing = "the largest file there is read, and figures of writing and small files are missing"
+        self._emit.note(f"{why}: {size // MIB} MB are written, so {missing}")
+        return largest._replace(why="")  # it would say that the metadata are not measured either
 
     def _measure_dataset(self, phases: Sequence[Phase]) -> bool:
         """Scan the dataset in the first phase, and read its files in the others; return whether there was a file."""
@@ -220,16 +252,23 @@ class Session:
                 self._measure(phase, lambda _buffer, _number: _create_delete(folder, name))
             self._own_handle = create_part(name, folder)
 
-    def _write(self, phases: Sequence[Phase]) -> int:
+    def _write(self, phases: Sequence[Phase]) -> tuple[int, str]:
         """Fill our file through the page cache with fsync, as a checkpoint does.
 
-        Return the size of the file in bytes, rounded down to whole MiB.
+        Return the size of the file in bytes, rounded down to whole MiB, and the reason why it could not grow, or "".
+        Raises OSError.
         """
         assert self._opened is not None
         writing = _Writing(self._own_handle, self._opened.most_bytes, self._clock)
-        for phase in phases:
-            self._measure(phase, InPieces(writing.pieces), self._opened.most_bytes, hang_s=_WRITE_HANG_S)
-        return os.fstat(self._own_handle).st_size // MIB * MIB
+        why = ""
+        try:
+            for phase in phases:
+                self._measure(phase, InPieces(writing.pieces), self._opened.most_bytes, hang_s=_WRITE_HANG_S)
+        except OSError as error:
+            if error.errno not in NO_ROOM:
+                raise
+            why = NO_ROOM[error.errno]
+        return os.fstat(self._own_handle).st_size // MIB * MIB, why
 
     def _measure_cached_reads(self, phases: dict[str, list[Phase]], size: int) -> None:
         """Measure reads from the page cache, then reads of evicted data with the kernel's read-ahead."""
@@ -343,16 +382,26 @@ class _Writing:
         self.written_bytes = 0
 
     def pieces(self, buffer: mmap.mmap, number: int) -> Generator[tuple[int, int], None, None]:
-        """Do one operation of an InPieces. It is never ended before its fsync."""
-        start_ns = self._clock.monotonic_ns()
-        for _ in range(min(self._mebibytes, self._most - self.written_bytes // MIB)):
-            self._part[:: _BLOCK // 8] = array("Q", range(self._number, self._number + MIB // _BLOCK))
-            self._number += MIB // _BLOCK
-            piece_bytes = os.pwrite(self._handle, self._part, self.written_bytes)
-            self.written_bytes += piece_bytes
-            yield piece_bytes, 0
-            if self._clock.monotonic_ns() - start_ns > _LONGEST_WRITE_NS:
-                break
-        os.fsync(self._handle)
+        """Do one operation of an InPieces. Its fsync follows a failed write too."""
+        start_ns, flushed_bytes = self._clock.monotonic_ns(), self.written_bytes
+        try:
+            for _ in range(min(self._mebibytes, self._most - self.written_bytes // MIB)):
+                self._part[:: _BLOCK // 8] = array("Q", range(self._number, self._number + MIB // _BLOCK))
+                self._number += MIB // _BLOCK
+                piece_bytes = os.pwrite(self._handle, self._part, self.written_bytes)
+                self.written_bytes += piece_bytes
+                yield piece_bytes, 0
+                if self._clock.monotonic_ns() - start_ns > _LONGEST_WRITE_NS:
+                    break
+        finally:
+            self._flush(flushed_bytes)
         if self._clock.monotonic_ns() - start_ns < _SYNC_FAST_NS:
             self._mebibytes = min(2 * self._mebibytes, _SYNC_MOST)
+
+    def _flush(self, flushed_bytes: int) -> None:
+        """Call fsync; if it fails, cut the file to the bytes that were flushed before. Raises OSError."""
+        try:
+            os.fsync(self._handle)
+        except OSError:
+            os.ftruncate(self._handle, flushed_bytes)
+            raise

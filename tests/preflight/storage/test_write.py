@@ -1,19 +1,25 @@
-"""The write phase of a check, on slow storage."""
+"""The write phase of a check, on storage that is slow and where room ends."""
 
 from __future__ import annotations
 
+import errno
 import os
+import resource
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
-from iotop_ai.model.preflight.storage import MIB, WRITE, Measured, Phase
+from iotop_ai.model.preflight.storage import CREATE, FILES, MIB, SEQUENTIAL, STAT, WRITE, Measured, Phase, Target
 from iotop_ai.preflight.storage import reader, session
+from iotop_ai.preflight.storage.check import Message, Started
 from iotop_ai.preflight.storage.reader import HangError
-from tests.preflight.storage.here import measured_here
+from tests.preflight.storage.here import BRIEF, measured_here
 
 ONLY_WRITE = (Phase(WRITE, MIB, 1, 0.1),)
+FULL = [(errno.EDQUOT, "the quota is used up"), (errno.ENOSPC, "the filesystem is full")]
 
 
 def slow_calls(monkeypatch: pytest.MonkeyPatch, name: str, seconds: float) -> None:
@@ -67,3 +73,101 @@ def test_an_operation_writes_no_more_when_it_has_taken_long(tmp_path: Path, monk
     slow_calls(monkeypatch, "pwrite", 0.4)
     (write,) = (one for one in measured_here(tmp_path, ONLY_WRITE) if isinstance(one, Measured))
     assert (write.ops, write.size_bytes) == (1, 2 * MIB)
+
+
+def filled_at(monkeypatch: pytest.MonkeyPatch, size: int, number: int) -> None:
+    """Make each write that would end beyond this size fail with the error of this number."""
+    pwrite = os.pwrite
+
+    def limited(handle: int, part: memoryview, offset: int) -> int:
+        if offset + part.nbytes > size:
+            raise OSError(number, os.strerror(number))
+        return pwrite(handle, part, offset)
+
+    monkeypatch.setattr(os, "pwrite", limited)
+
+
+@contextmanager
+def largest_file(size: int) -> Iterator[None]:
+    """Limit the size of each file that this process writes, as ``ulimit -f`` does."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+def target(messages: list[Message]) -> Target:
+    return next(one.target for one in messages if isinstance(one, Started))
+
+
+def rows(messages: list[Message]) -> set[str]:
+    return {one.name for one in messages if isinstance(one, Measured)}
+
+
+@pytest.mark.parametrize(("number", "why"), FULL)
+def test_a_file_that_could_not_be_filled_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int, why: str
+) -> None:
+    filled_at(monkeypatch, 11 * MIB, number)
+    messages = measured_here(tmp_path)
+    assert target(messages) == Target("own", 11 * MIB, True, 11 * MIB)
+    assert f"{why}: 11 MB are written, and the figure of writing is missing" in messages
+    assert rows(messages) == {phase.name for phase in BRIEF} - {WRITE}
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(("number", "why"), FULL)
+def test_the_largest_file_is_read_if_too_little_could_be_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int, why: str
+) -> None:
+    (tmp_path / "data").write_bytes(os.urandom(9 * MIB))
+    filled_at(monkeypatch, 7 * MIB, number)
+    messages = measured_here(tmp_path)
+    assert target(messages) == Target("file", 9 * MIB, True)
+    missing = "the largest file there is read, and figures of writing and small files are missing"
+    assert f"{why}: 7 MB are written, so {missing}" in messages
+    assert rows(messages) >= {CREATE, STAT, SEQUENTIAL}
+    assert not rows(messages) & {WRITE, FILES}
+    assert [path.name for path in tmp_path.iterdir()] == ["data"]
+
+
+def test_what_could_not_be_flushed_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """NFS reports only with a flush that the server has no room."""
+    (tmp_path / "data").write_bytes(os.urandom(9 * MIB))
+    fsync = os.fsync
+
+    def limited(handle: int) -> None:
+        if os.fstat(handle).st_size > 4 * MIB:
+            raise OSError(errno.EDQUOT, os.strerror(errno.EDQUOT))
+        fsync(handle)
+
+    monkeypatch.setattr(os, "fsync", limited)
+    messages = measured_here(tmp_path)
+    assert target(messages).kind == "file"
+    assert any("the quota is used up: 4 MB are written" in one for one in messages if isinstance(one, str))
+
+
+def test_a_limit_of_the_file_size_ends_only_the_writing(tmp_path: Path) -> None:
+    with largest_file(11 * MIB):
+        messages = measured_here(tmp_path)
+    assert target(messages) == Target("own", 11 * MIB, True, 11 * MIB)
+    why = "the limit of a file's size is reached"
+    assert f"{why}: 11 MB are written, and the figure of writing is missing" in messages
+
+
+def test_without_room_and_without_a_large_file_the_reason_is_reported(tmp_path: Path) -> None:
+    with (
+        largest_file(3 * MIB),
+        pytest.raises(OSError, match="size is reached, and no file there has"),
+    ):
+        measured_here(tmp_path)
+    assert not list(tmp_path.iterdir())
+
+
+def test_another_error_of_a_write_ends_the_check(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    filled_at(monkeypatch, 11 * MIB, errno.EIO)
+    with pytest.raises(OSError, match=os.strerror(errno.EIO)):
+        measured_here(tmp_path)
+    assert not list(tmp_path.iterdir())
