@@ -138,6 +138,10 @@ GPU_NEAR_MISSES = {
     ),
     "pcie idle": replace(rates(FED, pcie_generation=1, pcie_rx_bytes_per_s=None), gpus=(0.1,) * 8, power=90.0),
     "pcie busy": rates(FED, pcie_rx_bytes_per_s=30e9),
+    "pcie the slot has no more": replace(
+        rates(FED, pcie_generation=4, pcie_width=8),
+        gpu_detail={**DETAIL, "slot_max_generation": 4, "slot_max_width": 8},
+    ),
     "pcie a replay now and then": rates(FED, pcie_replays_per_s=0.2),
     "gpu_memory": rates(FED, memory_used_bytes=72.0 * GIB),
     "gpu_fault mended": replace(FED, gpu_only={2: {"last_xid": 63, "last_xid_at_ns": 0}}),

@@ -20,6 +20,7 @@ from iotop_ai.diagnosis.facts.window import claim_level
 from iotop_ai.diagnosis.thresholds import Thresholds
 from iotop_ai.model.finding import Advice, Evidence, Finding, Severity
 from iotop_ai.model.gpu.activity import link_bytes_per_s
+from iotop_ai.model.gpu.detail import GpuDetail
 from iotop_ai.model.gpu.sharing import COMPUTE, processes_of_others
 from iotop_ai.model.gpu.state import GpuRates
 
@@ -36,13 +37,14 @@ class _Link:
 
     level: the level of the worst fault. costs_time: whether the fault costs time. why: "full", "narrow", "slow" or
     "replays". rate: the bytes per second in the busier direction. possible: the bytes per second that the link can
-    carry in one direction. Both are None when unknown.
+    carry in one direction. Both are None when unknown. most_generation, most_width: the limits of the link.
     """
 
     def __init__(self, facts: Facts, gpu: OneGpu) -> None:
         limits = facts.limits
         self.gpu = gpu
-        narrow, slow, best = _link_shortfall(gpu, limits)
+        self.most_generation, self.most_width = _link_limits(gpu)
+        narrow, slow, best = _link_shortfall(gpu, self.most_generation or 0, self.most_width or 0, limits)
         self.replays = gpu.mean("pcie_replays_per_s")
         self.received, self.sent = gpu.mean("pcie_rx_bytes_per_s"), gpu.mean("pcie_tx_bytes_per_s")
         known = [rate for rate in (self.received, self.sent) if rate is not None]
@@ -70,20 +72,37 @@ class _Link:
         )
 
 
-def _link_shortfall(gpu: OneGpu, limits: Thresholds) -> tuple[float, float, tuple[int, int]]:
+def _link_limits(gpu: OneGpu) -> tuple[int | None, int | None]:
+    """The highest generation and the most lanes that board and slot can do; None if those of the board are unknown.
+
+    The limits in the state of an AMD or Intel GPU are those of the board alone.
+    """
+    state, detail = gpu.state, gpu.detail or GpuDetail(gpu.state.uuid)
+    return (
+        _limit(state.pcie_max_generation, detail.slot_max_generation),
+        _limit(state.pcie_max_width, detail.slot_max_width),
+    )
+
+
+def _limit(of_board: int | None, of_slot: int | None) -> int | None:
+    return of_board if of_board is None or of_slot is None else min(of_board, of_slot)
+
+
+def _link_shortfall(
+    gpu: OneGpu, most_generation: int, most_width: int, limits: Thresholds
+) -> tuple[float, float, tuple[int, int]]:
     """The shares of the readings under load in which the link is below what the board and the slot can do.
 
     Returns the share with fewer lanes, the share with a lower generation, and the best (generation, width) of all
     readings.
     """
-    lanes, generation = gpu.state.pcie_max_width or 0, gpu.state.pcie_max_generation or 0
     rows = [row for row in map(_LINK, gpu.rates) if row[0] is not None and row[1] is not None]
     best = max({row[:2] for row in rows}, default=(0, 0))
     loaded = [row for row in rows if (row[2] or 0.0) >= limits.gpu_loaded]
     if not loaded:
         return 0.0, 0.0, best
-    narrow = sum([width < lanes for _, width, _ in loaded])
-    slow = sum([row_generation < generation for row_generation, _, _ in loaded])
+    narrow = sum([width < most_width for _, width, _ in loaded])
+    slow = sum([generation < most_generation for generation, _, _ in loaded])
     return narrow / len(loaded), slow / len(loaded), best
 
 
@@ -111,7 +130,7 @@ def gpu_link_is_short(facts: Facts) -> tuple[Claim, ...]:
 
 
 def _link_finding(facts: Facts, group: GpuGroup, links: list[_Link], worst: _Link) -> Finding:
-    limits, gpu, state = facts.limits, worst.gpu, worst.gpu.state
+    limits, gpu = facts.limits, worst.gpu
     affected = [link.gpu for link in links if link.costs_time == worst.costs_time]
     # A link whose rate is unknown may be the cause, unless another cause is known.
     unknown = worst.degraded and worst.rate is None and (group.job is None or (group.job.stall or 0.0) < limits.gate)
@@ -120,13 +139,13 @@ def _link_finding(facts: Facts, group: GpuGroup, links: list[_Link], worst: _Lin
     last = next((rates for rates in loaded if rates.pcie_generation is not None), gpu.rates[-1])
     args: Args = (
         *group_args(facts, group, affected),
-        ("worst", f"GPU {state.number}"),
+        ("worst", f"GPU {gpu.state.number}"),
         ("why", worst.why),
         ("degraded", float(worst.degraded)),
         ("generation", None if last.pcie_generation is None else float(last.pcie_generation)),
         ("width", None if last.pcie_width is None else float(last.pcie_width)),
-        ("generation_max", None if state.pcie_max_generation is None else float(state.pcie_max_generation)),
-        ("width_max", None if state.pcie_max_width is None else float(state.pcie_max_width)),
+        ("generation_max", None if worst.most_generation is None else float(worst.most_generation)),
+        ("width_max", None if worst.most_width is None else float(worst.most_width)),
         ("rate", worst.rate),
         ("possible", worst.possible),
         ("received", float((worst.received or 0.0) >= (worst.sent or 0.0))),
@@ -136,7 +155,7 @@ def _link_finding(facts: Facts, group: GpuGroup, links: list[_Link], worst: _Lin
     evidence = [Evidence(metric(gpu, "pcie_full_ratio"), worst.full_ratio, "ratio", limits.link_full)]
     evidence.append(Evidence(metric(gpu, "pcie_rx_bytes_per_s"), worst.received, "B/s", worst.possible))
     evidence.append(Evidence(metric(gpu, "pcie_tx_bytes_per_s"), worst.sent, "B/s", worst.possible))
-    for field, most in (("pcie_width", state.pcie_max_width), ("pcie_generation", state.pcie_max_generation)):
+    for field, most in (("pcie_width", worst.most_width), ("pcie_generation", worst.most_generation)):
         value = getattr(last, field)
         evidence.append(Evidence(metric(gpu, field), value, "count", most))
     evidence.append(Evidence(metric(gpu, "pcie_replays_per_s"), worst.replays, "1/s", limits.replays_per_s))

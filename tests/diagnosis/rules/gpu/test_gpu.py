@@ -147,6 +147,18 @@ def test_a_slow_link_shows_its_generation_under_load() -> None:
     assert dict(pcie.args)["generation"] == 3
 
 
+def test_a_link_is_compared_with_the_limits_of_its_slot() -> None:
+    slot = {**FED.gpu_detail, "slot_max_generation": 4, "slot_max_width": 8}
+    narrow = replace(rates(FED, pcie_generation=4, pcie_width=4), gpu_detail=slot)
+    (pcie,) = [one for one in verdict_of(narrow).findings if one.class_id == "pcie"]
+    found = dict(pcie.args)
+    assert (found["why"], found["width"], found["width_max"], found["generation_max"]) == ("narrow", 4, 8, 4)
+    most = {one.metric: one.threshold for one in pcie.evidence}
+    assert (most["gpus.0.pcie_width"], most["gpus.0.pcie_generation"]) == (8, 4)
+    board_unknown = replace(narrow, gpu_state={**FED.gpu_state, "pcie_max_generation": None, "pcie_max_width": None})
+    assert "pcie" not in classes(verdict_of(board_unknown))
+
+
 def test_one_counter_of_slowed_time_gives_the_same_confidence_as_all() -> None:
     hot = first_gpu(FED, hw_thermal_ratio=0.3, sw_thermal_ratio=None, sm_mhz=900.0)
     assert verdict_of(hot).primary.confidence == 0.95
