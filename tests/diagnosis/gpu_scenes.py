@@ -55,6 +55,10 @@ ON_CPU = replace(
     with_job(FED, evidence=("library", "loader")), gpus=(0.0,), gpu_pids=(), power=60.0,
     tasks=(replace(TRAINER_OLD, cpu=1.9), *LOADERS),
 )  # fmt: skip
+INTEGRATED: dict[str, Any] = {
+    "uuid": "AMD-0000:0f:00.0", "name": "AMD GPU 164e", "power_limit_mw": None, "memory_total_bytes": GIB // 2,
+}  # fmt: skip
+"""The graphics in a processor of AMD."""
 STRANGER = GpuProcess(900, 30 * GIB, "compute")
 _OTHER_TRAINER = replace(TRAINER_OLD, pid=60)
 _ALONE = Training(TRAINER_OLD, stall=0.0, main_running=0.9, time=(("compute", 1.0),), evidence=("library",))
@@ -151,6 +155,7 @@ GPU_NEAR_MISSES = {
     "no_gpu opened": with_job(ON_CPU, evidence=("device", "library", "loader")),
     "no_gpu rests": replace(ON_CPU, tasks=(replace(TRAINER_OLD, cpu=0.0), *(replace(w, cpu=0.0) for w in LOADERS))),
     "no_gpu none": replace(ON_CPU, gpus=()),
+    "no_gpu integrated": replace(ON_CPU, gpu_only={0: INTEGRATED}),
     "comm_wait one GPU": replace(SPINNING, gpus=(1.0,)),
     "comm_wait computes": rates(SPINNING, sm_ratio=0.7),
     "comm_wait batches are made and taken": with_job(FEW_KERNELS, workers=WRITING, worker_cpu=0.6),

@@ -32,14 +32,14 @@ class GpuFacts(NamedTuple):
     absent: bool
     """Whether there is no GPU or no driver, the reading of GPUs is off, or an imported log has no GPU data."""
     total: int
-    """The number of all GPUs."""
+    """The number of all GPUs; an integrated GPU counts only if it is in use."""
     used: int
     """The number of GPUs in use: those with a compute process. A GPU whose processes are hidden counts if it is busy or
     if much of its memory is in use."""
     busy: tuple[float | None, ...]
-    """For each sample, the mean utilisation of the GPUs in use (of all GPUs if none is in use); None when unknown."""
+    """For each sample, the mean utilisation of the GPUs in use (of all cards if none is in use); None when unknown."""
     power_ratio: float | None
-    """The mean of power divided by limit over the GPUs in use (over all GPUs if none is in use); None when unknown."""
+    """The mean of power divided by limit over the GPUs in use (over all cards if none is in use); None when unknown."""
     pids: frozenset[int] | None
     """The processes on the GPUs and their descendants; None if no process on a GPU is visible, as in a container."""
     on_gpu: frozenset[int]
@@ -74,7 +74,8 @@ def gpu_facts(snapshot: Snapshot, tree: Callable[[], Family], window: Window, li
         for uuid, state in states.items()
         if in_use(state, (mean(map(_BUSY, rates[uuid])) or 0.0) >= limits.idle_gpu, limits.gpu_used_bytes)
     ]
-    measured = used or list(states)
+    ignored = [uuid for uuid, state in states.items() if state.is_integrated and uuid not in used]
+    measured = used or [uuid for uuid in states if uuid not in ignored]
     busy = tuple([mean([table[uuid].busy_ratio for uuid in measured if uuid in table]) for table in tables])
     power = []
     for uuid in measured:
@@ -84,4 +85,5 @@ def gpu_facts(snapshot: Snapshot, tree: Callable[[], Family], window: Window, li
     # A process that is not found has its pid in another PID namespace; in ours, another process may have that pid.
     on_gpu = frozenset(p.pid for p in listed if p.found)
     pids = tree().with_descendants(on_gpu) if on_gpu else frozenset()
-    return GpuFacts(True, False, len(reading.value), len(used), busy, mean(power), pids or None, on_gpu, tuple(used))
+    total = len(reading.value) - len(ignored)
+    return GpuFacts(True, False, total, len(used), busy, mean(power), pids or None, on_gpu, tuple(used))

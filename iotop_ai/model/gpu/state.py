@@ -208,6 +208,14 @@ class GpuState(NamedTuple):
         """Whether it is an NVIDIA GPU. The ids of other GPUs begin with the name of their maker."""
         return not self.uuid.startswith(("AMD-", "Intel-"))
 
+    @property
+    def is_integrated(self) -> bool:
+        """Whether it is AMD's graphics in the processor, which is not used for training.
+
+        amdgpu reports a power limit only for cards. An integrated GPU of Intel is not listed.
+        """
+        return self.uuid.startswith("AMD-") and not self.power_limit_mw
+
 
 GpuTable = Mapping[str, Reading[GpuState]]
 """The Reading of each GPU, by UUID. An NVIDIA GPU that fell off the bus keeps its key, with status failed and a remedy.

@@ -54,9 +54,7 @@ def judge_gpu(snapshot: Snapshot, facts: HostFacts, python: PythonFacts) -> list
         visible := _visible_devices(facts, nvidia, [state for state in states if _platform_of(state.uuid) == CUDA])
     ):
         out.append(visible)
-    # amdgpu reports a power cap only for cards. An integrated GPU, which has none, is not used for training.
-    training_states = [state for state in states if _platform_of(state.uuid) != ROCM or state.power_limit_mw]
-    platforms = sorted({_platform_of(state.uuid) for state in training_states})
+    platforms = sorted({_platform_of(state.uuid) for state in states if not state.is_integrated})
     if platforms and python.torches:
         capabilities = {
             state.number: release(details[state.uuid].compute_capability)

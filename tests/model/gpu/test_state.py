@@ -52,6 +52,19 @@ def test_a_share_is_at_most_1_and_unknown_after_a_reset() -> None:
     assert rates(at(0, hw_thermal_ns=9), at(1, hw_thermal_ns=0)).hw_thermal_ratio is None
 
 
+@pytest.mark.parametrize(
+    ("uuid", "limit", "integrated"),
+    [
+        ("AMD-0000:0f:00.0", None, True),
+        ("AMD-c0ffee", 300_000, False),
+        ("Intel-1", None, False),
+        ("GPU-1", None, False),
+    ],
+)
+def test_a_gpu_of_amd_without_a_power_limit_is_integrated(uuid: str, limit: int | None, integrated: bool) -> None:
+    assert GpuState(uuid, 0, "", power_limit_mw=limit).is_integrated is integrated
+
+
 def test_a_counter_that_is_read_less_often_has_the_rate_between_its_readings() -> None:
     late = GpuEarlier("energy_mj", 10 * S, 5 * S, 1_000_000)
     after = at(13, energy_mj=2_000_000, power_mw=77_000, earlier=(late,))

@@ -37,7 +37,7 @@ def _free_gpus(facts: Facts) -> tuple[Flags, tuple[int, ...]]:
     free = {}
     for uuid, reading in readings.items():
         state = reading.value
-        if state is None or state.mig:
+        if state is None or state.mig or state.is_integrated:
             continue
         if state.processes is None or any(not process.found for process in state.processes):
             return (), ()
