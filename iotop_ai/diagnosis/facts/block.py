@@ -15,7 +15,7 @@ from iotop_ai.model.block.counters import BlockInfo, BlockKey, BlockRates
 from iotop_ai.model.sample import Sample
 
 _MOST_LAYERS = 8
-"""The most layers of stacked devices that are followed; more layers mean that the devices form a cycle."""
+"""The most layers of stacked devices whose times are followed; more layers mean that the devices form a cycle."""
 
 
 class DeviceFacts(NamedTuple):
@@ -68,14 +68,21 @@ class DeviceFacts(NamedTuple):
 
 
 def base_of(info: BlockInfo, infos: Mapping[str, BlockInfo]) -> BlockInfo:
-    """The physical device below a stacked device, found by following the first member at each layer."""
-    for _ in range(_MOST_LAYERS):
-        below = info.slaves or ((info.parent,) if info.kind in ("partition", "nvme-path") else ())
-        lower = next((infos[name] for name in below if name in infos), None)
-        if lower is None:
-            break
-        info = lower
-    return info
+    """The physical device below a stacked device; of several, the first of the slowest kind.
+
+    A cache is a member too: what it does not hold is read from the slower disk behind it.
+    """
+    if not (info.slaves or info.parent):
+        return info
+    bases, queue, seen = [], [info], {info.name}
+    for device in queue:
+        below = device.slaves or ((device.parent,) if device.kind in ("partition", "nvme-path") else ())
+        members = [infos[name] for name in below if name in infos]
+        if not members:
+            bases.append(device)
+        queue += [member for member in members if member.name not in seen]
+        seen.update(below)
+    return max(bases, key=lambda base: prior_ms(base, 0), default=info)
 
 
 CLOUD_MODELS = ("Amazon Elastic Block Store", "nvme_card-pd", "MSFT NVMe Accelerator", "Microsoft NVMe Direct Disk Pd")

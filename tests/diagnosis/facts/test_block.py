@@ -53,6 +53,35 @@ def test_a_stacked_device_is_judged_by_the_device_at_the_bottom_of_its_stack() -
     assert base_of(info("dm-1", "dm", slaves=("gone",)), {}).name == "dm-1"
 
 
+def test_a_device_over_several_kinds_of_disks_is_judged_by_the_slowest() -> None:
+    ssd, disk = info("nvme0n1", transport="nvme"), info("sda", transport="ata", rotational=True)
+    part = info("sda2", "partition", parent="sda")
+    cached = info("bcache0", slaves=("nvme0n1", "sda2"))
+    pool = info("dm-3", "dm", slaves=("dm-1", "dm-2"))
+    cache, origin = info("dm-1", "dm", slaves=("nvme0n1",)), info("dm-2", "dm", slaves=("bcache0",))
+    infos = {one.name: one for one in (ssd, disk, part, cached, pool, cache, origin)}
+    assert base_of(cached, infos) == base_of(pool, infos) == disk
+    assert base_of(cache, infos) == ssd
+    pair = info("md0", "md", slaves=("nvme0n1", "nvme1n1"))
+    assert base_of(pair, infos | {"nvme1n1": ssd._replace(name="nvme1n1")}) == ssd
+
+
+def test_a_cycle_of_many_devices_is_followed_once() -> None:
+    names = tuple(f"dm-{number}" for number in range(200))
+    infos = {name: info(name, "dm", slaves=names) for name in names}
+    assert base_of(infos["dm-7"], infos).name == "dm-7"
+
+
+def test_a_disk_behind_a_cache_is_judged_as_a_disk() -> None:
+    disk = Disk("sda", "ata", rotational=True, mount="", read_bytes_per_s=0.4 * MB, await_ms=10.0, busy=0.97)
+    cached = replace(disk, name="bcache0", transport="unknown", rotational=False, slaves=("nvme0n1", "sda"))
+    frame = play((Machine(disks=(cached, Disk("nvme0n1", "nvme", mount=""), disk)), 12))[-1]
+    window = recent_window(frame.history, frame.snapshot.at_ns, 10, ("block",))
+    found = {one.name: one for one in all_devices(frame.snapshot.disks.value, window, PerSampleCache())}
+    assert found["bcache0"].serves_serially
+    assert found["bcache0"].normal_ms == found["sda"].normal_ms
+
+
 def test_a_mount_is_found_through_partitions_and_holders() -> None:
     infos = {
         "sda": info("sda"),
