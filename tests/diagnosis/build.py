@@ -68,6 +68,7 @@ class Disk:
     scheduler: str = "mq-deadline"
     md_sync: str = ""
     parent: str = ""
+    detail: str = ""
 
     @property
     def info(self) -> BlockInfo:
@@ -75,7 +76,7 @@ class Disk:
         return BlockInfo(
             self.name, self.major, 0, self.kind, self.name, slaves=self.slaves, holders=self.holders,
             transport=self.transport, rotational=self.rotational, mounts=mounts, md_sync=self.md_sync,
-            scheduler=self.scheduler, parent=self.parent,
+            scheduler=self.scheduler, parent=self.parent, detail=self.detail,
         )  # fmt: skip
 
     @property
@@ -318,10 +319,7 @@ def snapshot_of(machine: Machine, second: int) -> Snapshot:
     tasks = (*machine.tasks, Task(OWN_PID, "iotop-ai"))
     processes = ProcessTable(
         {t.key: ProcessIo(0, 0, 0, 0, read, 0, 0) for t in tasks if (read := t.read_at(at)) is not None},
-        {
-            t.key: ProcessStat("D" if t.in_d(second) else "S", t.ppid, 0, 0, 0, 0, 0, 1, 0, 0)
-            for t in tasks
-        },
+        {t.key: ProcessStat("D" if t.in_d(second) else "S", t.ppid, 0, 0, 0, 0, 0, 1, 0, 0) for t in tasks},
         {t.key: ProcessInfo(t.name, t.cmdline or (t.name,), t.user, t.uid, t.kernel) for t in tasks},
         frozenset(t.key for t in tasks if t.denied), at, at, (at,), {}, {}, {}, {},
     )  # fmt: skip

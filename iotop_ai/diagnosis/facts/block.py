@@ -87,6 +87,8 @@ def base_of(info: BlockInfo, infos: Mapping[str, BlockInfo]) -> BlockInfo:
 
 CLOUD_MODELS = ("Amazon Elastic Block Store", "nvme_card-pd", "MSFT NVMe Accelerator", "Microsoft NVMe Direct Disk Pd")
 """Models of cloud network volumes with an NVMe interface: Amazon EBS, Google Persistent Disk, Azure managed disks."""
+FABRICS = tuple(f"NVMe over {transport}" for transport in ("tcp", "rdma", "fc"))
+"""The details of NVMe disks that are reached over a network. Other transports ("loop", "apple-nvme") are local."""
 
 
 def serves_serially(base: BlockInfo) -> bool:
@@ -97,14 +99,19 @@ def serves_serially(base: BlockInfo) -> bool:
     return bool(base.rotational) and base.transport in ("ata", "scsi", "usb")
 
 
+def is_network_volume(base: BlockInfo) -> bool:
+    """Whether an NVMe disk is a volume in a network: of a cloud, or over Fabrics."""
+    return base.model.startswith(CLOUD_MODELS) or base.detail.startswith(FABRICS)
+
+
 def latency_is_typical(base: BlockInfo) -> bool:
     """Whether devices of this kind have similar latencies: local disks do; network volumes and loop devices do not."""
-    return base.transport in ("nvme", "ata", "scsi", "usb", "mmc") and not base.model.startswith(CLOUD_MODELS)
+    return base.transport in ("nvme", "ata", "scsi", "usb", "mmc") and not is_network_volume(base)
 
 
 def prior_ms(base: BlockInfo, size_bytes: float | None, limits: Thresholds = LIMITS) -> float:
     """The normal await of a read of this size for the device's kind: network volume, NVMe, SSD or rotating disk."""
-    if base.transport == "nvme" and not base.model.startswith(CLOUD_MODELS):
+    if base.transport == "nvme" and not is_network_volume(base):
         fixed, per_s = limits.nvme_prior_ms, limits.nvme_prior_bytes_per_s
     elif base.transport in ("ata", "scsi", "usb", "mmc"):
         fixed, per_s = limits.ssd_prior_ms, limits.ssd_prior_bytes_per_s

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from iotop_ai.diagnosis.facts.block import CLOUD_MODELS, DeviceFacts, base_of
+from iotop_ai.diagnosis.facts.block import DeviceFacts, base_of, is_network_volume
 from iotop_ai.diagnosis.facts.gather import Facts
 from iotop_ai.diagnosis.facts.mounts import is_boot, top_folder
 from iotop_ai.diagnosis.facts.window import share
@@ -69,7 +69,7 @@ def _room_on(usage: FilesystemUsage) -> int:
 
 
 def _is_local_nvme(base: BlockInfo) -> bool:
-    return base.transport == "nvme" and not base.model.startswith(CLOUD_MODELS)
+    return base.transport == "nvme" and not is_network_volume(base)
 
 
 def _members(info: BlockInfo, infos: Mapping[str, BlockInfo]) -> frozenset[str]:

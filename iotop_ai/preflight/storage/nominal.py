@@ -6,7 +6,7 @@ in 3 to 5, 242 of 256 bytes of a flit in 6); the typical figures of disks are th
 
 from __future__ import annotations
 
-from iotop_ai.diagnosis.facts.block import CLOUD_MODELS, serves_serially
+from iotop_ai.diagnosis.facts.block import is_network_volume, serves_serially
 from iotop_ai.diagnosis.thresholds import LIMITS
 from iotop_ai.model.block.counters import BlockInfo
 from iotop_ai.model.preflight.place import Nominal
@@ -28,9 +28,9 @@ def link_bytes_per_s(link: str) -> float | None:
 
 
 def nominal_of(info: BlockInfo) -> Nominal | None:
-    """Return the speed that a physical disk should reach; None if its kind does not show it, as for a cloud disk."""
+    """Return the speed that a physical disk should reach; None if its kind does not show it, as in a network."""
     if info.transport == "nvme":
-        if info.model.startswith(CLOUD_MODELS):
+        if is_network_volume(info):
             return None
         narrow = info.pcie and info.pcie_max and info.pcie != info.pcie_max
         reduced = f"{info.pcie} of {info.pcie_max}" if narrow else ""

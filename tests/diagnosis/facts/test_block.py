@@ -4,7 +4,14 @@ from dataclasses import replace
 
 import pytest
 
-from iotop_ai.diagnosis.facts.block import DeviceFacts, all_devices, base_of, prior_ms, serves_serially
+from iotop_ai.diagnosis.facts.block import (
+    DeviceFacts,
+    all_devices,
+    base_of,
+    latency_is_typical,
+    prior_ms,
+    serves_serially,
+)
 from iotop_ai.diagnosis.facts.mounts import mount_on
 from iotop_ai.diagnosis.facts.per_sample_cache import PerSampleCache
 from iotop_ai.diagnosis.facts.window import recent_window
@@ -32,6 +39,24 @@ def test_the_normal_await_depends_on_the_transport(
 ) -> None:
     base = info("x", transport=transport, rotational=rotational)
     assert prior_ms(base, size) == pytest.approx(expected, abs=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("model", "detail", "network"),
+    [
+        ("Amazon Elastic Block Store", "NVMe", True),
+        ("Linux", "NVMe over tcp", True),
+        ("Linux", "NVMe over rdma", True),
+        ("Linux", "NVMe over fc", True),
+        ("Linux", "NVMe over loop", False),
+        ("APPLE SSD AP0512Q", "NVMe over apple-nvme", False),
+        ("Samsung SSD 990 PRO", "NVMe", False),
+    ],
+)
+def test_an_nvme_disk_in_a_network_is_a_network_volume(model: str, detail: str, network: bool) -> None:
+    base = info("nvme0n1", transport="nvme", model=model, detail=detail)
+    assert prior_ms(base, 0) == (5.0 if network else 0.3)
+    assert latency_is_typical(base) is not network
 
 
 def test_the_rotational_flag_is_used_only_for_scsi_and_ata_disks() -> None:

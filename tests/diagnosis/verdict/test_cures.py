@@ -375,6 +375,10 @@ def test_the_size_of_a_copy_is_the_largest_possible() -> None:
     assert cure_text("copy_data", shared) == "copy its dataset on /home to /raid (nvme0n1, 11 TB of room)"
 
 
+def test_a_copy_to_an_nvme_disk_in_a_network_is_not_advised() -> None:
+    assert "copy_data" not in cures(replace(COPY, disks=(SLOW_SSD, replace(NVME, detail="NVMe over rdma"))))
+
+
 def test_a_copy_to_a_slow_or_read_only_disk_is_not_advised() -> None:
     busy = replace(NVME, read_bytes_per_s=900 * MB, await_ms=9.0, busy=1.0)
     assert "copy_data" not in cures(replace(COPY, disks=(SLOW_SSD, busy)))
