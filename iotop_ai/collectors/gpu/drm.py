@@ -13,6 +13,7 @@ from iotop_ai.collectors.gpu.pid_mapping import in_first_namespace
 from iotop_ai.collectors.gpu.topology import DRM, with_topology
 from iotop_ai.collectors.io.clock import Clock
 from iotop_ai.collectors.io.root import Root
+from iotop_ai.collectors.machine.host import in_initial_user_namespace
 from iotop_ai.model.gpu.detail import GpuDetail
 from iotop_ai.model.gpu.state import ENGINE_TIMES, GpuProcess, GpuState
 from iotop_ai.model.reading import Reading, Status
@@ -39,8 +40,11 @@ class DrmSweep:
         self._cards: tuple[str, ...] = ()
         self._amd_count = 0
         self._clients = DrmClients(root, clock)
-        self._sees_all_users = not root.live or os.geteuid() == 0
         self._has_host_pids = in_first_namespace(root)
+        # The root user of a container or of another user namespace cannot see the processes outside.
+        on_host = self._has_host_pids and (not root.live or in_initial_user_namespace(root))
+        self._sees_all_users = on_host and (not root.live or os.geteuid() == 0)
+        self._remedy = "run as root" if on_host else "run as root on the host"
         self.details: dict[str, Reading[GpuDetail]] = {}
         self.details_at_ns: int | None = None
 
@@ -71,7 +75,7 @@ class DrmSweep:
                 host_pids=self._has_host_pids,
             )
             end_ns = self._clock.monotonic_ns()
-            reason, remedy = ("", "") if self._sees_all_users else (OTHERS_HIDDEN, "run as root")
+            reason, remedy = ("", "") if self._sees_all_users else (OTHERS_HIDDEN, self._remedy)
             out[card] = Reading(state, Status.OK, reason, remedy, end_ns, end_ns - start_ns)
         return out
 

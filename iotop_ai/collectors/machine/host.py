@@ -12,6 +12,8 @@ from iotop_ai.lazy.regex import pattern
 from iotop_ai.model.clean import clean
 from iotop_ai.model.snapshot import Host, OwnCost
 
+INITIAL_USER_NAMESPACE = "user:[4026531837]"
+"""The target of /proc/self/ns/user in the initial namespace (PROC_USER_INIT_INO in include/linux/proc_ns.h)."""
 _CONTAINER = pattern(r"(docker|kubepods|libpod|lxc|containerd|crio)")
 
 
@@ -74,6 +76,14 @@ def effective_capabilities(root: Root) -> int:
         if line.startswith("CapEff:"):
             return int(line.split()[1], 16)
     return 0
+
+
+def in_initial_user_namespace(root: Root) -> bool:
+    """Whether we are in the initial user namespace, also if the kernel has no other user namespaces.
+
+    The root user of another user namespace is an ordinary user of the machine.
+    """
+    return root.link("proc/self/ns/user") in ("", INITIAL_USER_NAMESPACE)
 
 
 def read_container(root: Root) -> str:

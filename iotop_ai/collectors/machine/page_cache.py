@@ -19,7 +19,7 @@ from typing import NamedTuple
 from iotop_ai.collectors.io.root import Root
 from iotop_ai.collectors.job.cgroup_paths import parse_cgroups, tightest_memory_limit, unified_folder
 from iotop_ai.collectors.machine.dataset_files import tree_of_files
-from iotop_ai.collectors.machine.host import effective_capabilities
+from iotop_ai.collectors.machine.host import effective_capabilities, in_initial_user_namespace
 from iotop_ai.collectors.machine.memory import parse_meminfo
 from iotop_ai.model.clean import clean
 from iotop_ai.model.machine.page_cache import Cached, Levels
@@ -34,8 +34,6 @@ _PROT_READ, _MAP_SHARED = 1, 1
 _OVERLAY, _ZFS = 0x794C7630, 0x2FC12FC1
 """The magic numbers of these filesystems, from include/uapi/linux/magic.h and OpenZFS (ZFS_SUPER_MAGIC)."""
 _CAP_FOWNER = 3
-_INITIAL_USER_NAMESPACE = "user:[4026531837]"
-"""The target of /proc/self/ns/user in the initial namespace (PROC_USER_INIT_INO in include/linux/proc_ns.h)."""
 _MAP_FAILED = ctypes.c_void_p(-1).value
 
 
@@ -168,8 +166,7 @@ def _owns_every_file() -> bool:
     inode_owner_or_capable.
     """
     root = Root()
-    in_initial_namespace = root.link("proc/self/ns/user") == _INITIAL_USER_NAMESPACE
-    return in_initial_namespace and bool(effective_capabilities(root) >> _CAP_FOWNER & 1)
+    return in_initial_user_namespace(root) and bool(effective_capabilities(root) >> _CAP_FOWNER & 1)
 
 
 def _read_resident(handle: int, cache: PageCache) -> Resident | None:

@@ -9,7 +9,7 @@ import pytest
 
 from iotop_ai.collectors.io.clock import Clock
 from iotop_ai.collectors.io.root import Root
-from iotop_ai.collectors.machine.host import HostReader, read_container
+from iotop_ai.collectors.machine.host import HostReader, in_initial_user_namespace, read_container
 from iotop_ai.collectors.process.users import RETRY_S
 from tests.clocks import SetClock
 from tests.waiting import until
@@ -58,3 +58,15 @@ def test_a_virtual_machine_from_an_image_is_not_a_container(tmp_path: Path) -> N
 
 def test_kubernetes_is_found_by_the_cgroup(tmp_path: Path) -> None:
     assert read_container(tree(tmp_path, {"proc/1/cgroup": "0::/kubepods.slice/kubepods-pod1.slice\n"})) == "kubepods"
+
+
+def test_the_user_namespace_is_known_by_its_number(tmp_path: Path) -> None:
+    link = tmp_path / "proc/self/ns/user"
+    link.parent.mkdir(parents=True)
+    # A kernel without user namespaces does not have the file.
+    assert in_initial_user_namespace(Root(str(tmp_path)))
+    link.symlink_to("user:[4026532888]")
+    assert not in_initial_user_namespace(Root(str(tmp_path)))
+    link.unlink()
+    link.symlink_to("user:[4026531837]")
+    assert in_initial_user_namespace(Root(str(tmp_path)))
