@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from iotop_ai.collectors.gpu.amd import AmdCards, load_smi
-from iotop_ai.collectors.gpu.drm_clients import DeviceUse, DrmClients, kfd_processes
+from iotop_ai.collectors.gpu.drm_clients import NO_USE, DeviceUse, DrmClients, kfd_processes
 from iotop_ai.collectors.gpu.intel import IntelCards
 from iotop_ai.collectors.gpu.pid_mapping import in_first_namespace
 from iotop_ai.collectors.gpu.topology import DRM, with_topology
@@ -68,7 +68,7 @@ class DrmSweep:
             )
             state = with_use(
                 state,
-                used.get(state.bus_id),
+                used.get(state.bus_id) or (NO_USE if self._does_nothing(card) else None),
                 rocm.get(state.bus_id),
                 self._clients.at_ns,
                 all_users=self._sees_all_users,
@@ -78,6 +78,10 @@ class DrmSweep:
             reason, remedy = ("", "") if self._sees_all_users else (OTHERS_HIDDEN, self._remedy)
             out[card] = Reading(state, Status.OK, reason, remedy, end_ns, end_ns - start_ns)
         return out
+
+    def _does_nothing(self, card: str) -> bool:
+        """Whether it is an Intel GPU that no process has open. On AMD GPUs, fdinfo does not count ROCm's work."""
+        return self._driver_of[card] is self._intel and not self._clients.has_open(self._intel.devices(card))
 
     def _find_cards(self) -> None:
         try:

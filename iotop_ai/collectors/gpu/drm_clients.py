@@ -95,6 +95,10 @@ class DeviceUse(NamedTuple):
     busy_ns: dict[str, int]
 
 
+NO_USE = DeviceUse((), dict.fromkeys(_MAIN_FIELDS, 0))
+"""The use of a GPU that no process has opened."""
+
+
 class DrmClients:
     """Sums up the busy times of each engine over clients that open and close devices. Only one thread may use it."""
 
@@ -102,7 +106,8 @@ class DrmClients:
         self._root = root
         self._clock = clock
         self._sweep = 0
-        self._open: dict[int, list[str]] = {}
+        self._open: dict[int, dict[str, str]] = {}
+        """The device file of each open file descriptor, by PID."""
         self._last_busy: dict[tuple[str, str, str], tuple[int, int]] = {}
         """(busy, number of the sweep) by (device, client, engine).
 
@@ -152,6 +157,11 @@ class DrmClients:
             for device in {*self._busy, *processes}
         }
 
+    def has_open(self, names: list[str]) -> bool:
+        """Whether a process had one of these devices, such as "renderD128", open in the last sweep."""
+        files = {_DEVICE + name for name in names}
+        return any(file in files for fds in self._open.values() for file in fds.values())
+
     def _add_work(
         self, client: Client, at_ns: int, span_ns: int, last_busy: dict[tuple[str, str, str], tuple[int, int]]
     ) -> int | None:
@@ -187,7 +197,7 @@ class DrmClients:
             if is_first_sweep or pid % SEARCH_EVERY_SWEEPS == turn or pid in self._open:
                 folder = f"proc/{pid}/fd"
                 links = ((name, self._root.link(f"{folder}/{name}")) for name in self._root.names(folder))
-                fds = [name for name, link in links if link.startswith(_DEVICE)]
+                fds = {name: link for name, link in links if link.startswith(_DEVICE)}
                 if fds:
                     self._open[pid] = fds
                 else:

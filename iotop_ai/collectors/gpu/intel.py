@@ -82,6 +82,10 @@ class IntelCards:
         """Return the PCI address of a card."""
         return card.removeprefix("Intel-")
 
+    def devices(self, card: str) -> list[str]:
+        """Return the names of a card's devices in /dev/dri, such as "card1" and "renderD128"."""
+        return self._root.names(f"{self._folders[card]}/device/drm")
+
     def _reasons(self, *prefixes: str) -> int | None:
         """Return the present throttle reasons; 0 when the card is not throttled.
 

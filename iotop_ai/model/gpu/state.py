@@ -188,7 +188,8 @@ class GpuState(NamedTuple):
     """The SMU_THROTTLER_* bits in gpu_metrics of an AMD GPU; clock_reasons holds these reasons as bits of NVML."""
     graphics_ns: int | None = None
     """For AMD and Intel: how long the graphics engine worked since the monitor started, for all processes that have the
-    GPU open (drm-engine-* in /proc/PID/fdinfo). A counter; None if other users' processes cannot be read."""
+    GPU open (drm-engine-* in /proc/PID/fdinfo). A counter; 0 until a process opens an Intel GPU. None if other users'
+    processes cannot be read."""
     compute_ns: int | None = None
     copy_ns: int | None = None
     decoder_ns: int | None = None

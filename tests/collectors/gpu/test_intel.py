@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from iotop_ai.collectors.gpu.drm import DrmSweep
 from iotop_ai.collectors.io.clock import Clock
 from iotop_ai.model.gpu.state import GpuProcess, GpuState, gpu_rates
 from iotop_ai.model.reading import Reading
+from tests.clocks import SetClock
 from tests.machines import Entries, build, parse
 
 SECOND = 1_000_000_000
@@ -24,6 +27,8 @@ def machine(driver: str, **files: str) -> Entries:
         "sys/bus/pci/devices/0000:00:02.0": "../../../devices/pci0000:00/0000:00:02.0",
         "sys/class/drm/card1/device/vendor": b"0x8086\n",
         "sys/class/drm/card1/device/device": b"0x56a0\n",
+        "sys/class/drm/card1/device/drm/card1/dev": b"226:1\n",
+        "sys/class/drm/card1/device/drm/renderD129/dev": b"226:129\n",
         "sys/class/drm/card1/device/uevent": f"DRIVER={driver}\nPCI_SLOT_NAME={SLOT}\n".encode(),
         f"{HWMON}/energy1_input": b"5000000\n",
         f"{HWMON}/power1_max": b"190000000\n",
@@ -63,10 +68,10 @@ def test_a_card_of_the_xe_driver_is_described(tmp_path: Path) -> None:
         }),
     )  # fmt: skip
     assert state.energy_at_ns is not None
-    assert state._replace(energy_at_ns=None) == GpuState(
+    assert state._replace(energy_at_ns=None, engines_at_ns=None) == GpuState(
         uuid=CARD, number=0, name="Intel GPU 56a0", temperature_celsius=61, memory_celsius=72, power_limit_mw=190000,
         energy_mj=5000, sm_mhz=2050, sm_max_mhz=2400, clock_reasons=0x24, pcie_generation=4, pcie_width=8,
-        pcie_max_generation=4, pcie_max_width=8, bus_id=SLOT, processes=(),
+        pcie_max_generation=4, pcie_max_width=8, bus_id=SLOT, processes=(), graphics_ns=0, compute_ns=0,
     )  # fmt: skip
 
 
@@ -101,6 +106,33 @@ def test_the_busy_time_of_a_card_comes_from_its_clients(tmp_path: Path) -> None:
 
     rates = gpu_rates(at(1, 0, 0), at(2, SECOND // 2, SECOND // 4), None)[CARD]
     assert (rates.busy_ratio, rates.compute_ratio) == (0.5, 0.25)
+
+
+@pytest.mark.parametrize(
+    ("device", "busy"),
+    [("", 0.0), ("/dev/dri/renderD128", 0.0), ("/dev/dri/renderD129", None), ("/dev/dri/card1", None)],
+)
+def test_a_card_that_no_process_has_open_is_idle(tmp_path: Path, device: str, busy: float | None) -> None:
+    """An older driver does not show the work of a process that has the card open."""
+    entries = machine("i915")
+    if device:
+        entries |= {"proc/60/fd/4": device, "proc/60/fdinfo/4": b"pos: 0\n"}
+    clock = SetClock(SECOND)
+    sweep = DrmSweep(build(entries, tmp_path), clock)
+    before = sweep.read()
+    clock.now_ns += SECOND
+    assert gpu_rates(before, sweep.read(), None)[CARD].busy_ratio == busy
+
+
+def test_the_work_of_the_first_process_on_a_card_counts(tmp_path: Path) -> None:
+    clock = SetClock(SECOND)
+    sweep = DrmSweep(build(machine("i915"), tmp_path), clock)
+    tables = [sweep.read()]
+    client = f"drm-pdev: {SLOT}\ndrm-client-id: 1\ndrm-engine-compute: {SECOND // 2} ns\n"
+    build({"proc/61/fd/4": "/dev/dri/renderD129", "proc/61/fdinfo/4": client.encode()}, tmp_path)
+    clock.now_ns += SECOND
+    tables.append(sweep.read())
+    assert gpu_rates(tables[0], tables[1], None)[CARD].busy_ratio == 0.5
 
 
 def test_cards_of_two_makers_have_different_numbers(tmp_path: Path) -> None:
