@@ -1,8 +1,8 @@
 """Reads Intel's GPU cards from sysfs files of the i915 and xe drivers: clock, throttling, energy, temperature, link.
 
 Source: drivers/gpu/drm/i915/gt/intel_gt_sysfs_pm.c, drivers/gpu/drm/xe/{xe_gt_freq,xe_gt_throttle}.c, i915_hwmon.c and
-xe_hwmon.c. The busy time comes from /proc/PID/fdinfo (drm_clients.py). An integrated GPU, which is on the root bus, is
-not listed, because it is not used for training.
+xe_hwmon.c. The busy time comes from /proc/PID/fdinfo (drm_clients.py). An integrated GPU is not listed, because it is
+not used for training.
 """
 
 from __future__ import annotations
@@ -15,6 +15,8 @@ from iotop_ai.model.gpu.detail import GpuDetail
 from iotop_ai.model.gpu.state import GpuState
 
 INTEL = "0x8086"
+_INTEGRATED = ":00:02."
+"""The bus and device of an integrated GPU in its PCI address; functions after 0 are its virtual functions (SR-IOV)."""
 _REASONS = {
     "pl1": 0x4, "pl2": 0x4, "pl4": 0x4, "vr_tdc": 0x4,
     "thermal": 0x20, "ratl": 0x20, "vr_thermalert": 0x20,
@@ -40,9 +42,12 @@ class IntelCards:
             if self._root.text_or(f"{folder}/device/vendor") != INTEL:
                 continue
             properties = dict(line.split("=", 1) for line in self._root.lines(f"{folder}/device/uevent") if "=" in line)
-            edge, bridge = edge_of(self._root, properties.get("PCI_SLOT_NAME", ""))
-            if properties.get("DRIVER") in ("i915", "xe") and bridge:
-                card = f"Intel-{properties['PCI_SLOT_NAME']}"
+            address = properties.get("PCI_SLOT_NAME", "")
+            edge, bridge = edge_of(self._root, address)
+            # In a virtual machine, a card that is passed through may be on the root bus.
+            is_card = edge and (bridge or _INTEGRATED not in address)
+            if properties.get("DRIVER") in ("i915", "xe") and is_card:
+                card = f"Intel-{address}"
                 self._folders[card], self._links[card] = folder, f"{DEVICES}/{edge}"
         return tuple(self._folders)
 

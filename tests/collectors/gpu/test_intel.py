@@ -75,6 +75,19 @@ def test_a_card_of_the_xe_driver_is_described(tmp_path: Path) -> None:
     )  # fmt: skip
 
 
+@pytest.mark.parametrize(
+    ("address", "listed"), [("0000:00:05.0", True), ("0000:00:02.0", False), ("0000:00:02.1", False), ("", False)]
+)
+def test_a_card_on_the_root_bus_of_a_virtual_machine_is_listed(tmp_path: Path, address: str, listed: bool) -> None:
+    entries: Entries = {
+        "sys/class/drm/card0/device/vendor": b"0x8086\n",
+        "sys/class/drm/card0/device/uevent": f"DRIVER=xe\nPCI_SLOT_NAME={address}\n".encode(),
+        f"sys/bus/pci/devices/{address or 'none'}": f"../../../devices/pci0000:00/{address}",
+    }
+    sweep = DrmSweep(build(entries, tmp_path), Clock())
+    assert list(sweep.read()) == ([f"Intel-{address}"] if listed else [])
+
+
 def test_an_unthrottled_card_of_the_i915_driver_is_described(tmp_path: Path) -> None:
     files = {"gt/gt0/rps_act_freq_mhz": "1200", "gt/gt0/rps_RP0_freq_mhz": "2400", "gt/gt0/throttle_reason_status": "0"}
     state = read(tmp_path, machine("i915", **files))
