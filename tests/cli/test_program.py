@@ -333,7 +333,7 @@ def test_a_lost_message_changes_neither_the_output_nor_the_exit_code(closing: st
 @pytest.mark.parametrize(
     ("arguments", "code"),
     [
-        (("record", "-o", "-", "-d", "0.1", "--", "sleep", "0.3"), 0),
+        (("record", "-o", "-", "-d", "0.1", "--duration", "0.3"), 0),
         ((), 2),
         (("fleet", "--prometheus", "http://127.0.0.1:1"), 2),
         (("health", "--history", "no-such-disk"), 2),

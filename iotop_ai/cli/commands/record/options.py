@@ -104,6 +104,8 @@ def record_options(args: argparse.Namespace) -> RecordOptions:
     command = tuple(args.words[1:] if args.words[:1] == ["--"] else args.words)
     if args.control and (command or STREAM in (output, csv)):
         raise UsageError("--control needs standard input and output: leave out COMMAND and -")
+    if command and STREAM in (output, csv):
+        raise UsageError(f"COMMAND prints to stdout too: name a file with {'-o' if output == STREAM else '--csv'}")
     if command[:1] and command[0].startswith("-"):
         raise UsageError(f"unrecognized arguments: {command[0]} (put -- before a command)")
     return RecordOptions(

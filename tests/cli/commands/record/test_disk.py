@@ -215,16 +215,6 @@ def test_a_full_disk_ends_only_the_csv_log(tmp_path: Path) -> None:
     assert f"input: {end}" in stderr
 
 
-def test_the_exit_code_is_kept_when_the_reader_of_the_csv_log_has_left() -> None:
-    running = started("--csv", "-", "--", "sh", "-c", "sleep 2; exit 7")
-    running.stdout.readline()
-    running.stdout.close()
-    stderr = running.stderr.read()
-    running.stderr.close()
-    assert running.wait(20) == 7, stderr
-    assert "CSV" not in stderr
-
-
 def test_the_recording_goes_on_after_the_csv_log_has_ended(tmp_path: Path) -> None:
     path = tmp_path / "a.iotop.jsonl"
     argv = ("record", "--csv", "-", "-o", str(path), *FAST, "--duration", "1")

@@ -34,3 +34,10 @@ def test_flags_that_need_a_file_are_refused_for_a_recording_to_stdout(flags: lis
     words = ["record", "-o", "-", *flags]
     with pytest.raises(UsageError, match="with stdout; name a file with -o"):
         record_options(build_parser(words).parse_args(words))
+
+
+@pytest.mark.parametrize(("flag", "more"), [("-o", []), ("--csv", []), ("--csv", ["-o", "a"])])
+def test_stdout_is_either_the_recordings_or_the_commands(flag: str, more: list[str]) -> None:
+    words = ["record", flag, "-", *more, "--", "echo", "mixed"]
+    with pytest.raises(UsageError, match=f"COMMAND prints to stdout too: name a file with {flag}$"):
+        record_options(build_parser(words).parse_args(words))
