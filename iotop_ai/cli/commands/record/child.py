@@ -47,7 +47,8 @@ def redacted_text(argv: Sequence[str], level: str) -> str:
 class RecordedCommand:
     """A running command. It belongs to our process group, so that the terminal's keys reach it too.
 
-    Raises NotStarted.
+    It inherits our caller's descriptors, such as those of ``<(...)`` and of make's jobserver; Python marks ours
+    close-on-exec. Raises NotStarted.
 
     unblock: called in the child process to unblock signals before the command runs. on_end: called on another thread
     with the exit code, or with the negative number of the signal that ended the command.
@@ -55,7 +56,8 @@ class RecordedCommand:
 
     def __init__(self, argv: Sequence[str], unblock: Callable[[], None], on_end: Callable[[int], None]) -> None:
         try:
-            self._child = subprocess.Popen(list(argv), preexec_fn=unblock)  # safe: no other thread holds a lock yet
+            # preexec_fn is safe, because no other thread holds a lock yet.
+            self._child = subprocess.Popen(list(argv), preexec_fn=unblock, close_fds=False)
         except OSError as error:
             raise NotStarted(argv[0], error) from None
         self._on_end = on_end

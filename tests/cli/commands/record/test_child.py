@@ -1,0 +1,39 @@
+"""What the recorded command gets from the caller of ``iotop-ai record``."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.cli.commands.record.test_command import FAST
+from tests.cli.program import PLAIN, TOP, command
+
+OPEN_FILES = """
+import contextlib, os
+for name in sorted(os.listdir("/proc/self/fd"), key=int):
+    with contextlib.suppress(OSError):  # the descriptor of the folder itself is closed again
+        os.fstat(int(name))
+        print(name)
+"""
+
+
+def output_of(record: list[str], argv: list[str], *files: int) -> str:
+    """What a command prints, recorded with these flags. files: the descriptors that the recorder inherits."""
+    line = command("record", *FAST, *record, "--", *argv)
+    return subprocess.run(
+        line, cwd=TOP, env=PLAIN, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=True, pass_fds=files
+    ).stdout
+
+
+def test_the_command_gets_the_callers_descriptors_and_none_of_ours(tmp_path: Path) -> None:
+    """``CMD <(...)``, ``exec 5>file`` and the jobserver of make pass a descriptor to the command."""
+    reader, writer = os.pipe()
+    try:
+        outputs = ["-o", str(tmp_path / "a"), "--csv", str(tmp_path / "b")]
+        printed = output_of(outputs, [sys.executable, "-c", OPEN_FILES], writer)
+        assert [int(line) for line in printed.splitlines()] == [0, 1, 2, writer]
+    finally:
+        os.close(reader)
+        os.close(writer)
