@@ -32,9 +32,13 @@ class NotStarted(UsageError):  # noqa: N818 - its exit codes are those of a shel
 
 def exec_command(argv: Sequence[str]) -> int:
     """Replace this process with the command; never return. Raises NotStarted."""
+    # Python ignores these signals, and the command would inherit that.
+    ignored = {number: signal.signal(number, signal.SIG_DFL) for number in (signal.SIGPIPE, signal.SIGXFSZ)}
     try:
         os.execvp(argv[0], list(argv))
     except OSError as error:
+        for number, handler in ignored.items():
+            signal.signal(number, handler)
         raise NotStarted(argv[0], error) from None
 
 

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
+
+import pytest
 
 from tests.cli.commands.record.test_command import FAST
 from tests.cli.program import PLAIN, TOP, command
@@ -19,11 +22,17 @@ for name in sorted(os.listdir("/proc/self/fd"), key=int):
 """
 
 
-def output_of(record: list[str], argv: list[str], *files: int) -> str:
+def output_of(record: list[str], argv: list[str], *files: int, **environment: str) -> str:
     """What a command prints, recorded with these flags. files: the descriptors that the recorder inherits."""
-    line = command("record", *FAST, *record, "--", *argv)
     return subprocess.run(
-        line, cwd=TOP, env=PLAIN, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=True, pass_fds=files
+        command("record", *FAST, *record, "--", *argv),
+        cwd=TOP,
+        env={**PLAIN, **environment},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=True,
+        pass_fds=files,
     ).stdout
 
 
@@ -37,3 +46,12 @@ def test_the_command_gets_the_callers_descriptors_and_none_of_ours(tmp_path: Pat
     finally:
         os.close(reader)
         os.close(writer)
+
+
+@pytest.mark.parametrize("recording", ["1", "0"])
+def test_no_signal_is_ignored_in_the_command(tmp_path: Path, recording: str) -> None:
+    """Python ignores SIGPIPE and SIGXFSZ, and an ignored signal would stay ignored in the command."""
+    argv = ["grep", "^SigIgn", "/proc/self/status"]
+    printed = output_of(["-o", str(tmp_path / "a")], argv, IOTOP_AI=recording)
+    ignored = int(printed.split()[1], 16)
+    assert [one for one in (signal.SIGPIPE, signal.SIGXFSZ) if ignored >> one - 1 & 1] == []
