@@ -13,7 +13,7 @@ try:
 
     import iotop_ai
     from iotop_ai.cli.config.settings import settings_now
-    from iotop_ai.collectors.io.trust import drop_untrusted_variables
+    from iotop_ai.cli.start.environment import drop_variables
     from iotop_ai.lazy.namedtuple import NamedTuple
     from iotop_ai.model.clean import clean
     from iotop_ai.model.errors import IotopError, UsageError
@@ -287,7 +287,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         # Another program may have made a shared pipe non-blocking, and output would be lost while the pipe is full.
         with contextlib.suppress(OSError):  # a stream in memory has no descriptor
             os.set_blocking(sys.stdout.fileno(), True)
-    if os.geteuid() == 0 and (ignored := drop_untrusted_variables(os.environ)):
+    if os.geteuid() == 0 and (ignored := drop_variables()):
         _notice(ignored)
     code = 0
     try:

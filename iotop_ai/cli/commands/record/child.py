@@ -9,6 +9,7 @@ import threading
 from collections.abc import Callable, Sequence
 
 from iotop_ai.cli.options.wrong_words import RECORDING_SUFFIXES
+from iotop_ai.cli.start.environment import callers_environment
 from iotop_ai.model.clean import clean
 from iotop_ai.model.errors import UsageError
 from iotop_ai.store.format.redact import COMMAND_REDACTORS
@@ -35,7 +36,7 @@ def exec_command(argv: Sequence[str]) -> int:
     # Python ignores these signals, and the command would inherit that.
     ignored = {number: signal.signal(number, signal.SIG_DFL) for number in (signal.SIGPIPE, signal.SIGXFSZ)}
     try:
-        os.execvp(argv[0], list(argv))
+        os.execvpe(argv[0], list(argv), callers_environment())
     except OSError as error:
         for number, handler in ignored.items():
             signal.signal(number, handler)
@@ -61,7 +62,7 @@ class RecordedCommand:
     def __init__(self, argv: Sequence[str], unblock: Callable[[], None], on_end: Callable[[int], None]) -> None:
         try:
             # preexec_fn is safe, because no other thread holds a lock yet.
-            self._child = subprocess.Popen(list(argv), preexec_fn=unblock, close_fds=False)
+            self._child = subprocess.Popen(list(argv), preexec_fn=unblock, close_fds=False, env=callers_environment())
         except OSError as error:
             raise NotStarted(argv[0], error) from None
         self._on_end = on_end

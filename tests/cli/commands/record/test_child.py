@@ -55,3 +55,11 @@ def test_no_signal_is_ignored_in_the_command(tmp_path: Path, recording: str) -> 
     printed = output_of(["-o", str(tmp_path / "a")], argv, IOTOP_AI=recording)
     ignored = int(printed.split()[1], 16)
     assert [one for one in (signal.SIGPIPE, signal.SIGXFSZ) if ignored >> one - 1 & 1] == []
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
+@pytest.mark.parametrize("recording", ["1", "0"])
+def test_under_sudo_the_command_keeps_the_variables_that_we_ignore(tmp_path: Path, recording: str) -> None:
+    variables = {"SUDO_UID": "1000", "XDG_RUNTIME_DIR": "/run/user/1000"}
+    printed = output_of(["-o", str(tmp_path / "a")], ["printenv", *variables], IOTOP_AI=recording, **variables)
+    assert printed.splitlines() == list(variables.values())
