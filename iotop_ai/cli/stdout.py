@@ -6,12 +6,30 @@ import os
 import sys
 from collections.abc import Iterable
 
+from iotop_ai.model.clean import clean
+
 
 def print_lines(lines: Iterable[str]) -> None:
     """Print the lines and flush, because an error may follow on stderr. A reader that has gone is not an error."""
     try:
         sys.stdout.write("".join(f"{line}\n" for line in lines))
         sys.stdout.flush()
+    except BrokenPipeError:
+        drop_stdout()
+
+
+def print_path(path: str) -> None:
+    """Print a path and flush: made safe to show on a terminal, but with its exact bytes for a file or a program.
+
+    A reader that has gone is not an error.
+    """
+    if sys.stdout.isatty():
+        print_lines([clean(path)])
+        return
+    try:
+        sys.stdout.flush()
+        sys.stdout.buffer.write(os.fsencode(path) + b"\n")
+        sys.stdout.buffer.flush()
     except BrokenPipeError:
         drop_stdout()
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from iotop_ai.cli.config.common import READ_ONLY
-from tests.cli.program import iotop, iotop_started
+from tests.cli.program import PLAIN, TOP, command, iotop, iotop_started
 
 MIB = 1 << 20
 SOCKET = {"IOTOP_AI_SOCKET": "/nonexistent/socket"}
@@ -55,6 +55,17 @@ def test_only_the_new_path_is_printed_and_a_second_run_copies_nothing(
     assert printed["path"] == f"{fast}/data set"
     assert printed["plan"]["there_files"] == 5
     assert printed["verified"]["wrong"] == 0
+
+
+def test_a_name_with_odd_bytes_is_printed_as_it_is(fast: Path, tmp_path: Path) -> None:
+    source = os.fsdecode(os.fsencode(tmp_path) + b"/odd\xff\x1b[31m")
+    Path(source).mkdir()
+    line = command("stage", source, str(fast), "--yes", "--no-measure")
+    environment = {**PLAIN, **SOCKET, "XDG_STATE_HOME": str(tmp_path / "state")}
+    done = subprocess.run(line, cwd=TOP, env=environment, stdout=subprocess.PIPE, check=True)
+    assert done.stdout == os.fsencode(fast) + b"/odd\xff\x1b[31m\n"
+    printed = subprocess.run([*line, "--json"], cwd=TOP, env=environment, stdout=subprocess.PIPE, check=True).stdout
+    assert os.fsencode(json.loads(printed)["path"]) + b"\n" == done.stdout
 
 
 def test_a_dry_run_measures_but_copies_nothing(dataset: Path, fast: Path) -> None:
