@@ -16,6 +16,7 @@ from iotop_ai.cli.config.common import READ_ONLY
 from iotop_ai.cli.options.common import settings_of
 from iotop_ai.cli.prompt import Progress, confirm, mark_everywhere
 from iotop_ai.cli.stderr import print_notice
+from iotop_ai.cli.stdout import print_lines
 from iotop_ai.collectors.io.clock import Clock
 from iotop_ai.collectors.io.root import Root
 from iotop_ai.collectors.machine.page_cache import (
@@ -89,7 +90,7 @@ def _status(args: argparse.Namespace) -> int:
     if args.json:
         _json({**cached._asdict(), "resident_ratio": cached.resident_ratio, "room_bytes": room, "fits": fits})
     else:
-        print("\n".join(caches.cached_text(cached, room)))
+        print_lines(caches.cached_text(cached, room))
     if fits is False:
         return PROBLEM
     return NO_ANSWER if fits is None or (cached.files and cached.unknown_files == cached.files) else FINE
@@ -109,7 +110,7 @@ def _evict(args: argparse.Namespace) -> int:
         _json(evicted._asdict())
     else:
         gaps = caches.gaps_text(evicted.unreadable, evicted.first_unreadable, evicted.elsewhere, evicted.unknown_files)
-        print("\n".join([caches.evicted_text(evicted), *gaps]))
+        print_lines([caches.evicted_text(evicted), *gaps])
     if evicted.files:
         mark_everywhere(caches.evicted_text(evicted))
     if (evicted.files or evicted.unreadable) and evicted.unknown_files == evicted.files:
@@ -157,8 +158,8 @@ def _drop(args: argparse.Namespace, settings: Settings) -> int:
             }
         )
     else:
-        print(f"{CACHES[effect.level]} dropped {caches.took_text(effect)}")
-        print("\n".join(f"{name:<13}{old:>9} -> {new:>7}" for name, old, new in caches.effect_rows(effect)))
+        rows = [f"{name:<13}{old:>9} -> {new:>7}" for name, old, new in caches.effect_rows(effect)]
+        print_lines([f"{CACHES[effect.level]} dropped {caches.took_text(effect)}", *rows])
     mark_everywhere(caches.effect_text(effect))
     return FINE
 
@@ -174,4 +175,4 @@ def _running_jobs(settings: Settings) -> str:
 
 
 def _json(value: dict[str, Any]) -> None:
-    print(json.dumps(value))
+    print_lines([json.dumps(value)])

@@ -20,7 +20,7 @@ from iotop_ai.cli.config.common import READ_ONLY
 from iotop_ai.cli.options.common import settings_of
 from iotop_ai.cli.prompt import Progress, confirm, mark_everywhere
 from iotop_ai.cli.stderr import print_notice
-from iotop_ai.cli.stdout import print_path
+from iotop_ai.cli.stdout import print_lines, print_path
 from iotop_ai.collectors.io.clock import Clock
 from iotop_ai.collectors.io.root import Root
 from iotop_ai.model.clean import clean
@@ -198,6 +198,6 @@ class Stage:
             verified_fields = None if verified is None else verified._asdict()
             out = {"plan": self._plan._asdict(), "fits": self._plan.fits, "speed": speed, "verified": verified_fields}
             path = None if verified is None else self._ends.target
-            print(json.dumps({**out, "refused": refused or None, "path": path}))
+            print_lines([json.dumps({**out, "refused": refused or None, "path": path})])
         elif verified is not None and not verified.wrong:
             print_path(self._ends.target)

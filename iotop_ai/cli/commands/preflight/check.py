@@ -12,6 +12,7 @@ from typing import TypeVar
 from iotop_ai.cli.options.common import parse_count, quoted, settings_of, whole_number
 from iotop_ai.cli.prompt import Progress
 from iotop_ai.cli.stderr import print_notice
+from iotop_ai.cli.stdout import print_lines
 from iotop_ai.collectors.io.clock import Clock
 from iotop_ai.collectors.io.root import Root, absolute_path
 from iotop_ai.collectors.machine.page_cache import read_levels, read_memory_room, room_for_data
@@ -119,12 +120,12 @@ def run(args: argparse.Namespace) -> int:
         args.no_write = True
     report = check(args, Clock())
     if args.json:
-        print(render_storage_check_json(report))
+        print_lines([render_storage_check_json(report)])
     elif report.results or report.hung_s:
         plain = settings.ascii_only or not (sys.stdout.encoding or "").lower().startswith("utf")
         width, _ = clamp_size(*shutil.get_terminal_size((_WIDTH, 24)))
         text = storage_check_text(report, min(width, _WIDTH), plain)
-        print(text.replace("\N{NO-BREAK SPACE}", " "))
+        print_lines([text.replace("\N{NO-BREAK SPACE}", " ")])
     if report.exit_code == 2:
         print_notice(f"unknown: {missing_text(report)}")
     return report.exit_code

@@ -9,6 +9,7 @@ from typing import Any
 
 from iotop_ai.cli.options.common import add_machine_flags, settings_of
 from iotop_ai.cli.stderr import print_notice
+from iotop_ai.cli.stdout import print_lines
 from iotop_ai.collectors.io.clock import Clock
 from iotop_ai.collectors.io.input_file import open_input
 from iotop_ai.collectors.io.with_timeout import HOME_TIMEOUT_S, call_with_timeout
@@ -68,9 +69,9 @@ def run(args: argparse.Namespace) -> int:
     source = LiveSource(settings._replace(interval_s=INTERVAL_S), clock=clock)
     diagnosis = examine(first_answered_snapshot(source), source.root, python, folder, clock, args.script)
     if args.json:
-        print(render_doctor_json(diagnosis))
+        print_lines([render_doctor_json(diagnosis)])
     elif text := doctor_text(diagnosis, args.quiet):
-        print(text)
+        print_lines([text])
     if diagnosis.exit_code == 2:
         names = [check.name for check in diagnosis.checks if check.state is State.UNKNOWN]
         print_notice(f"unknown: {', '.join(names)}")
@@ -118,9 +119,10 @@ def _export(args: argparse.Namespace, folder: str, clock: Clock) -> int:
 def _compare(first: str, second: str, *, as_json: bool) -> int:
     different = list(differences(*(_read_saved(path) for path in (first, second))))
     if as_json:
-        print(render_differences_json(different))
+        print_lines([render_differences_json(different)])
     else:
-        print(differences_text(different, (clean(os.path.basename(first)), clean(os.path.basename(second)))))
+        names = clean(os.path.basename(first)), clean(os.path.basename(second))
+        print_lines([differences_text(different, names)])
     return 1 if different else 0
 
 

@@ -11,6 +11,7 @@ import sys
 from iotop_ai.cli.options.common import quoted, settings_of, whole_number
 from iotop_ai.cli.prompt import Progress
 from iotop_ai.cli.stderr import print_notice
+from iotop_ai.cli.stdout import print_lines
 from iotop_ai.collectors.io.clock import Clock
 from iotop_ai.export.json.loader import render_loader_json
 from iotop_ai.export.text.loader import loader_text
@@ -115,13 +116,13 @@ def run(args: argparse.Namespace) -> int:
     with Progress(clock) as show:
         report = sweep(request, grid, args.cold or "", clock, lambda *progress: show(progress_text(*progress)))
     if args.json:
-        print(render_loader_json(report))
+        print_lines([render_loader_json(report)])
     elif args.patch and report.choice is not None:
-        print(patch_text(report.choice.run))
+        print_lines([patch_text(report.choice.run)])
     elif not args.patch:
         plain = settings.ascii_only or not (sys.stdout.encoding or "").lower().startswith("utf")
         width, _ = clamp_size(*shutil.get_terminal_size((_WIDTH, 24)))
-        print(loader_text(report, min(width, _WIDTH), plain))
+        print_lines([loader_text(report, min(width, _WIDTH), plain)])
     if args.patch or report.exit_code == NO_ANSWER:
         _explain(report)
     return report.exit_code
