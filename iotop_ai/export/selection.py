@@ -8,6 +8,8 @@ from iotop_ai.model.block.counters import BlockInfo, BlockKey, BlockRates
 from iotop_ai.model.frame import Frame
 from iotop_ai.model.process.records import UNKNOWN_PROCESS_RATES, ProcessInfo, ProcessKey, ProcessRates
 from iotop_ai.model.snapshot import Snapshot
+from iotop_ai.present.process.names import listed_name
+from iotop_ai.present.process.sort_value import sort_value
 from iotop_ai.store.format.redact import command_names
 from iotop_ai.store.format.secrets import command_redacted
 
@@ -54,8 +56,12 @@ def device_rates(
     return out
 
 
-def process_rows(frame: Frame, only_active: bool = False) -> list[tuple[ProcessKey, ProcessRates]]:
-    """Processes with a non-zero or unknown rate, in state D, or unreadable, by I/O in descending order.
+def process_rows(
+    frame: Frame, only_active: bool = False, sort: str = "io", reverse: bool = False
+) -> list[tuple[ProcessKey, ProcessRates]]:
+    """Processes with a non-zero or unknown rate, in state D, or unreadable, sorted by one of the SORT_KEYS.
+
+    Figures are in descending order and texts in ascending order, unless ``reverse`` is true.
 
     only_active: only processes that did I/O, waited for I/O, or are in state D.
     """
@@ -73,7 +79,14 @@ def process_rows(frame: Frame, only_active: bool = False) -> list[tuple[ProcessK
             for key, rate in rows
             if rate.read_bytes_per_s or rate.write_bytes_per_s or rate.io_delay_ratio or _state(frame, key) == "D"
         ]
-    return sorted(rows, key=_weight, reverse=True)
+    rows.sort(key=_weight, reverse=True)
+    if sort == "io":
+        return rows[::-1] if reverse else rows
+    if sort == "name":
+        return sorted(rows, key=lambda row: listed_name(table.info[row[0]]), reverse=reverse)
+    if sort == "user":
+        return sorted(rows, key=lambda row: table.info[row[0]].user, reverse=reverse)
+    return sorted(rows, key=lambda row: sort_value(row[1], sort), reverse=not reverse)
 
 
 def _state(frame: Frame, key: ProcessKey) -> str:

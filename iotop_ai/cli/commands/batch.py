@@ -61,6 +61,8 @@ def print_blocks(
                 timestamps=timestamps,
                 base=first.snapshot if settings.accumulated else None,
                 cmdline=settings.cmdline,
+                sort=settings.sort,
+                reverse=settings.reverse,
             )
             judged_frame = with_job_verdict(frame, settings.job)
             text = _json_line(judged_frame, settings) if as_json else render_block(judged_frame, block)

@@ -37,7 +37,8 @@ class Block(NamedTuple):
 
     devices: only these kernel names; () for all whole devices, as in ``device_rates``. base: if given, sums since this
     Snapshot are shown instead of rates. rows: the most processes to list; None for all. smart: whether to add tables of
-    SMART and filesystems. cmdline: how much of each command is shown, as in Settings.
+    SMART and filesystems. cmdline: how much of each command is shown, as in Settings. sort, reverse: the order of the
+    processes, as in ``process_rows``.
     """
 
     devices: tuple[str, ...] = ()
@@ -47,6 +48,8 @@ class Block(NamedTuple):
     rows: int | None = PROCESS_ROWS
     smart: bool = False
     cmdline: str = "names"
+    sort: str = "io"
+    reverse: bool = False
 
 
 def render_block(frame: Frame, block: Block) -> str:
@@ -155,7 +158,7 @@ def process_lines(frame: Frame, block: Block) -> list[str]:
 
     ``*`` marks figures that do not cover all threads; ``+`` marks bytes that may include those of a child.
     """
-    rows = process_rows(frame, block.only_active)
+    rows = process_rows(frame, block.only_active, block.sort, block.reverse)
     rows = [row for row in rows if _has_figures(row[1])]
     if not rows:
         return []

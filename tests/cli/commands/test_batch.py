@@ -16,6 +16,7 @@ from iotop_ai.pipeline import frames
 from iotop_ai.store.source import MemoryRecording
 from tests.cli.program import iotop
 from tests.export.make import pair
+from tests.present.make import Machine, Proc, snapshots
 
 
 def test_the_first_snapshot_prints_nothing(capsys: pytest.CaptureFixture[str]) -> None:
@@ -29,6 +30,32 @@ def test_accumulated_figures_count_from_the_first_snapshot(capsys: pytest.Captur
     print_blocks(MemoryRecording(pair()), Settings(accumulated=True), count=1)
     titles = next(line for line in capsys.readouterr().out.splitlines() if line.startswith("Device")).split()
     assert titles[1:3] == ["r", "rkB"]
+
+
+@pytest.mark.parametrize(
+    ("sort", "reverse", "pids"),
+    [
+        ("io", False, "2 1 3"),
+        ("io", True, "3 1 2"),
+        ("read", False, "1 2 3"),
+        ("cpu", False, "3 2 1"),
+        ("cpu", True, "1 2 3"),
+        ("name", False, "1 3 2"),
+        ("user", True, "3 2 1"),
+    ],
+)
+def test_processes_are_sorted_as_the_user_wants(
+    sort: str, reverse: bool, pids: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    processes = (
+        Proc(1, "a", "alice", read=3 << 20, cpu=0.1),
+        Proc(2, "c", "bob", write=5 << 20, cpu=0.2),
+        Proc(3, "b", "carol", cpu=1.0),
+    )
+    source = MemoryRecording(snapshots(lambda i: Machine(procs=processes), 2))
+    print_blocks(source, Settings(sort=sort, reverse=reverse), count=1)
+    lines = capsys.readouterr().out.split("PID", 1)[1].splitlines()
+    assert [line.split()[0] for line in lines[1:4]] == pids.split()
 
 
 def test_json_is_one_object_a_line(capsys: pytest.CaptureFixture[str]) -> None:
@@ -48,7 +75,10 @@ def test_the_program_prints_a_stream_or_one_block() -> None:
     assert (once.returncode, once.stdout.count("verdict ")) == (0, 1)
 
 
-@pytest.mark.parametrize("words", [("-t", "--json"), ("-a", "--json"), ("--once", "-n", "3")])
+@pytest.mark.parametrize(
+    "words",
+    [("-t", "--json"), ("-a", "--json"), ("--once", "-n", "3")],
+)
 def test_flags_that_exclude_each_other_are_refused(words: tuple[str, ...]) -> None:
     done = iotop(*words)
     assert (done.returncode, done.stdout) == (2, "")
