@@ -21,8 +21,9 @@ from iotop_ai.store.source import Source, stop
 def run(args: argparse.Namespace) -> int:
     """Print blocks until the count is reached or Ctrl-C is pressed; return 0."""
     if args.json:
-        for flag, is_set in (("-t", args.timestamps), ("-a", args.accumulated)):
-            if is_set:
+        text_flags = {"-t": args.timestamps, "-a": args.accumulated, "-o": args.only, "--sort": args.sort}
+        for flag, value in text_flags.items():
+            if value:
                 raise UsageError(f"{flag} works with text only, not with --json")
     if args.once and args.count not in (None, 1):
         raise UsageError("--once prints one block; leave -n out")

@@ -77,7 +77,7 @@ def test_the_program_prints_a_stream_or_one_block() -> None:
 
 @pytest.mark.parametrize(
     "words",
-    [("-t", "--json"), ("-a", "--json"), ("--once", "-n", "3")],
+    [("-t", "--json"), ("-a", "--json"), ("-o", "--json"), ("--sort", "cpu", "--json"), ("--once", "-n", "3")],
 )
 def test_flags_that_exclude_each_other_are_refused(words: tuple[str, ...]) -> None:
     done = iotop(*words)
