@@ -36,7 +36,8 @@ def run(args: argparse.Namespace) -> int:
     if args.json:
         text = render_snapshot_json(frame, settings.devices, settings.cmdline) + "\n"
     else:
-        text = heading(frame) + render_block(frame, Block(devices=settings.devices, smart=True))
+        block = Block(devices=settings.devices, smart=True, cmdline=settings.cmdline)
+        text = heading(frame) + render_block(frame, block)
     sys.stdout.write(text)
     return 0
 

@@ -1,11 +1,17 @@
 from __future__ import annotations
 
+import argparse
+
+import pytest
+
+from iotop_ai.cli.commands import snapshot
 from iotop_ai.cli.commands.snapshot import judged_frame, with_late_parts
 from iotop_ai.model.finding import Severity
 from iotop_ai.model.health.smart import SmartState
 from iotop_ai.model.reading import Reading, Status
+from iotop_ai.model.settings import Settings
 from iotop_ai.sources.live.late import late_parts
-from tests.export.make import ok, pair
+from tests.export.make import frame, ok, pair
 
 PENDING: Reading[object] = Reading(None, Status.PENDING, "asked")
 
@@ -35,3 +41,14 @@ def test_a_short_interval_is_judged_by_its_end() -> None:
     found = [(finding.class_id, finding.severity) for finding in judged_frame(before, failing).verdict.findings]
     assert ("failing_disk", Severity.CRITICAL) in found
     assert "failing_disk" not in [finding.class_id for finding in judged_frame(before, soon).verdict.findings]
+
+
+@pytest.mark.parametrize(("level", "shown"), [("names", "train.py\n"), ("full", "--token s3cret\n")])
+def test_the_text_has_as_much_of_a_command_as_the_settings_say(
+    level: str, shown: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(snapshot, "resolve_devices", lambda settings: settings)
+    monkeypatch.setattr(snapshot, "settings_of", lambda _: Settings(cmdline=level))
+    monkeypatch.setattr(snapshot, "take_frame", lambda _: frame())
+    snapshot.run(argparse.Namespace(json=False))
+    assert shown in capsys.readouterr().out
