@@ -85,8 +85,9 @@ def run(args: argparse.Namespace) -> int:
         raise UsageError("--wait needs --test short or long")
     if args.test and not args.disk:
         raise UsageError(f"--test {args.test} needs a disk: iotop-ai health sda --test {args.test}")
-    if args.test and args.history:
-        raise UsageError("--test and --history cannot be combined")
+    for flag, is_set in (("--history", args.history), ("--json", args.json)):
+        if args.test and is_set:
+            raise UsageError(f"--test and {flag} cannot be combined")
     settings = settings_of(args)._replace(smart=True)
     if args.test and settings.readonly:
         raise UsageError(f"{READ_ONLY} does not allow self-tests")

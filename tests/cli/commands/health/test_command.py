@@ -275,7 +275,13 @@ def test_the_history_is_plotted(smartctl: Smartctl, run: Run, capsys: pytest.Cap
 
 @pytest.mark.parametrize(
     "words",
-    [("--wait",), ("--test", "short"), ("sda", "--test", "abort", "--wait"), ("sda", "--test", "long", "--history")],
+    [
+        ("--wait",),
+        ("--test", "short"),
+        ("sda", "--test", "abort", "--wait"),
+        ("sda", "--test", "long", "--history"),
+        ("sda", "--test", "short", "--json"),
+    ],
 )
 def test_invalid_combinations_are_refused(words: tuple[str, ...]) -> None:
     args = build_parser(["health", *words]).parse_args(["health", *words])
