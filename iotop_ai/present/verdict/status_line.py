@@ -86,6 +86,7 @@ def _disk(frame: Frame, view: View) -> dict[str, str]:
     rates = device.rates
     reads = bool(rates.reads_per_s)
     await_ms, per_s = (rates.read_await_ms, rates.reads_per_s) if reads else (rates.write_await_ms, rates.writes_per_s)
+    busy_ratio = rates.busy_ratio and min(rates.busy_ratio, 1.0)  # a short interval may have more busy time than length
     idle = rates.reads_per_s == 0 and rates.writes_per_s == 0
     latency = await_text(0.0, per_s) if await_ms == 0 else brief(await_ms)
     return {
@@ -93,7 +94,7 @@ def _disk(frame: Frame, view: View) -> dict[str, str]:
         "read": " ".join(rate(rates.read_bytes_per_s)),
         "write": " ".join(rate(rates.write_bytes_per_s)),
         "await": "" if await_ms is None and idle else f"{latency} ms",
-        "util": f"{percent(rates.busy_ratio)}%",
+        "util": f"{percent(busy_ratio)}%",
     }
 
 

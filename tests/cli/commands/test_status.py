@@ -62,6 +62,12 @@ def test_a_latency_below_the_kernels_millisecond_is_not_printed_as_0() -> None:
     assert status_fields(frame(snapshots(lambda second: Machine((drive,)), 5)))["await"] == "<0.1 ms"
 
 
+def test_a_disk_is_at_most_100_percent_busy() -> None:
+    """The kernel counts busy time in jiffies, so that a short interval may have more than its length."""
+    drive = Disk(disk("nvme0n1"), reads=40, read_bytes=MIB, read_await=1.0, busy=1.02)
+    assert status_fields(frame(snapshots(lambda second: Machine((drive,)), 5)))["util"] == "100%"
+
+
 def test_a_format_contains_fields_and_braces() -> None:
     fields = status_fields(STARVED[-1])
     assert fill_format(check_format("#[fg={colour}]{state}{{x}}"), fields) == "#[fg=red]STARVED{x}"
