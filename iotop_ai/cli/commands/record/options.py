@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from iotop_ai.alerts.config import AlertConfig
 
 STREAM = "-"
+LONGEST_DAYS = 3650
+"""The longest --duration; a timer of Python cannot wait for 300 years."""
 _DURATION = re.compile(r"([\d.]+(ms|s|m|min|h|d))+")
 
 
@@ -113,7 +115,7 @@ def record_options(args: argparse.Namespace) -> RecordOptions:
         output=output,
         append=args.append,
         csv=csv,
-        duration_s=None if args.duration is None else _positive(parse_duration_s(args.duration)),
+        duration_s=None if args.duration is None else _duration_s(args.duration),
         rotation=rotation,
         keep=args.keep,
         hook=parse_hook(args.hook),
@@ -123,6 +125,13 @@ def record_options(args: argparse.Namespace) -> RecordOptions:
         control=args.control,
         alerts=load_alerts(args.alerts),
     )
+
+
+def _duration_s(text: str) -> float:
+    seconds = _positive(parse_duration_s(text))
+    if seconds > LONGEST_DAYS * 86_400:
+        raise UsageError(f"--duration {text} is longer than {LONGEST_DAYS} days")
+    return seconds
 
 
 def parse_rotation(text: str) -> Rotation:

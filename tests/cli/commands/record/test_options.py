@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from iotop_ai.cli.commands.record.options import parse_rotation, record_options
+from iotop_ai.cli.commands.serve.options import serve_options
 from iotop_ai.cli.main import build_parser
 from iotop_ai.model.errors import UsageError
 from iotop_ai.store.write.recorder import Rotation
@@ -41,3 +42,11 @@ def test_stdout_is_either_the_recordings_or_the_commands(flag: str, more: list[s
     words = ["record", flag, "-", *more, "--", "echo", "mixed"]
     with pytest.raises(UsageError, match=f"COMMAND prints to stdout too: name a file with {flag}$"):
         record_options(build_parser(words).parse_args(words))
+
+
+@pytest.mark.parametrize("command", ["record", "serve"])
+def test_a_duration_that_no_timer_can_wait_for_is_refused(command: str) -> None:
+    words = [command, "--duration", "999999d"]
+    args = build_parser(words).parse_args(words)
+    with pytest.raises(UsageError, match="--duration 999999d is longer than 3650 days"):
+        record_options(args) if command == "record" else serve_options(args)
