@@ -69,9 +69,9 @@ class StepCounter:
         self.listeners = []
         self.own_sockets = set()  # a forked child sends its messages to the recorder's socket
 
-    def step(self) -> None:
-        """Count a finished step."""
-        self.steps = (self.steps or 0) + 1
+    def step(self, count: int = 1) -> None:
+        """Count a finished step, or several."""
+        self.steps = (self.steps or 0) + count
         self.send_if_due(time.monotonic_ns())
 
     def add_wait(self, nanoseconds: int) -> None:

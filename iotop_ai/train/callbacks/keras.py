@@ -34,6 +34,8 @@ def _callback_class(base: Any) -> Any:
             session.setdefault("separable", _backend(base) in _SEPARABLE)
             self.session = TrainingSession(path, **session)
             self._steps = 0
+            self._first_batch = 0
+            """The number of the first step that the current execution makes in this epoch."""
             self._newest: Metrics = {}
 
         def on_train_begin(self, logs: Any = None) -> None:
@@ -48,12 +50,20 @@ def _callback_class(base: Any) -> Any:
 
         def on_train_batch_begin(self, batch: int, logs: Any = None) -> None:
             """End the wait, because the batch has arrived."""
+            self._first_batch = batch
             self.session.end_wait()
 
         def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
-            """Count the step, which has ended."""
-            self._steps += 1
-            self._newest = self.session.step(self._steps) or self._newest
+            """Count the step, which has ended, or all steps of one execution. batch: the number of the last step.
+
+            Keras calls this function once for ``steps_per_execution`` steps. The last execution of an epoch may have
+            fewer, but Keras 3 passes the number that a full one would end with.
+            """
+            epoch_steps = (getattr(self, "params", None) or {}).get("steps")
+            last_batch = min(batch, epoch_steps - 1) if epoch_steps else batch
+            count = max(1, last_batch - self._first_batch + 1)
+            self._steps += count
+            self._newest = self.session.step(self._steps, count=count) or self._newest
             self.session.begin_wait()
 
         def on_test_begin(self, logs: Any = None) -> None:

@@ -112,12 +112,13 @@ class TrainingSession:
         if self.separable and since_ns is not None and counter.data_ns == self._data_ns:
             counter.add_wait(time.monotonic_ns() - since_ns)
 
-    def step(self, number: int, emit: Sink | None = None) -> Metrics | None:
+    def step(self, number: int, emit: Sink | None = None, count: int = 1) -> Metrics | None:
         """Count a step of training; return the metrics if they were due, else None.
 
         number: the number of the step. emit: a function that gets the metrics instead of the writer and the open runs.
+        count: the number of steps that have ended, if the framework makes several at once.
         """
-        steps.COUNTER.step()
+        steps.COUNTER.step(count)
         now = time.monotonic_ns()
         if now >= self._verdict_due_ns:
             self._verdict_due_ns = now + VERDICT_NS

@@ -361,6 +361,29 @@ def logs_of_an_epoch(callback: Any) -> dict[str, float]:
     return logs
 
 
+@pytest.mark.parametrize(
+    ("calls", "params", "steps_in_all"),
+    [
+        ([(0, 31), (32, 63)], {"steps": 64}, 64),
+        ([(0, 31), (32, 63)], {"steps": 40}, 40),
+        ([(0, 31), (32, 63)], {"steps": None}, 64),
+        ([(0, 0), (1, 1), (2, 2)], {}, 3),
+        ([(0, 0), (32, 32)], {"steps": 64}, 2),
+    ],
+)
+def test_each_step_of_a_keras_execution_counts(
+    calls: list[tuple[int, int]], params: dict[str, int | None], steps_in_all: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With ``steps_per_execution=32``, Keras calls us once for 32 steps. Keras 3.0 to 3.10 hides the last one."""
+    callback = keras_callback(monkeypatch, record=False)
+    callback.params = params
+    before = steps.COUNTER.steps or 0
+    for first, last in calls:
+        callback.on_train_batch_begin(first)
+        callback.on_train_batch_end(last)
+    assert (steps.COUNTER.steps or 0) - before == steps_in_all
+
+
 def test_a_second_fit_of_keras_does_not_log_the_metrics_of_the_first(monkeypatch: pytest.MonkeyPatch) -> None:
     callback = keras_callback(monkeypatch, record=False)
     known = []
