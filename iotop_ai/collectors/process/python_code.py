@@ -13,6 +13,7 @@ import subprocess
 import sys
 
 from iotop_ai.collectors.base import Unavailable
+from iotop_ai.collectors.io.memory_file import memory_file
 from iotop_ai.collectors.io.programs import SYSTEM_PATH, find_user_program
 from iotop_ai.collectors.io.root import Root
 from iotop_ai.collectors.io.spawn import run
@@ -60,29 +61,27 @@ def read_python_code(root: Root, pid: int, uid: int | None) -> PythonCode:
 
 
 def _record(root: Root, program: str, pid: int, uid: int | None) -> str:
-    output = os.memfd_create("py-spy", os.MFD_CLOEXEC)
     try:
-        rate = str(SAMPLES // SECONDS)
-        argv = [program, "record", "--nonblocking", "--idle", "--threads", "--full-filenames", "--format", "raw"]
-        argv += ["--rate", rate, "--duration", str(SECONDS), "--output", f"/proc/self/fd/{output}", "--pid", str(pid)]
-        result = run(
-            argv,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
-            timeout=SECONDS + _SPARE_S,
-            pass_fds=(output,),
-            env={"PATH": SYSTEM_PATH, "LANG": "C.UTF-8"},
-        )
-        if result.returncode:
-            raise _failure(root, clean_bytes(result.stderr.replace(b"\n", b" "), 400), pid, uid)
-        return os.pread(output, _OUTPUT_SIZE, 0).decode("utf-8", "replace")
+        with memory_file("py-spy") as file:
+            output, rate = file.fileno(), str(SAMPLES // SECONDS)
+            argv = [program, "record", "--nonblocking", "--idle", "--threads", "--full-filenames", "--format", "raw"]
+            argv += ["--rate", rate, "--duration", str(SECONDS), "--output", f"/proc/self/fd/{output}"]
+            result = run(
+                [*argv, "--pid", str(pid)],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.PIPE,
+                timeout=SECONDS + _SPARE_S,
+                pass_fds=(output,),
+                env={"PATH": SYSTEM_PATH, "LANG": "C.UTF-8"},
+            )
+            if result.returncode:
+                raise _failure(root, clean_bytes(result.stderr.replace(b"\n", b" "), 400), pid, uid)
+            return os.pread(output, _OUTPUT_SIZE, 0).decode("utf-8", "replace")
     except subprocess.TimeoutExpired:
         raise Unavailable(Status.FAILED, f"py-spy did not finish within {SECONDS + _SPARE_S:.0f} s") from None
     except OSError as error:
         raise Unavailable(Status.FAILED, f"py-spy: {error.strerror}") from None
-    finally:
-        os.close(output)
 
 
 def _failure(root: Root, text: str, pid: int, uid: int | None) -> Unavailable:

@@ -11,6 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from iotop_ai.collectors.io.clock import Clock
+from iotop_ai.collectors.io.memory_file import memory_file
 from iotop_ai.collectors.io.spawn import start
 from iotop_ai.model.clean import clean
 from iotop_ai.model.job.exits import how_it_ended
@@ -44,7 +45,7 @@ def decode(python: str, files: Sequence[bytes], clock: Clock, proceed: Callable[
     end_ns = clock.monotonic_ns() + int(_TIMEOUT_S * 1e9)
     try:
         # A file in memory instead of a pipe, because nothing would fill a pipe while we wait for the child.
-        with open(os.memfd_create("images"), "w+b") as source:
+        with memory_file("images") as source:
             source.write(b"".join(struct.pack(">I", len(content)) + content for content in files))
             source.seek(0)
             child = start(command, stdin=source, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=environment)

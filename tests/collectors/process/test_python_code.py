@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import shutil
 import subprocess
 import sys
@@ -73,6 +74,17 @@ def test_a_process_that_has_ended_is_reported() -> None:
     process.wait()
     with pytest.raises(Unavailable, match="it has ended"):
         read_python_code(Root(), process.pid, OWN_UID)
+
+
+def test_a_lack_of_descriptors_is_reported() -> None:
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (3, limits[1]))
+    try:
+        with pytest.raises(Unavailable, match="py-spy: Too many open files") as error:
+            read_python_code(Root(), os.getpid(), OWN_UID)
+        assert error.value.status is Status.FAILED
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, limits)
 
 
 @pytest.mark.skipif(OWN_UID != 0, reason="needs root to become another user")

@@ -443,6 +443,18 @@ def test_a_slow_decoder_is_waited_for_while_progress_is_shown(tmp_path: Path) ->
     assert [one.name for one in results(messages)] == [DATASET, DATASET]
 
 
+def test_pictures_are_decoded_also_if_files_in_memory_are_missing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A Python built for a glibc before 2.27 has no memfd_create."""
+    monkeypatch.delattr(os, "memfd_create")
+    got = tmp_path / "got"
+    answer = '{"decoder": "Pillow", "files": 1, "failed": 0, "cpu_s": 1.0, "why": ""}'
+    found = decode(stand_in(tmp_path, f"cat > {got}; echo '{answer}'"), [b"picture"], Clock(), lambda: True)
+    assert found == Decoding("Pillow", 1, 0, 1.0)
+    assert got.read_bytes() == b"\0\0\0\7picture"
+
+
 def test_a_decoder_that_does_not_end_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(decoder, "_TIMEOUT_S", 0.3)
     file = tmp_path / "pid"
