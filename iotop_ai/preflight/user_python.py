@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 
-from iotop_ai.collectors.io.programs import find_user_program
+from iotop_ai.collectors.io.programs import find_user_program, programs_in_path
 from iotop_ai.collectors.io.root import absolute_path
-from iotop_ai.collectors.io.trust import invoking_user
+from iotop_ai.collectors.io.trust import invoking_user, why_untrusted
 from iotop_ai.model.clean import clean
 from iotop_ai.model.errors import UsageError
 
@@ -18,9 +18,9 @@ _ENVIRONMENTS = ("VIRTUAL_ENV", "CONDA_PREFIX")
 def user_python(given: str | None) -> str:
     """Return the absolute path of the user's Python; "" if none is found.
 
-    It is the given path, else the active environment's Python, else python3 in the PATH (for root, only in a system
-    folder). Under sudo, the calling user's environment is ignored. Raises UsageError if the given path is not a
-    program.
+    It is the given path, else the active environment's Python, else python3 in the PATH. For root, a python3 in the
+    PATH counts only if root alone can change it. Under sudo, the calling user's environment and PATH are ignored: only
+    system folders are searched. Raises UsageError if the given path is not a program.
     """
     if given:
         path = absolute_path(os.path.expanduser(given))
@@ -32,7 +32,13 @@ def user_python(given: str | None) -> str:
             path = os.path.join(os.environ.get(name, ""), "bin/python")
             if path.startswith("/") and os.access(path, os.X_OK):
                 return path
+        if os.geteuid() == 0 and (path := next(filter(_is_trusted, programs_in_path("python3")), "")):
+            return path
     return find_user_program("python3")
+
+
+def _is_trusted(path: str) -> bool:
+    return not why_untrusted(path)
 
 
 def last_line(out: bytes) -> bytes:

@@ -1,11 +1,13 @@
 """Finds the programs that we start, in system folders or in the user's PATH.
 
-For root, PATH is not searched, because sudo keeps part of the caller's PATH on some systems and all of it on others.
+For root, a program is taken from PATH only if root alone can change it, because sudo keeps part of the caller's PATH on
+some systems and all of it on others.
 """
 
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator, Sequence
 
 TRUSTED_FOLDERS = (
     "/usr/sbin",
@@ -24,7 +26,7 @@ SYSTEM_PATH = "/usr/sbin:/usr/bin:/sbin:/bin"
 
 def find_program(name: str) -> str:
     """Return the absolute path of a program in a trusted folder; "" when it is not found."""
-    return _first_executable(name, TRUSTED_FOLDERS)
+    return next(_programs(name, TRUSTED_FOLDERS), "")
 
 
 def find_user_program(name: str) -> str:
@@ -34,10 +36,18 @@ def find_user_program(name: str) -> str:
     """
     if os.geteuid() == 0:
         return find_program(name)
-    path = os.environ.get("PATH", SYSTEM_PATH)
-    return _first_executable(name, tuple(folder for folder in path.split(":") if folder.startswith("/")))
+    return next(programs_in_path(name), "")
 
 
-def _first_executable(name: str, folders: tuple[str, ...]) -> str:
+def programs_in_path(name: str) -> Iterator[str]:
+    """Return the absolute path of each program of this name in the user's PATH. Relative folders in PATH are ignored.
+
+    A caller that runs as root must check the path, because another user may have set the PATH.
+    """
+    folders = os.environ.get("PATH", SYSTEM_PATH).split(":")
+    return _programs(name, [folder for folder in folders if folder.startswith("/")])
+
+
+def _programs(name: str, folders: Sequence[str]) -> Iterator[str]:
     paths = (f"{folder}/{name}" for folder in folders)
-    return next((path for path in paths if os.path.isfile(path) and os.access(path, os.X_OK)), "")
+    return (path for path in paths if os.path.isfile(path) and os.access(path, os.X_OK))
