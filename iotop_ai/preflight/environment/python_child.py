@@ -9,6 +9,8 @@ from __future__ import annotations
 import os
 import sys
 
+STARTED = dict(sys.modules)
+"""The modules that Python imports when it starts, before the script's folder is on the path."""
 PATH = [place for place in sys.path if place]
 """The import path that the training script will have."""
 STANDARD = os.path.dirname(os.__file__)
@@ -172,6 +174,20 @@ def conda_packages() -> list[list[str]]:
     return out
 
 
+def can_be_hidden(name: str, folder: str) -> bool:
+    """Whether a file in this folder, a real path, can hide a standard module from a script there.
+
+    It cannot hide a module that is compiled in, frozen, or imported when Python starts, unless PYTHONPATH names the
+    folder, so that Python took the file when it started.
+    """
+    from importlib.machinery import FrozenImporter
+
+    if name in STARTED:
+        file = getattr(STARTED[name], "__file__", None)
+        return file is not None and os.path.dirname(os.path.realpath(file)) == folder
+    return name not in sys.builtin_module_names and FrozenImporter.find_spec(name) is None
+
+
 def shadows(folder: str) -> list[str]:
     """Return the modules in the training script's folder that hide a standard module or an installed framework."""
     import sysconfig
@@ -182,7 +198,7 @@ def shadows(folder: str) -> list[str]:
     if own in map(os.path.realpath, [STANDARD, *installed]):
         return []
     # Python 3.10 and newer know the names of all standard modules.
-    protected = set(getattr(sys, "stdlib_module_names", ())) or set(sys.builtin_module_names)
+    protected = {name for name in getattr(sys, "stdlib_module_names", ()) if can_be_hidden(name, own)}
     others = [place for place in PATH if os.path.realpath(place) != own]
     for name in FRAMEWORKS:
         spec = PathFinder.find_spec(name, others)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
 import sysconfig
 from pathlib import Path
@@ -30,6 +31,15 @@ def test_a_file_that_hides_a_module_is_found_also_through_pythonpath(tmp_path: P
     (tmp_path / "mine.py").touch()
     variables = {"PYTHONPATH": path.format(tmp_path)} if path else {}
     assert shadows(tmp_path, **variables) == ("glob.py", "json.py", "random.py", "statistics.py")
+
+
+def test_a_file_named_like_a_part_of_the_interpreter_hides_nothing(tmp_path: Path) -> None:
+    """Python finds these modules before it searches a folder."""
+    for name in ("abc", "codecs", "encodings", "io", "marshal", "os", "site", "stat", "sys", "time", "json"):
+        (tmp_path / f"{name}.py").write_text("raise RuntimeError('imported')\n")
+    (tmp_path / "train.py").write_text("import abc, codecs, encodings, io, marshal, os, site, stat, sys, time\n")
+    subprocess.run([sys.executable, "train.py"], cwd=tmp_path, check=True)
+    assert shadows(tmp_path) == ("json.py",)
 
 
 def test_a_folder_of_modules_hides_nothing() -> None:
