@@ -32,7 +32,7 @@ def examine(
     snapshot: a Snapshot of this machine. python: the interpreter that trains. folder: the folder in which training
     starts. script: the path of the training script; None if the user did not name one.
     """
-    facts, python_facts = read_host_facts(root), read_python(python, folder, clock)
+    facts, python_facts = read_host_facts(root), read_python(python, folder, clock, script=script)
     held = read_held_locks(root, python_facts.held_locks)
     checks = all_checks(snapshot, facts, python_facts, held, None if script is None else read_script(script))
     return Diagnosis(clock.wall_ns() // 10**9, _machine(snapshot), facts, python_facts, checks)

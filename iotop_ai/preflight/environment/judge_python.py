@@ -6,8 +6,9 @@ Sources: https://docs.pytorch.org/docs/stable/cuda_environment_variables.html, h
 
 from __future__ import annotations
 
+import os
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from iotop_ai.model.clean import LONGEST, REPLACEMENT
 from iotop_ai.model.preflight.environment.check import Check, State
@@ -146,7 +147,7 @@ def _torch(facts: PythonFacts) -> Iterator[Check]:
 
 
 def _libraries(facts: PythonFacts) -> Iterator[Check]:
-    """Yield checks of libstdc++, the current folder and lock files."""
+    """Yield checks of libstdc++, the script's folder and lock files."""
     if len(facts.libstdcxx) == 2:
         (folder, user_n), (_, system_n) = facts.libstdcxx
         if user_n < system_n:
@@ -156,14 +157,25 @@ def _libraries(facts: PythonFacts) -> Iterator[Check]:
             )
             yield Check("python", "libstdc++", WARN, text, "unset LD_LIBRARY_PATH")
     if facts.shadows:
-        names = ", ".join(facts.shadows[:5])
-        hides = "hides the module of that name" if len(facts.shadows) == 1 else "hide the modules of these names"
-        text = f"{names} in the current folder {hides}"
-        first = facts.shadows[0]
-        yield Check("python", "current folder", FAIL, text, f"mv {shlex.quote(first)} {shlex.quote(f'my_{first}')}")
+        yield _shadows(facts.shadows)
     for program, path in facts.locks[:3]:
         folder, name = path.split("/")[-2:]
         label = folder if program == "torch" else name
-        whole = len(path) < LONGEST and REPLACEMENT not in path  # a shortened path would name another folder
-        remedy = f"rm -r -- {shlex.quote(path)}" if whole else ""
+        remedy = f"rm -r -- {shlex.quote(path)}" if _is_whole(path) else ""
         yield Check("python", f"lock {label}", WARN, OLD_LOCKS[program], remedy)
+
+
+def _shadows(paths: Sequence[str]) -> Check:
+    """Return the check of the modules in the script's folder that hide others."""
+    first = paths[0]
+    folder, name = os.path.split(first)
+    names = ", ".join(map(os.path.basename, paths[:5]))
+    hides = "hides the module of that name" if len(paths) == 1 else "hide the modules of these names"
+    text = f"{names} in {folder or 'the current folder'} {hides}"
+    remedy = f"mv {shlex.quote(first)} {shlex.quote(os.path.join(folder, f'my_{name}'))}" if _is_whole(first) else ""
+    return Check("python", "script folder" if folder else "current folder", FAIL, text, remedy)
+
+
+def _is_whole(path: str) -> bool:
+    """Whether ``clean`` left this path as it is in the filesystem. A changed path would name another file."""
+    return len(path) < LONGEST and REPLACEMENT not in path

@@ -24,17 +24,20 @@ _PATH_VARIABLES = ("PYTHONPATH", "LD_LIBRARY_PATH")
 _TEXT_FIELDS = ("version", "implementation", "machine", "libc", "prefix", "base_prefix", "start_method")
 
 
-def read_python(python: str, folder: str, clock: Clock, environ: Mapping[str, str] = os.environ) -> PythonFacts:
+def read_python(
+    python: str, folder: str, clock: Clock, environ: Mapping[str, str] = os.environ, script: str | None = None
+) -> PythonFacts:
     """Return the facts that a Python reports about its environment.
 
     Never raises: ``error`` of the facts holds the reason for a failure. folder: the folder in which training starts.
+    script: the path of the training script; None if it is unknown, and then it counts as being in ``folder``.
     """
     if not python:
         return PythonFacts("", NO_PYTHON)
     name = clean(python)
     try:
         result = run(
-            [python, "-c", _SOURCE.read_text(), folder],
+            [python, "-c", _SOURCE.read_text(), folder, script or ""],
             stdin=subprocess.DEVNULL,
             capture_output=True,
             timeout=TIMEOUT_S,

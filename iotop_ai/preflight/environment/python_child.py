@@ -1,7 +1,7 @@
 """Describes the Python that runs this file (3.8 or newer) from the files of its environment; imports no framework.
 
-Run it as ``python -c SOURCE FOLDER``, where FOLDER is the folder in which training starts. The last line that it
-writes to standard output is a JSON object.
+Run it as ``python -c SOURCE FOLDER SCRIPT``, where FOLDER is the folder in which training starts, and SCRIPT the path
+of the training script, "" if it is unknown. The last line that it writes to standard output is a JSON object.
 """
 
 from __future__ import annotations
@@ -188,12 +188,16 @@ def can_be_hidden(name: str, folder: str) -> bool:
     return name not in sys.builtin_module_names and FrozenImporter.find_spec(name) is None
 
 
-def shadows(folder: str) -> list[str]:
-    """Return the modules in the training script's folder that hide a standard module or an installed framework."""
+def shadows(folder: str, script: str) -> list[str]:
+    """Return the modules in the training script's folder that hide a standard module or an installed framework.
+
+    Each is a name if the script is in ``folder``, in which training starts, or unknown (""), else a path.
+    """
     import sysconfig
     from importlib.machinery import PathFinder
 
-    own = os.path.realpath(folder)
+    start = os.path.realpath(folder)
+    own = os.path.dirname(os.path.realpath(os.path.join(folder, script))) if script else start
     installed = [place for place in (*sysconfig.get_paths().values(), *PATH) if "-packages" in os.path.basename(place)]
     if own in map(os.path.realpath, [STANDARD, *installed]):
         return []
@@ -205,15 +209,15 @@ def shadows(folder: str) -> list[str]:
         if spec is not None and spec.origin:
             protected.add(name)
     try:
-        names = sorted(os.listdir(folder))
+        names = sorted(os.listdir(own))
     except OSError:
         return []
     out = []
     for name in names:
         stem, ending = os.path.splitext(name)
-        package = os.path.isfile(os.path.join(folder, name, "__init__.py"))
+        package = os.path.isfile(os.path.join(own, name, "__init__.py"))
         if (ending == ".py" and stem in protected) or (package and name in protected):
-            out.append(name)
+            out.append(name if own == start else os.path.join(own, name))
     return out
 
 
@@ -309,7 +313,7 @@ def libstdcxx() -> list[list[Any]]:
 
 def main() -> None:
     """Write the facts to standard output as a JSON object in a line of its own."""
-    folder = sys.argv[1] if len(sys.argv) > 1 else ""
+    folder, script = sys.argv[1:]
     entries = distributions()
     try:
         libc = os.confstr("CS_GNU_LIBC_VERSION") or ""
@@ -328,7 +332,7 @@ def main() -> None:
         "conda_packages": conda_packages(),
         "torches": torches(),
         "numpies": module_folders("numpy"),
-        "shadows": shadows(folder) if folder else [],
+        "shadows": shadows(folder, script),
         "locks": locks(),
         "held_locks": held_locks(),
         "start_method": start_method(),

@@ -11,15 +11,18 @@ from pathlib import Path
 import pytest
 
 from iotop_ai.collectors.io.clock import Clock
+from iotop_ai.model.clean import LONGEST
+from iotop_ai.model.preflight.environment.check import State
 from iotop_ai.model.preflight.environment.host import HostFacts
-from iotop_ai.preflight.environment.judge_python import judge_variables
+from iotop_ai.model.preflight.environment.python import PythonFacts
+from iotop_ai.preflight.environment.judge_python import judge_python, judge_variables
 from iotop_ai.preflight.environment.python import read_python
 
 
-def shadows(folder: Path, **variables: str) -> tuple[str, ...]:
-    """The names that this Python finds hidden in the folder."""
+def shadows(folder: Path, script: str | None = None, **variables: str) -> tuple[str, ...]:
+    """The modules that this Python finds hidden if training starts in the folder."""
     environ = {"PATH": os.environ["PATH"], "HOME": str(folder), **variables}
-    found = read_python(sys.executable, str(folder), Clock(), environ)
+    found = read_python(sys.executable, str(folder), Clock(), environ, script)
     assert found.error == ""
     return found.shadows
 
@@ -45,6 +48,28 @@ def test_a_file_named_like_a_part_of_the_interpreter_hides_nothing(tmp_path: Pat
 def test_a_folder_of_modules_hides_nothing() -> None:
     assert shadows(Path(sysconfig.get_path("stdlib"))) == ()
     assert shadows(Path(sysconfig.get_path("purelib"))) == ()
+
+
+def test_the_folder_of_the_script_counts_not_the_current_one(tmp_path: Path) -> None:
+    src = tmp_path / "my src"
+    src.mkdir()
+    for path in (tmp_path / "json.py", src / "random.py", src / "train.py"):
+        path.touch()
+    (tmp_path / "link.py").symlink_to(src / "train.py")
+    (src / "other.py").symlink_to(tmp_path / "main.py")
+    for script in ("my src/train.py", str(src / "train.py"), "link.py"):
+        assert shadows(tmp_path, script) == (str(src / "random.py"),)
+    for script in ("main.py", "my src/other.py", "my src/../main.py", None):
+        assert shadows(tmp_path, script) == ("json.py",)
+
+
+def test_a_remedy_names_the_folder_of_the_script() -> None:
+    facts = PythonFacts("/p", unmet=(), shadows=("/my src/random.py", "/my src/json.py"))
+    (check,) = (check for check in judge_python(facts, HostFacts()) if check.state is State.FAIL)
+    assert check.text == "random.py, json.py in /my src hide the modules of these names"
+    assert (check.name, check.remedy) == ("script folder", "mv '/my src/random.py' '/my src/my_random.py'")
+    cut = facts._replace(shadows=(f"/{'x' * LONGEST}/random.py"[:LONGEST],))
+    assert [check.remedy for check in judge_python(cut, HostFacts()) if check.state is State.FAIL] == [""]
 
 
 def test_a_framework_is_hidden_only_if_it_is_installed(tmp_path: Path) -> None:

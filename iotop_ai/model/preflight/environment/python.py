@@ -60,7 +60,8 @@ class PythonFacts(NamedTuple):
     packages: its distributions in the order of the path; of several with one name, the first is imported
     unmet: the requirements that are not met; None if unknown
     numpies: the folders that contain a numpy
-    shadows: modules in the folder of the training script that hide a standard module or an installed framework
+    shadows: modules in the folder of the training script that hide a standard module or an installed framework: names
+        in the current folder, or paths in another folder
     locks: files whose mere existence is a lock, if older than ten minutes, as (program, path)
     libstdcxx: the libstdc++ of LD_LIBRARY_PATH and that of the system, as (folder, N), where GLIBCXX_3.4.N is the
         newest version
