@@ -91,6 +91,8 @@ def parse_python(executable: str, description: Mapping[str, Any], now_s: int) ->
         **{key: _cleaned(description[key]) for key in _TEXT_FIELDS},
         conda=bool(description["conda"]),
         managed=bool(description["managed"]),
+        pip=bool(description["pip"]),
+        uv=bool(description["uv"]),
         packages=packages,
         conda_packages=tuple(CondaPackage(*map(_cleaned, fields)) for fields in description["conda_packages"]),
         unmet=None if unmet is None else tuple(Unmet(*map(_cleaned, fields)) for fields in unmet),

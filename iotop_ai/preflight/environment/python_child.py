@@ -329,6 +329,8 @@ def main() -> None:
         "conda": os.path.isdir(os.path.join(sys.prefix, "conda-meta")),
         "managed": sys.prefix == sys.base_prefix and os.path.isfile(os.path.join(STANDARD, "EXTERNALLY-MANAGED")),
         "packages": [entry for entry, _ in entries],
+        "pip": any(entry["name"].lower() == "pip" for entry, _ in entries),
+        "uv": re.search(r"^uv\s*=", text_of(os.path.join(sys.prefix, "pyvenv.cfg")), re.MULTILINE) is not None,
         "conda_packages": conda_packages(),
         "torches": torches(),
         "numpies": module_folders("numpy"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import subprocess
 import sys
@@ -17,6 +18,7 @@ from iotop_ai.preflight.environment.judge_packages import judge_packages
 from iotop_ai.preflight.environment.judge_python import judge_python
 from iotop_ai.preflight.environment.judge_script import judge_script
 from iotop_ai.preflight.environment.python import read_python
+from tests.preflight.environment.plant import make_venv, package, site
 
 HOME = "/home/john doe; ls $HOME"
 PYTHON = f"{HOME}/bin/python"
@@ -76,6 +78,24 @@ def test_pip_installs_into_a_venv_if_the_distribution_manages_the_packages(name:
     managed = Path(folder, "EXTERNALLY-MANAGED").exists()
     found = read_python(name, str(tmp_path), Clock())
     assert (found.error, found.managed) == ("", managed)
-    (check,) = judge_packages(found._replace(unmet=(Unmet("a", "b>2"),), packages=()))
+    (check,) = judge_packages(found._replace(unmet=(Unmet("a", "b>2"),), packages=(), pip=True))
     pip = [name, "-m", "venv", "--system-site-packages", ".venv", "&&", ".venv/bin/python"] if managed else [name]
     assert shlex.split(check.remedy) == [*pip, "-m", "pip", "install", "b>2"]
+
+
+@pytest.mark.parametrize("maker", ["", "uv = 0.9.11\n"])
+@pytest.mark.parametrize("pip", [True, False])
+def test_packages_are_changed_with_the_installer_of_the_environment(tmp_path: Path, maker: str, pip: bool) -> None:
+    """uv installs no pip into its environments."""
+    python = str(make_venv(tmp_path / "my env"))
+    with (tmp_path / "my env/pyvenv.cfg").open("a") as file:
+        file.write(maker)
+    if pip:
+        package(site(Path(python)), "pip", "25.3")
+    found = read_python(python, str(tmp_path), Clock(), {"PATH": os.environ["PATH"]})
+    for command, action in ((found.pip_install, "install"), (found.pip_uninstall, "uninstall")):
+        if maker and not pip:
+            words = ["uv", "pip", action, "--python", python]
+        else:
+            words = [*([] if pip else [python, "-m", "ensurepip", "&&"]), python, "-m", "pip", action]
+        assert shlex.split(command) == words

@@ -69,6 +69,8 @@ class PythonFacts(NamedTuple):
     start_method: the default start method of multiprocessing
     lost_kernels: Jupyter kernels whose program does not exist, as (name, program)
     managed: whether the distribution manages the packages, so that pip refuses to change them (PEP 668)
+    pip: whether pip is installed
+    uv: whether uv made this virtual environment
     """
 
     executable: str
@@ -92,6 +94,8 @@ class PythonFacts(NamedTuple):
     start_method: str = ""
     lost_kernels: tuple[tuple[str, str], ...] = ()
     managed: bool = False
+    pip: bool = True
+    uv: bool = False
 
     @property
     def command(self) -> str:
@@ -101,13 +105,21 @@ class PythonFacts(NamedTuple):
     @property
     def pip_install(self) -> str:
         """The beginning of a shell command that installs packages."""
-        venv = f"{self.command} -m venv --system-site-packages .venv && .venv/bin/python"
-        return f"{venv if self.managed else self.command} -m pip install"
+        if self.managed:
+            return f"{self.command} -m venv --system-site-packages .venv && .venv/bin/python -m pip install"
+        return self._pip("install")
 
     @property
     def pip_uninstall(self) -> str:
         """The beginning of a shell command that removes packages, always from this Python: a venv cannot hide them."""
-        return f"{self.command} -m pip uninstall{' --break-system-packages' * self.managed}"
+        return self._pip("uninstall") + " --break-system-packages" * self.managed
+
+    def _pip(self, action: str) -> str:
+        """The beginning of a shell command for this Python's packages. uv makes environments without pip."""
+        if self.uv and not self.pip:
+            return f"uv pip {action} --python {self.command}"
+        pip = f"{self.command} -m pip {action}"
+        return pip if self.pip else f"{self.command} -m ensurepip && {pip}"
 
     def imported_package(self, name: str) -> Package | None:
         """The distribution of this canonical name that is imported; None without one."""
