@@ -6,10 +6,11 @@ https://docs.kernel.org/admin-guide/cgroup-v1/blkio-controller.html, https://doc
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 
 from iotop_ai.collectors.io.root import Root
-from iotop_ai.collectors.job.cgroup_paths import levels
+from iotop_ai.collectors.job.cgroup_paths import levels, parse_cgroups, unified_folder
 from iotop_ai.model.clean import clean_bytes
 from iotop_ai.model.job.records import IoLimit
 
@@ -87,6 +88,16 @@ def cpu_quota(root: Root, groups: Mapping[str, str], unified: str) -> tuple[floa
             cores_and_hits = quota / period, _throttle_count(root, f"{folder}/cpu.stat")
             best = min(best or cores_and_hits, cores_and_hits, key=lambda pair: pair[0])
     return best or (None, None)
+
+
+def read_cores(root: Root) -> float:
+    """Return the number of CPU cores that this process can use: by its affinity, or its cgroups' quota if lower."""
+    allowed = float(len(os.sched_getaffinity(0)))
+    try:
+        quota, _ = cpu_quota(root, parse_cgroups(root.read("proc/self/cgroup")), unified_folder(root))
+    except OSError:
+        quota = None
+    return allowed if quota is None else min(allowed, quota)
 
 
 def _raw(root: Root, relative: str) -> bytes:

@@ -50,7 +50,7 @@ class Measured(NamedTuple):
     """The result of a phase.
 
     size_bytes: the bytes read or written by all operations
-    cpu_bound: whether a reader kept its core busy, or all readers together kept every core busy
+    cpu_bound: whether a reader kept its core busy, or all readers together kept every core that they can use busy
     unread_bytes: the bytes left to read of the files that were not read to their end, because the time was over
     """
 

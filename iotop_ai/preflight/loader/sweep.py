@@ -11,6 +11,7 @@ from iotop_ai.actions.audit import Audit
 from iotop_ai.actions.cache.evict import evict
 from iotop_ai.collectors.io.clock import Clock
 from iotop_ai.collectors.io.root import Root
+from iotop_ai.collectors.job.cgroup_limits import read_cores
 from iotop_ai.collectors.machine.page_cache import PageCache, read_levels, read_memory_room, room_for_data
 from iotop_ai.lazy.namedtuple import NamedTuple
 from iotop_ai.model.clean import clean
@@ -20,7 +21,6 @@ from iotop_ai.model.preflight.loader.run import TENSORFLOW, Configuration, Run
 from iotop_ai.preflight.environment.host import read_shm
 from iotop_ai.preflight.loader.recommend import recommend
 from iotop_ai.preflight.loader.session import Request, Session
-from iotop_ai.preflight.storage.forecast import read_cores
 
 SHARED_FAILURES = ("refused",)
 """The kinds of failure that every other configuration would have too."""

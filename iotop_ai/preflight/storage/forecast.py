@@ -2,25 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 
-from iotop_ai.collectors.io.root import Root
-from iotop_ai.collectors.job.cgroup_limits import cpu_quota
-from iotop_ai.collectors.job.cgroup_paths import parse_cgroups, unified_folder
 from iotop_ai.model.preflight.dataset import DATASET, Dataset, Demand, Supply, forecast
 from iotop_ai.model.preflight.report import Report
 from iotop_ai.model.preflight.storage import CACHED, FILES, STAT, Measured, files_per_s
-
-
-def read_cores(root: Root) -> float:
-    """Return the number of CPU cores that this process can use: by its affinity, or its cgroups' quota if lower."""
-    allowed = float(len(os.sched_getaffinity(0)))
-    try:
-        quota, _ = cpu_quota(root, parse_cgroups(root.read("proc/self/cgroup")), unified_folder(root))
-    except OSError:
-        quota = None
-    return allowed if quota is None else min(allowed, quota)
 
 
 def with_forecast(report: Report, samples_per_s: float, workers: int, sample_bytes: int | None, cores: float) -> Report:

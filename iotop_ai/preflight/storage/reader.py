@@ -21,6 +21,8 @@ from functools import partial
 from typing import NamedTuple
 
 from iotop_ai.collectors.io.clock import Clock
+from iotop_ai.collectors.io.root import Root
+from iotop_ai.collectors.job.cgroup_limits import read_cores
 from iotop_ai.model.preflight.storage import Measured, Phase, latency_of
 from iotop_ai.preflight.storage.loops import (
     InPieces,
@@ -38,7 +40,7 @@ READ_MOST_BYTES = 16 << 30
 """The most bytes that are read in one phase."""
 _TICK_MS = 50
 _BUSY = 0.9
-"""If one reader uses at least this share of a core, or all readers this share of all cores, the limit may be the
+"""If one reader uses at least this share of a core, or all readers this share of their cores, the limit may be the
 readers, not the storage.
 """
 _PR_SET_PDEATHSIG = 1
@@ -127,7 +129,7 @@ class Run:
             raise OSError(failed, os.strerror(failed))
         seconds = max(0, *self._column(_ENDED), start_ns) - start_ns
         name, block, depth, _ = self._phase
-        busy = cpu_bound(self._cpu_s, seconds / 1e9, len(os.sched_getaffinity(0)))
+        busy = cpu_bound(self._cpu_s, seconds / 1e9, read_cores(Root("/")))
         size = sum(self._column(_BYTES))
         unread = sum(self._column(_UNREAD))
         latency = latency_of(self._times)
@@ -240,6 +242,9 @@ class Run:
         self._killed = []
 
 
-def cpu_bound(cpu_s: Sequence[float], seconds: float, cores: int) -> bool:
-    """Whether the readers, not the storage, may be the limit: one used a whole core, or together they used all."""
+def cpu_bound(cpu_s: Sequence[float], seconds: float, cores: float) -> bool:
+    """Whether the readers, not the storage, may be the limit: one used a whole core, or together they used all.
+
+    cores: the number of cores that the readers can use.
+    """
     return seconds > 0 and (max(cpu_s, default=0.0) >= _BUSY * seconds or sum(cpu_s) >= _BUSY * cores * seconds)

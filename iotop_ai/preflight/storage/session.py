@@ -12,6 +12,8 @@ from random import Random
 
 from iotop_ai.collectors.io.clock import Clock
 from iotop_ai.collectors.io.own_file import create_part, remove_left_over
+from iotop_ai.collectors.io.root import Root
+from iotop_ai.collectors.job.cgroup_limits import read_cores
 from iotop_ai.lazy.namedtuple import NamedTuple
 from iotop_ai.model.preflight.dataset import DATASET, Dataset, Decoding
 from iotop_ai.model.preflight.storage import (
@@ -301,7 +303,7 @@ class Session:
     def _read_by_own_reader(self, phases: Sequence[Phase], handle: int, size: int, direct: bool) -> None:
         drop = not direct and self._own_handle >= 0
         # The other cores are left to the kernel and the driver, which need about as much CPU as the reader.
-        readers = max(1, len(os.sched_getaffinity(0)) // 2)
+        readers = max(1, int(read_cores(Root("/")) / 2))
         for phase in phases:
             blocks = Blocks(handle, size, phase.block_bytes, drop=drop)
             if phase.name == RANDOM:

@@ -16,6 +16,7 @@ from iotop_ai.collectors.block.inventory import BlockInfoCollector
 from iotop_ai.collectors.io.clock import Clock
 from iotop_ai.collectors.io.root import Root
 from iotop_ai.collectors.job.cgroup import CgroupCollector, own_path, parse_io_stat, parse_v1_io
+from iotop_ai.collectors.job.cgroup_limits import read_cores
 from iotop_ai.collectors.job.cgroup_paths import levels
 from iotop_ai.model.block.counters import BlockInfo
 from iotop_ai.model.job.cgroup import Cgroup, CgroupCpu, CgroupIo, CgroupMemory, CgroupTable, cgroup_rates
@@ -90,6 +91,15 @@ V2_FOUND = Cgroup(
     CgroupCpu(5000, 150000, 100000, 10, 4, 3000),
     {"io": PressureTotals(500, 400)},
 )
+
+
+@pytest.mark.parametrize(("quota", "cores"), [("25000 100000", 0.25), ("max 100000", None), ("99900000 100000", None)])
+def test_a_process_can_use_the_cores_of_its_affinity_and_of_its_quota(
+    tmp_path: Path, quota: str, cores: float | None
+) -> None:
+    put(tmp_path, {"proc/self/cgroup": "0::/job\n", "sys/fs/cgroup/cgroup.controllers": "cpu\n"})
+    put(tmp_path, {"sys/fs/cgroup/job/cpu.max": f"{quota}\n"})
+    assert read_cores(Root(str(tmp_path))) == (cores or len(os.sched_getaffinity(0)))
 
 
 @pytest.mark.parametrize(

@@ -36,13 +36,13 @@ from iotop_ai.model.preflight.storage import (
 from iotop_ai.preflight.storage import check as parent
 from iotop_ai.preflight.storage import fio, reader, session
 from iotop_ai.preflight.storage.check import End, Message, Progress, Started, StorageCheck
-from iotop_ai.preflight.storage.loops import NOTHING
+from iotop_ai.preflight.storage.loops import NOTHING, ManyInFlight
 from iotop_ai.preflight.storage.other_reads import OtherReads
 from iotop_ai.preflight.storage.own_file import LEAST_BYTES, open_target, own_name, remove
 from iotop_ai.preflight.storage.place import read_place
 from iotop_ai.preflight.storage.reader import Bounds, Run, Stop, cpu_bound
 from iotop_ai.preflight.storage.session import Emit, Request, Session
-from tests.preflight.storage.here import BRIEF, measured_here
+from tests.preflight.storage.here import BRIEF, measured_here, session_here
 from tests.preflight.storage.places import ext4, mounted, needs_root
 from tests.rigs.slowdisk import FuseDisk, why_no_fuse_disk
 
@@ -155,6 +155,30 @@ def test_the_readers_are_the_limit_if_one_fills_a_core_or_all_fill_the_machine(
     cpu_s: tuple[float, ...], bound: bool
 ) -> None:
     assert cpu_bound(cpu_s, 1.0, 2) is bound
+
+
+def test_readers_that_use_all_of_a_cpu_quota_are_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A quota may leave a container a small part of the cores that its affinity allows."""
+
+    def slowly(_buffer: object, _number: int) -> int:
+        time.sleep(0.01)
+        return 1
+
+    run = Run(Phase(RANDOM, 1, 2, 0.1), slowly, Bounds(Stop()), Clock())
+    monkeypatch.setattr(reader, "read_cores", lambda _root: 1e-6)
+    assert run.measure(lambda *_: None).cpu_bound
+
+
+@pytest.mark.parametrize(("cores", "readers"), [(0.5, 1), (3.9, 1), (4.0, 2), (64.0, 32)])
+def test_one_reader_for_two_cores_of_the_quota_keeps_many_reads_in_flight(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cores: float, readers: int
+) -> None:
+    monkeypatch.setattr(session, "read_cores", lambda _root: cores)
+    checked, _ = session_here(tmp_path)
+    works: list[object] = []
+    monkeypatch.setattr(checked, "_measure", lambda _phase, work: works.append(work))
+    checked._read_by_own_reader([Phase(RANDOM, 4096, 64, 0.1)], 0, MIB, direct=True)
+    assert [work.readers for work in works if isinstance(work, ManyInFlight)] == [readers]
 
 
 def test_a_killed_check_leaves_one_file_that_the_next_check_removes(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from iotop_ai.cli.stderr import print_notice
 from iotop_ai.cli.stdout import print_lines
 from iotop_ai.collectors.io.clock import Clock
 from iotop_ai.collectors.io.root import Root, absolute_path
+from iotop_ai.collectors.job.cgroup_limits import read_cores
 from iotop_ai.collectors.machine.page_cache import read_levels, read_memory_room, room_for_data
 from iotop_ai.export.json.storage_check import render_storage_check_json
 from iotop_ai.export.text.storage_check import storage_check_text
@@ -30,7 +31,7 @@ from iotop_ai.model.preflight.storage import (
     read_await_ms,
 )
 from iotop_ai.preflight.storage.check import StorageCheck
-from iotop_ai.preflight.storage.forecast import read_cores, with_forecast
+from iotop_ai.preflight.storage.forecast import with_forecast
 from iotop_ai.preflight.storage.gather import compare_and_keep, gather
 from iotop_ai.preflight.storage.other_reads import OtherReads
 from iotop_ai.preflight.storage.place import read_place
