@@ -74,11 +74,12 @@ def environment_text(facts: PythonFacts, name: str) -> str:
 def _requirement(package: Package) -> str:
     """The line of a package.
 
-    A package that no index has becomes a comment, so that the rest can be installed on another machine.
+    A package that no index has becomes a comment, so that the rest can be installed on another machine. The URL of a
+    conda package is the folder in which it was built.
     """
     if not (_VALID.fullmatch(package.name) and _VALID.fullmatch(package.version)):
         return f"# {canonical(package.name)}: its metadata is not valid"
-    url = _url(package.url)
+    url = "" if package.installer == "conda" else _url(package.url)
     if package.editable or _FILE_URL.match(url):
         return f"# {package.name}=={package.version} is installed from {url}"
     return f"{package.name} @ {url}" if url else f"{package.name}=={package.version}"

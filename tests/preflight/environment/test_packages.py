@@ -62,6 +62,17 @@ def test_a_package_from_a_url_is_required_from_that_url(with_origins: PythonFact
     assert environment_text(only, "e").splitlines()[-1] == f"      - {quoted}"
 
 
+def test_a_package_of_conda_is_required_by_its_version(tmp_path: Path) -> None:
+    """The builds of conda leave the folder in which they were built as the origin."""
+    package(tmp_path, "numpy", "1.26.4", installer="conda")
+    built = {"url": "file:///home/conda/feedstock_root/build_artifacts/numpy_1/work", "dir_info": {}}
+    (tmp_path / "numpy-1.26.4.dist-info/direct_url.json").write_text(json.dumps(built))
+    environ = {"PATH": os.environ["PATH"], "PYTHONPATH": str(tmp_path)}
+    facts = read_python(sys.executable, str(tmp_path), Clock(), environ)
+    only = facts._replace(packages=tuple(one for one in facts.packages if one.name == "numpy"))
+    assert requirements_text(only).splitlines()[1:] == ["numpy==1.26.4"]
+
+
 @pytest.mark.parametrize("end", ["\\n", ""])
 def test_a_python_that_prints_when_it_starts_is_read(tmp_path: Path, end: str) -> None:
     (tmp_path / "sitecustomize.py").write_text(f"print('{{}}', 'hello', sep='\\n', end='{end}')\n")
