@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import resource
 import sys
 from collections.abc import Mapping
@@ -17,10 +18,13 @@ from iotop_ai.collectors.job.cgroup_paths import parse_cgroups, tightest_memory_
 from iotop_ai.collectors.machine.cpu_clocks import CPUS
 from iotop_ai.model.clean import clean
 from iotop_ai.model.preflight.environment.host import HostFacts, Terminal
+from iotop_ai.model.preflight.environment.python import release
 from iotop_ai.store.format.secrets import variable_redacted
 
 SHM = "/dev/shm"
 LINKS = "sys/class/net"
+COMPAT = "usr/local/cuda/compat"
+"""The folder of the libraries with which CUDA runs on an older driver. NGC images have them in its folder lib.real."""
 JUPYTER = ("JPY_PARENT_PID", "JPY_SESSION_NAME")
 """The variables that a notebook's kernel and server set for the processes that they start."""
 FIRST_PID_NAMESPACE = "pid:[4026531836]"
@@ -80,6 +84,7 @@ def read_host_facts(root: Root, *, rights: bool = True) -> HostFacts:
         shm_error=why,
         nvidia_cards=count_nvidia_cards(root),
         uvm=root.exists("dev/nvidia-uvm"),
+        compat_driver=read_compat_driver(root),
         rdma=len(root.names("sys/class/infiniband")),
         governors=_distinct_contents(root, scaled_cpus, "scaling_governor"),
         frequency_driver=next(iter(_distinct_contents(root, scaled_cpus, "scaling_driver")), ""),
@@ -132,6 +137,26 @@ def count_nvidia_cards(root: Root) -> int:
         and root.text_or(f"{DEVICES}/{name}/class").startswith("0x03")
         for name in root.names(DEVICES)
     )
+
+
+def read_compat_driver(root: Root) -> str:
+    """Return the version of the driver whose libraries for an older driver are in COMPAT; "" without such libraries.
+
+    Source: https://docs.nvidia.com/deploy/cuda-compatibility/forward-compatibility.html (the package cuda-compat, whose
+    libcuda.so.VERSION has the version of its driver).
+    """
+
+    def names() -> list[str]:
+        top = root.names(COMPAT)
+        folders = [name for name in top if name.startswith("lib") and ".so" not in name]
+        return [*top, *(name for folder in folders for name in root.names(f"{COMPAT}/{folder}"))]
+
+    try:
+        found = call_with_timeout(HOME_TIMEOUT_S, root.join(COMPAT), names)
+    except OSError:
+        return ""
+    versions = [match[1] for name in found if (match := re.fullmatch(r"libcuda\.so\.(\d+\.[\d.]+)", name))]
+    return max(versions, key=release, default="")
 
 
 def read_terminal(environ: Mapping[str, str]) -> Terminal:

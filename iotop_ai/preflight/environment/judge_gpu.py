@@ -1,7 +1,9 @@
 """Checks of the GPUs, their driver, and the torch of the user's Python. Pure: takes facts, returns checks.
 
 Sources: https://docs.nvidia.com/cuda/cuda-toolkit-release-notes/ (for DRIVERS: CUDA Toolkit and minimum required driver
-version for minor version compatibility), the notes of CUDA 11.8, 12.8 and 13.0 (new and dropped architectures),
+version for minor version compatibility),
+https://docs.nvidia.com/deploy/cuda-compatibility/forward-compatibility.html (the libraries for an older driver),
+the notes of CUDA 11.8, 12.8 and 13.0 (new and dropped architectures),
 https://docs.nvidia.com/cuda/cuda-c-programming-guide/#cuda-environment-variables (for CUDA_VISIBLE_DEVICES: an index or
 the beginning of a UUID; the first that does not exist ends the list).
 """
@@ -29,6 +31,8 @@ BLACKWELL, BLACKWELL_INDEX = 10, "cu128"
 """GPUs from this major number on cannot use torch for CUDA 12 from the index in INDICES; this index is for them."""
 CUDA_13_CAPABILITY = (7, 5)
 """The lowest compute capability for which CUDA 13 makes programs."""
+COMPAT = "/usr/local/cuda/compat"
+"""The folder of the libraries with which CUDA runs on an older driver."""
 CUDA, ROCM, XPU = "CUDA", "ROCm", "XPU"
 _INDEX = "https://download.pytorch.org/whl"
 _SELECTOR = "https://pytorch.org/get-started/locally/"
@@ -61,7 +65,7 @@ def judge_gpu(snapshot: Snapshot, facts: HostFacts, python: PythonFacts) -> list
             for state in states
             if state.uuid in details and details[state.uuid].compute_capability
         }
-        out.append(_build(python, python.torches[0], driver, platforms, capabilities))
+        out.append(_build(python, python.torches[0], driver, platforms, capabilities, facts.compat_driver))
     return out
 
 
@@ -173,11 +177,12 @@ def _build(
     driver: str,
     platforms: Sequence[str],
     capabilities: Mapping[int, tuple[int, ...]],
+    compat_driver: str,
 ) -> Check:
     """Return a check of torch's build against the GPUs and the driver.
 
     platforms: the platforms of the GPUs in this machine. capabilities: the compute capability of each NVIDIA GPU, by
-    the GPU's number.
+    the GPU's number. compat_driver: the version of the driver whose libraries CUDA has for an older driver.
     """
     pip = f"{python.pip_install} --force-reinstall torch --index-url {_INDEX}"
     platform = CUDA if torch.cuda else ROCM if torch.hip else XPU if "+xpu" in torch.version else ""
@@ -194,11 +199,12 @@ def _build(
     needed = DRIVERS.get(built[0]) if built else None
     if needed is None or not installed:
         return Check("gpu", "torch build", UNKNOWN, f"torch for CUDA {torch.cuda}, driver {driver or 'unknown'}")
+    old = None
     if installed < needed:
-        oldest = ".".join(f"{part:02}" if at else str(part) for at, part in enumerate(needed))
-        text = f"torch is built for CUDA {torch.cuda}, which needs driver {oldest} or newer; the driver is {driver}"
         older = f", or {pip}/{_cuda_index(installed, capabilities)}" if installed >= DRIVERS[11] else ""
-        return Check("gpu", "torch build", FAIL, text, f"upgrade the driver{older}")
+        old = _old_driver(torch, needed, driver, compat_driver, f"upgrade the driver{older}")
+        if old.state is FAIL:
+            return old
     unfit = [number for number, capability in sorted(capabilities.items()) if not _makes_programs(built, capability)]
     if unfit:
         named = ", ".join(f"GPU {number} ({'.'.join(map(str, capabilities[number]))})" for number in unfit)
@@ -207,7 +213,17 @@ def _build(
         state = FAIL if len(unfit) == len(capabilities) else WARN
         remedy = f"{pip}/{_cuda_index(installed, {number: capabilities[number] for number in unfit})}"
         return Check("gpu", "torch build", state, text, remedy)
-    return Check("gpu", "torch build", OK, f"torch {torch.version} for CUDA {torch.cuda}, driver {driver}")
+    return old or Check("gpu", "torch build", OK, f"torch {torch.version} for CUDA {torch.cuda}, driver {driver}")
+
+
+def _old_driver(torch: Torch, needed: tuple[int, ...], driver: str, compat_driver: str, upgrade: str) -> Check:
+    """Return the check of a torch that needs a newer driver. upgrade: the remedy."""
+    oldest = ".".join(f"{part:02}" if at else str(part) for at, part in enumerate(needed))
+    text = f"torch is built for CUDA {torch.cuda}, which needs driver {oldest} or newer; the driver is {driver}"
+    if release(compat_driver) < needed:
+        return Check("gpu", "torch build", FAIL, text, upgrade)
+    text += f": it runs on data-centre GPUs only, through the libraries of driver {compat_driver} in {COMPAT}"
+    return Check("gpu", "torch build", WARN, text, f"if torch.cuda.is_available() is False: {upgrade}")
 
 
 def _makes_programs(cuda: tuple[int, ...], capability: tuple[int, ...]) -> bool:

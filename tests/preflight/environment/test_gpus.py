@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
 import pytest
 
+from iotop_ai.collectors.io.root import Root
 from iotop_ai.model.gpu.detail import GpuDetail
 from iotop_ai.model.gpu.state import GpuInstance, GpuState
 from iotop_ai.model.preflight.environment.check import Check, State
@@ -13,6 +15,7 @@ from iotop_ai.model.preflight.environment.host import HostFacts
 from iotop_ai.model.preflight.environment.python import PythonFacts, Torch
 from iotop_ai.model.reading import Reading, Status
 from iotop_ai.model.snapshot import Host, OwnCost, Snapshot
+from iotop_ai.preflight.environment.host import read_compat_driver
 from iotop_ai.preflight.environment.judge_gpu import judge_gpu
 
 EMPTY = Snapshot(1, 1, 1, 1.0, Host("box", "b", "6.8.0", 1000, "me", False), (), OwnCost(1, 0, 0, 0, 0))
@@ -34,12 +37,17 @@ def judged(
     cards: int = 0,
     detail: GpuDetail = DETAIL,
     second: GpuDetail | None = None,
+    compat: str = "",
 ) -> list[Check]:
-    """The checks, without the one about the driver if it is fine. detail, second: those of the first two GPUs."""
+    """The checks, without the one about the driver if it is fine.
+
+    detail, second: those of the first two GPUs. compat: the driver's version of CUDA's libraries for an older driver.
+    """
     table = {one.uuid: Reading(one, Status.OK) for one in gpus}
     slow = {one.uuid: Reading(one, Status.OK) for one in (detail, second) if one is not None}
     snapshot = EMPTY._replace(gpu=Reading(table, Status.OK), gpu_slow=Reading(slow, Status.OK))
-    host = HostFacts(nvidia_cards=cards, variables={} if visible is None else {"CUDA_VISIBLE_DEVICES": visible})
+    variables = {} if visible is None else {"CUDA_VISIBLE_DEVICES": visible}
+    host = HostFacts(nvidia_cards=cards, compat_driver=compat, variables=variables)
     found = judge_gpu(snapshot, host, PythonFacts("/p", torches=(torch,)))
     return [one for one in found if one.name != "GPU driver" or one.state is not State.OK]
 
@@ -103,6 +111,52 @@ def test_an_old_gpu_beside_a_usable_one_is_a_warning() -> None:
     (check,) = judged(NVIDIA, Torch("/t", "2.9.0", "13.0"), detail=usable, second=old)
     assert (check.state, check.text) == (State.WARN, NO_PROGRAMS.format("13.0", "6.1").replace("GPU 0", "GPU 1"))
     assert check.remedy == INDEX + "cu126"
+
+
+OLD_DRIVER = "torch is built for CUDA 13.0, which needs driver 580.65.06 or newer; the driver is 535.183.06"
+THROUGH_LIBRARIES = (
+    ": it runs on data-centre GPUs only, through the libraries of driver 580.82.07 in /usr/local/cuda/compat"
+)
+
+
+@pytest.mark.parametrize(
+    ("compat", "capability", "state", "text"),
+    [
+        ("", "9.0", State.FAIL, OLD_DRIVER),
+        ("575.57.08", "9.0", State.FAIL, OLD_DRIVER),
+        ("580.82.07", "9.0", State.WARN, OLD_DRIVER + THROUGH_LIBRARIES),
+        ("580.82.07", "6.1", State.FAIL, NO_PROGRAMS.format("13.0", "6.1")),
+    ],
+)
+def test_the_libraries_of_a_newer_driver_may_run_torch_on_an_old_one(
+    compat: str, capability: str, state: State, text: str
+) -> None:
+    detail = DETAIL._replace(driver="535.183.06", compute_capability=capability)
+    (check,) = judged(NVIDIA[:1], Torch("/t", "2.9.0", "13.0"), detail=detail, compat=compat)
+    assert (check.name, check.state, check.text) == ("torch build", state, text)
+    upgrade = f"upgrade the driver, or {INDEX}cu126"
+    if text.startswith(OLD_DRIVER):
+        only_if = "if torch.cuda.is_available() is False: " if state is State.WARN else ""
+        assert check.remedy == only_if + upgrade
+
+
+@pytest.mark.parametrize(
+    ("files", "version"),
+    [
+        ((), ""),
+        (("libcuda.so", "libcuda.so.1", "libcuda.so.580.82.07"), "580.82.07"),
+        (("lib.real/libcuda.so.1", "lib.real/libcuda.so.580.9", "lib.real/libcuda.so.580.82.07"), "580.82.07"),
+        (("libcuda.so.1", "libnvidia-nvvm.so.580.82.07"), ""),
+    ],
+)
+def test_the_libraries_of_a_newer_driver_are_found(tmp_path: Path, files: Sequence[str], version: str) -> None:
+    for name in files:
+        path = tmp_path / "usr/local/cuda-13.0/compat" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch()
+    (tmp_path / "usr/local").mkdir(parents=True, exist_ok=True)
+    (tmp_path / "usr/local/cuda").symlink_to("cuda-13.0")
+    assert read_compat_driver(Root(str(tmp_path))) == version
 
 
 @pytest.mark.parametrize("torch", [CPU, Torch("/t", "2.9.0", "13.0")])

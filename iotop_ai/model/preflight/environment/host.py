@@ -40,6 +40,7 @@ class HostFacts(NamedTuple):
     shm_error: why shm_bytes is unknown
     nvidia_cards: the number of NVIDIA GPUs on the PCI bus
     uvm: whether /dev/nvidia-uvm exists
+    compat_driver: the version of the driver whose libraries CUDA has for an older driver ("forward compatibility")
     rdma: the number of RDMA devices
     variables: the environment variables that affect training
     jupyter: whether a notebook started this process
@@ -59,6 +60,7 @@ class HostFacts(NamedTuple):
     shm_error: str = ""
     nvidia_cards: int = 0
     uvm: bool = False
+    compat_driver: str = ""
     rdma: int = 0
     governors: tuple[str, ...] = ()
     frequency_driver: str = ""
