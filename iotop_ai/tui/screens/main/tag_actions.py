@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from iotop_ai.model.process.records import ProcessKey
-from iotop_ai.present.process.groups import selected_group
+from iotop_ai.present.process.groups import groups, selected_group
 from iotop_ai.present.process.table import process_text
 from iotop_ai.present.process.tags import existing_tags, toggle_tags
 from iotop_ai.present.text.line import Line
@@ -46,19 +46,32 @@ class TagActions:
             state.update(tagged=tagged)
 
     def tag(self) -> None:
-        """Tag the processes in the selected row, or untag them if all are tagged; then move to the next row."""
+        """Tag the processes in the selected row, or untag them if all are tagged; then move to the next row.
+
+        With a filter for tagged processes, the row may leave the list. If it was the last one, move to the row before.
+        """
         view = self._state.view
         group = selected_group(self._state.frame, view)
         if group is None:
             self._state.change(CHOOSE_FIRST)
             return
-        before = view.tagged
+        before, rows = view.tagged, self._row_keys()
         tagged = toggle_tags(before, group.keys)
         verb = "tagged" if len(tagged) > len(before) else "untagged"
         self._state.change(
             f"done: {group.label} {verb}, {len(tagged)} in total", tagged=tagged, cursor=view.cursor or group.row_key
         )
-        self._move_cursor(1)
+        left = self._row_keys()
+        if group.row_key in left:
+            self._move_cursor(1)
+        else:
+            at = rows.index(group.row_key)
+            nearest = (key for key in (*rows[at:], *reversed(rows[:at])) if key in left)
+            self._state.change(self._state.view.message, cursor=next(nearest, ""))
+
+    def _row_keys(self) -> list[str]:
+        """The keys of the rows of the process list, from top to bottom."""
+        return [group.row_key for group in groups(self._state.frame, self._state.view)]
 
     def untag(self) -> None:
         """Remove all tags."""

@@ -137,3 +137,27 @@ async def test_without_a_cursor_enter_opens_the_first_process() -> None:
         await shown.press("enter")
         assert isinstance(shown.app.screen, ProcessDetailScreen)
         assert shown.app.screen.page.key.pid == 50
+
+
+NAMES = ("first", "second", "third", "fourth")
+
+
+@pytest.mark.parametrize("pattern", ["tagged", "not tagged"])
+@pytest.mark.parametrize("tree", [False, True])
+async def test_after_a_tagged_row_has_left_the_list_the_cursor_is_on_the_next_row(pattern: str, tree: bool) -> None:
+    procs = [Proc(100 + n, name, read=(40 - n) * MIB) for n, name in enumerate(NAMES)]
+    one = frame(snapshots(lambda _tick: Machine(procs=procs), 5))
+    async with showing(one, tree=tree) as shown:
+        shown.app.main.panels["process"].focus()
+        if pattern == "tagged":
+            await shown.press(*"TTTT")
+        await shown.press("slash", *pattern, "enter", "home", "down")
+        sign = "*" if pattern == "tagged" else ""
+        assert shown.marked == [f"{sign}second alice"]
+        for following in ("third", "fourth", "first"):
+            answer = await shown.press("T")
+            assert "tagged" in answer
+            assert shown.marked == [f"{sign}{following} alice"]
+        await shown.press("T")
+        assert shown.marked == []
+        assert len(shown.app.main.view.tagged) == (0 if pattern == "tagged" else 4)
