@@ -2,8 +2,9 @@
 
 A query compares the values of a row: ``read write io`` (bytes per second, K M G T are powers of 1024), ``cpu delay``
 (percent), ``mem`` (bytes), ``threads pid ppid`` and ``name user command state``. The operators are ``= != > >= < <=``,
-and ``~`` and ``!~`` for regular expressions; comparisons are combined with ``and or not`` and brackets. The word
-``tagged`` alone matches the tagged processes. A comparison with an unknown value does not match.
+and ``~`` and ``!~`` for regular expressions, which search a name as in /proc and as in the list; comparisons are
+combined with ``and or not`` and brackets. The word ``tagged`` alone matches the tagged processes. A comparison with an
+unknown value does not match.
 """
 
 from __future__ import annotations
@@ -14,12 +15,16 @@ from functools import lru_cache
 
 from iotop_ai.lazy.namedtuple import NamedTuple
 from iotop_ai.lazy.regex import pattern
-from iotop_ai.model.process.records import ProcessInfo, ProcessKey, ProcessRates, ProcessStat
+from iotop_ai.model.process.records import ProcessInfo, ProcessKey, ProcessRates, ProcessStat, ThreadLook
+from iotop_ai.present.process.group_stats import process_state
+from iotop_ai.present.process.names import listed_name
 from iotop_ai.present.process.sort_value import io_rate
 
 
 class Subject(NamedTuple):
-    """A process that a query tests. rates, stat: its rates and its stat; None when unknown."""
+    """A process that a filter tests. rates, stat: its rates and its stat; None when unknown. sampled: the states of its
+    threads; None if they are not sampled.
+    """
 
     key: ProcessKey
     info: ProcessInfo
@@ -27,6 +32,7 @@ class Subject(NamedTuple):
     stat: ProcessStat | None
     page_bytes: int
     tagged: bool = False
+    sampled: ThreadLook | None = None
 
 
 Predicate = Callable[[Subject], bool | None]
@@ -34,7 +40,7 @@ Predicate = Callable[[Subject], bool | None]
 
 
 class Filter(NamedTuple):
-    """A parsed filter. query: whether it is a query; otherwise it searches names, users and command lines.
+    """A parsed filter. query: whether it is a query; otherwise it searches names, users, command lines and pids.
 
     trouble: why a query is invalid; "" if it is valid. An invalid query matches every process.
     """
@@ -68,11 +74,13 @@ _WORDS: dict[str, Callable[[Subject], str | None]] = {
     "name": lambda subject: subject.info.name,
     "user": lambda subject: subject.info.user,
     "command": lambda subject: _command_line(subject.info),
-    "state": lambda subject: None if subject.stat is None else subject.stat.state,
+    "state": lambda subject: _known_state(process_state(subject.stat, subject.sampled)),
 }
 """The fields that hold words."""
 EXAMPLE = "user = root and name ~ python"
 """A filter that shows how two comparisons are combined."""
+_PERCENT_FIELDS = ("cpu", "delay")
+"""The numbers that are in percent."""
 _SUBSTRING_FIELDS = ("name", "command")
 """The fields whose value a user usually knows only in part."""
 _ALIASES = {"io-wait": "delay", "iowait": "delay", "cmd": "command", "rss": "mem", "thr": "threads", "comm": "name"}
@@ -194,16 +202,20 @@ def _unbounded_repeats(text: str) -> int | None:
     return count if count < len(_SEARCH_LENGTHS) else None
 
 
+def _known_state(state: str) -> str | None:
+    return None if state == "?" else state
+
+
 def _command_line(info: ProcessInfo) -> str:
     return " ".join(info.cmdline)
 
 
 def _matching(matches: Callable[[str], bool]) -> Predicate:
-    """The predicate that is true if ``matches`` accepts the process's name, user or command line."""
+    """The predicate that is true if ``matches`` accepts the process's name, user, command line or pid."""
 
     def predicate(subject: Subject) -> bool:
         info = subject.info
-        return matches(info.name) or matches(info.user) or matches(_command_line(info))
+        return any(map(matches, (info.name, info.user, _command_line(info), str(subject.key.pid))))
 
     return predicate
 
@@ -297,10 +309,12 @@ def _unquoted(word: str) -> str:
 
 def _comparison(field: str, sign: str, value: str) -> Predicate:
     if field in _WORDS:
-        return _text_comparison(_WORDS[field], sign, value)
+        return _text_comparison(field, sign, value)
     number = _NUMBER.fullmatch(value)
     if number is None or sign not in _COMPARE:
         raise _QueryError(f"{field} is a number, as in {field} > 10")
+    if value.endswith("%") and field not in _PERCENT_FIELDS:
+        raise _QueryError(f"{field} takes no %; only {' and '.join(_PERCENT_FIELDS)} do")
     number_of, compare, limit = _NUMBERS[field], _COMPARE[sign], float(number[1]) * _SCALE[number[2].lower()]
 
     def predicate(subject: Subject) -> bool | None:
@@ -310,15 +324,19 @@ def _comparison(field: str, sign: str, value: str) -> Predicate:
     return predicate
 
 
-def _text_comparison(word_of: Callable[[Subject], str | None], sign: str, value: str) -> Predicate:
+def _text_comparison(field: str, sign: str, value: str) -> Predicate:
     if sign not in ("=", "!=", "~", "!~"):
         raise _QueryError(f"{sign} compares numbers; words take = != ~ !~")
     matches = _Search(value) if "~" in sign else re.compile(re.escape(value), re.IGNORECASE).fullmatch
-    negated = sign.startswith("!")
+    word_of, negated = _WORDS[field], sign.startswith("!")
+    as_listed = field == "name" and "~" in sign  # the list shows "python train.py" for a process with the name "python"
 
     def predicate(subject: Subject) -> bool | None:
         text = word_of(subject)
-        return None if text is None else (not matches(text)) == negated
+        if text is None:
+            return None
+        found = matches(text) or (as_listed and matches(listed_name(subject.info)))
+        return (not found) == negated
 
     return predicate
 

@@ -77,15 +77,22 @@ def group_stats(keys: Collection[ProcessKey], table: ProcessTable) -> GroupStats
     if len(keys) == 1:
         (key,) = keys
         stat = table.stat.get(key)
-        return GroupStats(_state(stat, table.threads.get(key)), 1, stat and (stat.threads, stat.rss_pages))
+        return GroupStats(process_state(stat, table.threads.get(key)), 1, stat and (stat.threads, stat.rss_pages))
     stats = [*filter(None, map(table.stat.get, keys))]
     if len(stats) == len(keys) and table.threads.keys().isdisjoint(keys):
         counts = Counter(map(_STATE, stats))  # counts a thousand processes at C speed
     else:
-        counts = Counter(map(_state, map(table.stat.get, keys), map(table.threads.get, keys)))
+        counts = Counter(map(process_state, map(table.stat.get, keys), map(table.threads.get, keys)))
     worst = min(counts, key=lambda s: _RANK.get(s, 7), default="?")
     sums = (sum(map(_THREADS, stats)), sum(map(_PAGES, stats))) if stats else None
     return GroupStats(worst, counts[worst], sums)
+
+
+def process_state(stat: ProcessStat | None, sampled: ThreadLook | None) -> str:
+    """The state of a process: D if a sampled thread is in D, else that of the main thread; "?" when unknown."""
+    if sampled is not None and any(state == "D" for state, _ in sampled.states):
+        return "D"
+    return "?" if stat is None else stat.state
 
 
 def any_in_group(group_id: GroupId, keys: Collection[ProcessKey], table: ProcessTable) -> bool:
@@ -101,10 +108,3 @@ def _unchanged(group_id: GroupId, stat: Mapping[ProcessKey, ProcessStat], table:
     if now is stat:
         return True
     return isinstance(now, TrackedDict) and follows(now, stat) and not any_in_group(group_id, now.touched, table)
-
-
-def _state(stat: ProcessStat | None, sampled: ThreadLook | None) -> str:
-    """The state of a process: D if a sampled thread is in D, else that of the main thread; "?" when unknown."""
-    if sampled is not None and any(state == "D" for state, _ in sampled.states):
-        return "D"
-    return "?" if stat is None else stat.state

@@ -255,7 +255,7 @@ EVERY = Filter(lambda _one: True)
 
 
 def _subject(key: ProcessKey, info: ProcessInfo) -> Subject:
-    """The process for a filter that searches only names, users and command lines."""
+    """The process for a filter that searches only names, users, command lines and pids."""
     return Subject(key, info, None, None, 0)
 
 
@@ -281,7 +281,8 @@ def _matching_table(
 
     def subject(key: ProcessKey, info: ProcessInfo) -> Subject:
         rate = None if rates is None else rates.get(key) or _idle_rates(table, key)
-        return Subject(key, info, rate, table.stat.get(key), table.page_bytes, key in tagged)
+        stat, sampled = table.stat.get(key), table.threads.get(key)
+        return Subject(key, info, rate, stat, table.page_bytes, key in tagged, sampled)
 
     return table._replace(info={k: info for k, info in table.info.items() if wanted.matches(subject(k, info))})
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from iotop_ai.model.process.records import UNKNOWN_PROCESS_RATES, ProcessInfo, ProcessKey, ProcessStat
+from iotop_ai.model.process.records import UNKNOWN_PROCESS_RATES, ProcessInfo, ProcessKey, ProcessStat, ThreadLook
 from iotop_ai.present.process.filter import EXAMPLE, Subject, hint_for, parse_filter
 from iotop_ai.present.process.groups import groups
 from iotop_ai.present.process.table import process_rows
@@ -33,6 +33,8 @@ READER = Subject(
         ("not user = bob", True), ("not (user = bob or user = alice)", False), ("python and read > 1M", True),
         ("bash or read > 1M", True), ("IO-wait > 5", False), ("write < 1M", False), ("not write < 1M", False),
         ("write < 1M or read > 1", True), ("pid = 77 and (name = python)", True),
+        ("name ~ train", True), ("name !~ train", False), ("name ~ ^python$", True), ("name = train.py", False),
+        ("77 and cpu > 1", True), ("78 and cpu > 1", False), ("state = S", False), ("not state = S", True),
     ],
 )  # fmt: skip
 def test_expressions_match_processes(text: str, matches: bool | None) -> None:
@@ -60,6 +62,16 @@ def test_the_word_tagged_matches_tagged_processes(text: str, untagged: bool, tag
     assert found.matches(READER._replace(tagged=True)) is tagged
 
 
+@pytest.mark.parametrize("state", ["S", None])
+def test_a_process_with_a_blocked_thread_is_blocked_as_its_row_shows(state: str | None) -> None:
+    assert READER.stat is not None
+    stat = None if state is None else READER.stat._replace(state=state)
+    waiting = READER._replace(stat=stat, sampled=ThreadLook((("S", 3), ("D", 2)), ()))
+    assert parse_filter("state = D").matches(waiting) is True
+    asleep = READER._replace(stat=stat, sampled=ThreadLook((("S", 5),), ()))
+    assert parse_filter("state = D").matches(asleep) is (None if state is None else False)
+
+
 @pytest.mark.parametrize("text", ["untagged", "tagged-worker", "my tagged one", "'tagged'"])
 def test_a_name_that_contains_the_word_tagged_is_still_found(text: str) -> None:
     found = parse_filter(text)
@@ -83,7 +95,8 @@ def test_unknown_values_match_nothing(text: str) -> None:
         ("user > bob", "> compares numbers; words take = != ~ !~"),
         ("read > 1 user = bob", "before user: write 'and' or 'or', as in user = root and read > 1M"),
         ("user:root read>1M", "user:root: write user = root, as in user = root and read > 1M"),
-        ("read ~ 1", "read is a number, as in read > 10"), ("(" * 40 + "cpu > 1" + ")" * 40, "too many brackets"),
+        ("read ~ 1", "read is a number, as in read > 10"), ("mem > 99%", "mem takes no %; only cpu and delay do"),
+        ("(" * 40 + "cpu > 1" + ")" * 40, "too many brackets"),
     ],
 )  # fmt: skip
 def test_an_invalid_filter_has_a_reason_and_hides_nothing(text: str, trouble: str) -> None:
@@ -92,7 +105,13 @@ def test_an_invalid_filter_has_a_reason_and_hides_nothing(text: str, trouble: st
     assert found.matches(READER)
 
 
-@pytest.mark.parametrize(("text", "matches"), [("^pyth", True), ("lr=3", True), ("train.py|x", True), ("[", False)])
+@pytest.mark.parametrize(
+    ("text", "matches"),
+    [
+        *(("^pyth", True), ("lr=3", True), ("train.py|x", True), ("[", False)),
+        *(("77", True), ("^77$", True), ("78", False), ("^7$", False)),
+    ],
+)
 def test_text_without_a_field_name_is_a_regular_expression_or_plain_text(text: str, matches: bool) -> None:
     found = parse_filter(text)
     assert (found.query, found.trouble) == (False, "")
@@ -135,6 +154,16 @@ def test_only_matching_rows_are_listed() -> None:
     assert labels(one, UTC._replace(pattern="user = eve and io = 0")) == []
     (folded,) = groups(one, UTC._replace(pattern="delay >= 50"))
     assert len(folded.keys) == 2
+
+
+def test_a_row_with_a_blocked_thread_is_listed_by_its_state() -> None:
+    one = made()
+    table = one.snapshot.processes.value
+    assert table is not None
+    (sleeper,) = (key for key, info in table.info.items() if info.name == "sleeper")
+    table = table._replace(threads={sleeper: ThreadLook((("D", 1),), ())})
+    one = one._replace(snapshot=one.snapshot._replace(processes=one.snapshot.processes._replace(value=table)))
+    assert labels(one, UTC._replace(pattern="state = D and user = root")) == ["sleeper"]
 
 
 def test_the_footer_has_the_number_of_matches_or_the_mistake() -> None:
