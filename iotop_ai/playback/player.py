@@ -25,6 +25,8 @@ from iotop_ai.store.read.file import Entry
 
 FRAMES_KEPT = 256
 """About this many Frames are kept for stepping back and forth; they share unchanged records."""
+_AFTER_ALL_NS = 2**63 - 1
+"""A wall time after all Frames."""
 MOST_STEPS = 40
 """The maximum number of steps taken to reach the first verdict that names a class."""
 _LASTING_NS = 5 * 10**9
@@ -195,6 +197,19 @@ class FrameCursor:
             if cancelled():
                 raise Cancelled
         return self._frames[self._position]
+
+    def seek_before(
+        self, at_ns: int, early: Callable[[Frame], None] | None = None, cancelled: Callable[[], bool] = never
+    ) -> Frame:
+        """Go to the last Frame before a monotonic time of the newest boot, or to the first Frame if all are later.
+
+        Unlike ``seek``, it finds the Frame after the clock was set back; but it goes back from the end step by step, so
+        it is for the newest Frames. early, cancelled: as in ``seek``. Raises Cancelled.
+        """
+        frame = self.seek(_AFTER_ALL_NS, early, cancelled)
+        while frame.snapshot.at_ns >= at_ns and (before := self.back(cancelled)) is not None:
+            frame = before
+        return frame
 
     def _block_index_of(self, frame: Frame) -> int:
         """The index of a Frame's block in ``_shown_blocks``."""

@@ -100,6 +100,15 @@ def test_sessions_of_one_file_follow_each_other(tmp_path: Path) -> None:
     assert walk_back(FrameCursor([FileRecording(path)])) == first + second
 
 
+@pytest.mark.parametrize(("at", "seconds"), [(40, 3600), (90, 5), (119, 3600)])
+def test_the_frame_before_a_new_one_is_found_if_the_clock_was_set_back(tmp_path: Path, at: int, seconds: int) -> None:
+    live = clock_set_back(120, at, seconds)
+    path = record(tmp_path / "a", live)
+    for number in (119, 118, 90):
+        assert FrameCursor([FileRecording(path)]).seek_before(live[number].snapshot.at_ns) == live[number - 1]
+    assert FrameCursor([FileRecording(path)]).seek_before(0) == live[0]
+
+
 @pytest.mark.parametrize(
     ("at", "seconds"), [*QUICK_SETBACKS, *(pytest.param(*step, marks=pytest.mark.slow) for step in SLOW_SETBACKS)]
 )

@@ -105,13 +105,16 @@ class PlaybackFailed(PlaybackMessage):
 
 
 class _SeekRequest(NamedTuple):
-    """A request to go to a wall-clock time, then forward or back by a number of Frames. from_search: whether a search
-    for a mark or a change gave the time.
+    """A request to go to a wall-clock time, then forward or back by a number of Frames.
+
+    from_search: whether a search for a mark or a change gave the time. before_ns: the monotonic time of one of the
+    newest Frames, if the request is to go to the Frame before it; otherwise None. ``wall_ns`` is then about its time.
     """
 
     wall_ns: int | None = None
     steps: int = 0
     from_search: bool = False
+    before_ns: int | None = None
 
 
 class PlaybackThread:
@@ -186,6 +189,10 @@ class PlaybackThread:
     def seek(self, wall_ns: int) -> None:
         """Go to the last Frame at or before this time."""
         self._put(_SeekRequest(wall_ns))
+
+    def seek_before(self, frame: Frame) -> None:
+        """Go to the Frame before this one, which is among the newest, even if the clock was set back."""
+        self._put(_SeekRequest(frame.snapshot.wall_ns - 1, before_ns=frame.snapshot.at_ns))
 
     def skip(self, seconds: float) -> None:
         """Go forward or back by this many seconds, from the target of a pending seek, or else from the current time."""
@@ -279,7 +286,10 @@ class PlaybackThread:
     def _serve(self, request: _SeekRequest) -> None:
         self._jumped = self._jumped or request.wall_ns is not None or request.steps < 0
         if request.wall_ns is not None:
-            self._cursor.seek(request.wall_ns, self._post_early, self._superseded)
+            if request.before_ns is None:
+                self._cursor.seek(request.wall_ns, self._post_early, self._superseded)
+            else:
+                self._cursor.seek_before(request.before_ns, self._post_early, self._superseded)
             with self._ready:
                 if not self._superseded():
                     self._target_ns = None

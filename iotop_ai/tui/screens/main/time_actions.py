@@ -122,16 +122,25 @@ class TimeActions:
         if (playback := self._active_playback) is not None:
             playback.step(step)
         elif step < 0 and self._state.view.mode in ("live", "paused", "ended"):
-            self._begin_to_look_back(self._state.frame.snapshot.wall_ns - 1)
+            self._begin_to_look_back(self._seek_frame_before)
 
-    def _begin_to_look_back(self, wall_ns: int) -> None:
+    def _seek_frame_before(self, playback: PlaybackThread) -> None:
+        """Go to the Frame before the one on the screen."""
+        frame = self._state.received
+        if frame is self._state.newest:
+            playback.seek_before(frame)
+        else:  # the screen was paused, so many Frames may have come since
+            playback.seek(frame.snapshot.wall_ns - 1)
+
+    def _begin_to_look_back(self, go: Callable[[PlaybackThread], None]) -> None:
+        """Begin to look back. go: lets the playback go to the Frame to show first."""
         playback = self._look_back()
         if playback is None:
             self._state.change(NOTHING_YET)
         else:
-            self._look_back_at(playback, wall_ns)
+            self._look_back_with(playback, go)
 
-    def _look_back_at(self, playback: PlaybackThread, wall_ns: int) -> None:
+    def _look_back_with(self, playback: PlaybackThread, go: Callable[[PlaybackThread], None]) -> None:
         state, begin = self._state, playback.span()[0]
         try:
             playback.start()
@@ -141,7 +150,7 @@ class TimeActions:
         self.playback = playback
         line = Timeline(begin, max(begin + 1, state.newest.snapshot.wall_ns), begin)
         state.change(self._recording.look_back_text(), mode="back", playing=False, speed=1.0, back_s=0.0, timeline=line)
-        playback.seek(wall_ns)
+        go(playback)
 
     def go_to_now(self) -> bool:
         """Return to now if the screen shows the past of a live session; returns whether it did."""
@@ -210,7 +219,8 @@ class TimeActions:
         """Move by ten minutes. If the screen shows now, a step back begins to look back."""
         if self.skip(step, LEAP_S) or step > 0 or self._state.view.mode not in ("live", "paused", "ended"):
             return
-        self._begin_to_look_back(self._state.newest.snapshot.wall_ns - round(LEAP_S * 1e9))
+        wall_ns = self._state.newest.snapshot.wall_ns - round(LEAP_S * 1e9)
+        self._begin_to_look_back(lambda playback: playback.seek(wall_ns))
 
     def seek_end(self, step: int) -> bool:
         """Go to the beginning (step < 0) or the end (step > 0) of a timeline; returns whether there is one."""
@@ -278,7 +288,7 @@ class TimeActions:
             state.change(f"failed: {error}")
             return
         if self.playback is None:
-            self._look_back_at(playback, wall_ns)
+            self._look_back_with(playback, lambda playback: playback.seek(wall_ns))
         else:
             playback.seek(wall_ns)
             state.change()

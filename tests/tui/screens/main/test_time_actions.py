@@ -6,7 +6,7 @@ import asyncio
 import queue
 import threading
 import time
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -40,20 +40,27 @@ WAIT_S = 20.0
 class Session:
     """A live app whose source gets its Frames from the test.
 
-    kept_count: the number of Frames that are kept before the app shows its first one. marks: the marks that the app put
-    into the source.
+    frames: the Frames of the source. kept_count: the number of Frames that are kept before the app shows its first one.
+    marks: the marks that the app put into the source.
     """
 
-    def __init__(self, view: View, record: Callable[[tuple[str, ...]], Recorder] | None, kept_count: int) -> None:
+    def __init__(
+        self,
+        view: View,
+        record: Callable[[tuple[str, ...]], Recorder] | None,
+        kept_count: int,
+        frames: Sequence[Frame],
+    ) -> None:
+        self.frames = frames
         self.feed: queue.Queue[Frame | None] = queue.Queue()
         self.source = Upstream()
         self.marks: list[tuple[str, str]] = []
         self.source.add_event = lambda kind, text: self.marks.append((kind, text))  # type: ignore[method-assign]
         self.ring = Ring()
         keeper = SessionRecorder(Clock(), lambda: self.ring, record, "full")
-        for frame in stalling()[:kept_count]:
+        for frame in frames[:kept_count]:
             keeper.put(frame)
-        self.app = MonitorApp(stalling()[kept_count], self._arriving(), self.source, view, "dark", keeper=keeper)
+        self.app = MonitorApp(frames[kept_count], self._arriving(), self.source, view, "dark", keeper=keeper)
         assert not kept_count or self.ring.drain(60)
         self.pilot: Pilot[None]
 
@@ -72,10 +79,10 @@ class Session:
         return text(self.app)
 
     async def arrive(self, first: int, last: int) -> None:
-        """Let the Snapshots from first to last arrive."""
-        for frame in stalling()[first : last + 1]:
+        """Let the Frames from first to last arrive."""
+        for frame in self.frames[first : last + 1]:
             self.feed.put(frame)
-        await self.until(lambda: self.app.main.newest == stalling()[last])
+        await self.until(lambda: self.app.main.newest == self.frames[last])
         assert self.ring.drain(60)
 
     async def press(self, *keys: str) -> None:
@@ -94,8 +101,9 @@ async def live_session(
     record: Callable[[tuple[str, ...]], Recorder] | None = None,
     view: View = View(utc_offset_s=0),  # noqa: B008 - a frozen record
     kept_count: int = 0,
+    frames: Sequence[Frame] | None = None,
 ) -> AsyncIterator[Session]:
-    session = Session(view, record, kept_count)
+    session = Session(view, record, kept_count, stalling() if frames is None else frames)
     async with session.app.run_test(size=(80, 24)) as pilot:
         session.pilot = pilot
         yield session

@@ -1,0 +1,18 @@
+"""Looking back in a live session: which Frame is shown, and what returns to now with it."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.store.scenario import clock_set_back
+from tests.tui.screens.main.test_time_actions import live_session
+
+
+@pytest.mark.parametrize("seconds", [3600, 5, 0])
+async def test_a_step_back_shows_the_frame_before_after_the_clock_was_set_back(seconds: int) -> None:
+    live = clock_set_back(100, 60, seconds)
+    async with live_session(kept_count=99, frames=live) as session:
+        await session.press("left_square_bracket", "left_square_bracket")
+        await session.until(lambda: session.shown == live[97])
+        await session.press("end")
+        assert session.shown == live[99]
