@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from iotop_ai.model.clean import clean
 from iotop_ai.model.errors import IotopError, UsageError
 from iotop_ai.model.parse import parse_time_ns
+from iotop_ai.model.snapshot import Snapshot
 from iotop_ai.present.screen.view import Timeline
 from iotop_ai.store.source import Source
 from iotop_ai.tui.screens.main.recording_actions import LONGEST_MARK, RecordingActions
@@ -52,6 +53,10 @@ class TimeActions:
         self._look_back = look_back
         self._source_ended = False
         self._judged_anew_shown = False
+        self._base_now: Snapshot | None = None
+        """The base of the sums that are shown after the return to now. While the user looks back to a Frame before it,
+        the View has no base.
+        """
 
     @property
     def _active_playback(self) -> PlaybackThread | None:
@@ -148,6 +153,7 @@ class TimeActions:
             state.change(f"failed: {error}")
             return
         self.playback = playback
+        self._base_now = state.view.base
         line = Timeline(begin, max(begin + 1, state.newest.snapshot.wall_ns), begin)
         state.change(self._recording.look_back_text(), mode="back", playing=False, speed=1.0, back_s=0.0, timeline=line)
         go(playback)
@@ -168,6 +174,7 @@ class TimeActions:
             message,
             mode="ended" if self._source_ended else "live",
             past=self._state.past,
+            base=self._base_now,
             playing=False,
             speed=1.0,
             back_s=0.0,
@@ -204,8 +211,10 @@ class TimeActions:
         """Show sums since the Frame on the screen, or rates again."""
         state = self._state
         if state.view.base is None:
-            state.change("done: summed since now", base=state.frame.snapshot)
+            self._base_now = state.frame.snapshot
+            state.change("done: summed since now", base=self._base_now)
         else:
+            self._base_now = None
             state.change("done: rates per second", base=None)
 
     def skip(self, step: int, seconds: float = SKIP_S) -> bool:
