@@ -1,6 +1,7 @@
-"""Copies text to the user's clipboard, by OSC 52 or by tmux, and always to a file.
+"""Copies text to the user's clipboard, by OSC 52 or by tmux, and to a file.
 
-The file is needed because a terminal does not report whether it accepted OSC 52. Sources: xterm's ctlseqs, "OSC 52";
+The file is needed because a terminal does not report whether it accepted OSC 52. In a browser, no file is written,
+because the user may not have access to files of the server. Sources: xterm's ctlseqs, "OSC 52";
 tmux(1), load-buffer -w.
 """
 
@@ -29,13 +30,14 @@ def copy_text(
 
     It may block, so do not call it on the UI's thread. osc52: sends the text to the terminal by OSC 52.
     """
-    path = _write_file(text, folder or state_folder())
+    in_browser = environ.get("TEXTUAL_DRIVER", "").endswith(":WebDriver")
+    path = None if in_browser else _write_file(text, folder or state_folder())
     sent = _send(text, osc52, environ)
     if sent:
         return f"done: copied{f', also in {path}' if path else ''}"
     if path:
         return f"done: the text is in {path} ({_why_not_copied(text)})"
-    return f"failed: {_why_not_copied(text)}, and the state folder cannot be written to"
+    return f"failed: {_why_not_copied(text)}{'' if in_browser else ', and the state folder cannot be written to'}"
 
 
 def _send(text: str, osc52: Callable[[str], None], environ: Mapping[str, str]) -> bool:

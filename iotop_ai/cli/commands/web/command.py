@@ -79,9 +79,11 @@ def command(settings: Settings, args: argparse.Namespace) -> list[str]:
 def environment() -> dict[str, str]:
     """Return the environment of a browser's session.
 
-    The session's address space is limited and each malloc arena takes part of it, so the number of arenas is small.
+    The session's terminal is the page's xterm.js, not the terminal or tmux in which the server was started. The
+    session's address space is limited and each malloc arena takes part of it, so the number of arenas is small.
     """
-    return {**own_environment(libraries=True), "MALLOC_ARENA_MAX": "2"}
+    kept = {name: value for name, value in own_environment(libraries=True).items() if name not in ("TMUX", "TMUX_PANE")}
+    return {**kept, "TERM": "xterm-256color", "MALLOC_ARENA_MAX": "2"}
 
 
 class _AddressPrinter:
