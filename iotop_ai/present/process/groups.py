@@ -181,8 +181,10 @@ def process_list(frame: Frame, view: View) -> ProcessList:
     table = frame.snapshot.processes.value
     if table is None:
         return ProcessList(())
-    own_pid = frame.snapshot.own.pid
-    rates = rates_of(frame, view)[0]
+    if view.unredacted is not None:  # a picture has the rows of the screen, under their redacted names
+        shown = process_list(frame._replace(snapshot=view.unredacted), view._replace(unredacted=None))
+        return shown._replace(groups=tuple(g._replace(name=listed_name(table.info[g.keys[0]])) for g in shown.groups))
+    own_pid, rates = frame.snapshot.own.pid, rates_of(frame, view)[0]
     wanted = parse_filter(view.pattern) if view.pattern else None
     if wanted is not None and wanted.query:
         table, wanted = _matching_table(table, wanted, rates, view.tagged), None
@@ -268,8 +270,7 @@ def ungrouped(frame: Frame, view: View, keys: Collection[ProcessKey]) -> list[Gr
     for key in sorted(keys):
         info = table.info.get(key)
         if info is not None:
-            idle_rates = _idle_rates(table, key)
-            rate = UNKNOWN_PROCESS_RATES if rates is None else rates.get(key, idle_rates)
+            rate = UNKNOWN_PROCESS_RATES if rates is None else rates.get(key, _idle_rates(table, key))
             out.append(Group(listed_name(info), info.user, (key,), rate, False))
     return ordered(out, view)
 
@@ -281,8 +282,7 @@ def _matching_table(
 
     def subject(key: ProcessKey, info: ProcessInfo) -> Subject:
         rate = None if rates is None else rates.get(key) or _idle_rates(table, key)
-        stat, sampled = table.stat.get(key), table.threads.get(key)
-        return Subject(key, info, rate, stat, table.page_bytes, key in tagged, sampled)
+        return Subject(key, info, rate, table.stat.get(key), table.page_bytes, key in tagged, table.threads.get(key))
 
     return table._replace(info={k: info for k, info in table.info.items() if wanted.matches(subject(k, info))})
 
