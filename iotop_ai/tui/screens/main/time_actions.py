@@ -120,7 +120,7 @@ class TimeActions:
         self._source_ended = True
         if self._state.view.mode != "back":
             self._state.show_newest()
-            self._state.change("the other end has closed the connection", mode="ended")
+            self._state.change("the other end has closed the connection", mode="ended", past=self._state.past)
 
     def step(self, step: int) -> None:
         """Move by one Frame. If the screen shows now, a step back begins to look back."""

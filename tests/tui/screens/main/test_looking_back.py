@@ -1,9 +1,11 @@
-"""Looking back in a live session: which Frame is shown, and what returns to now with it."""
+"""A live session that is paused, shows the past or ends: which Frame is shown, with which sums and graphs."""
 
 from __future__ import annotations
 
 import pytest
 
+from iotop_ai.present.screen.view import View
+from iotop_ai.tui.messages import SourceEnded
 from tests.store.scenario import clock_set_back
 from tests.tui.recorded import stalling
 from tests.tui.screens.main.test_time_actions import live_session
@@ -29,3 +31,16 @@ async def test_sums_go_on_after_a_look_back_to_before_them(keys: tuple[str, ...]
         await session.press(*keys, "end")
         assert session.shown == stalling()[90]
         assert session.app.main.view.base == (None if base is None else stalling()[base].snapshot)
+
+
+async def test_the_graphs_have_no_hole_after_a_source_ends_while_the_screen_is_paused() -> None:
+    async with live_session(view=View(utc_offset_s=0, remote=True)) as session:
+        await session.arrive(1, 20)
+        await session.press("space")
+        for first in (21, 51, 81):
+            await session.arrive(first, first + 29)
+        session.app.post_message(SourceEnded())
+        await session.pilot.pause()
+        assert session.shown == stalling()[110]
+        samples = (*session.app.main.view.past, *session.shown.history)
+        assert [sample.at_ns for sample in samples] == [one.sample.at_ns for one in stalling()[:111]]
