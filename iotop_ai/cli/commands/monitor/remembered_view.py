@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from json import loads
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from iotop_ai.collectors.io.with_timeout import HOME_TIMEOUT_S, call_with_timeout
 from iotop_ai.collectors.state.folder import keep_file
@@ -35,6 +35,8 @@ class RememberedView(NamedTuple):
         filter for active rows last for one session only
     hidden: the hidden panels
     device: the kernel name, serial number, model and label of the selected device
+    whole_disk: if that device is a partition, the kernel name, serial number and model of its disk, because a partition
+        has no serial number of its own; None for other devices, and if the disk has no serial number
     no_columns: the hidden columns of the process table
     dismissed: the names of the doctor's problems that the user dismissed
     """
@@ -49,6 +51,7 @@ class RememberedView(NamedTuple):
     no_columns: frozenset[str] | None = None
     units: str | None = None
     dismissed: frozenset[str] | None = None
+    whole_disk: tuple[str, str, str] | None = None
 
 
 def read_view(folder: Path | str) -> tuple[RememberedView, str]:
@@ -101,13 +104,23 @@ def _parse(raw: bytes) -> RememberedView:
         raise ValueError("not panels")
     if no_columns is not None and not (isinstance(no_columns, list) and all(name in _columns() for name in no_columns)):
         raise ValueError("not columns")
-    if device is not None:
-        if not (isinstance(device, list) and len(device) == 4 and all(isinstance(part, str) for part in device)):
-            raise ValueError("not a device")
-        device = tuple(clean(part) for part in device)
+    identity, whole_disk = _texts(device, 4), _texts(stored.get("whole_disk"), 3)
     panels, columns = (None if names is None else frozenset(names) for names in (hidden, no_columns))
     dismissed_names = None if dismissed is None else frozenset(clean(name) for name in dismissed)
-    return RememberedView(sort, reverse, only_active, panels, theme, device, tree, columns, units, dismissed_names)
+    remembered = RememberedView(sort, reverse, only_active, panels, theme, None, tree, columns, units, dismissed_names)
+    return remembered._replace(device=identity, whole_disk=whole_disk)
+
+
+def _texts(stored: object, count: int) -> Any:
+    """Return the texts of a device's identity as a tuple, or None if none are stored.
+
+    Raises ValueError unless there are ``count`` texts.
+    """
+    if stored is None:
+        return None
+    if not (isinstance(stored, list) and len(stored) == count and all(isinstance(text, str) for text in stored)):
+        raise ValueError("not a device")
+    return tuple(clean(text) for text in stored)
 
 
 def _columns() -> list[str]:
@@ -148,21 +161,32 @@ def restored_device(frame: Frame, remembered: RememberedView, shown: Collection[
 def _current_name(frame: Frame, remembered: RememberedView) -> str:
     """Return the current kernel name of the remembered device; "" when none was selected or the device is absent.
 
-    A device with a serial number is found by serial number and model, under any kernel name. A device without one is
-    found by kernel name, model and label together, or else by its label alone.
+    A device with a serial number is found by serial number and model, under any kernel name, and a partition by those
+    of its disk. Any other device is found by kernel name, model and label together, or else by its label alone.
     """
     if remembered.device is None:
         return ""
     name, serial, model, label = remembered.device
     devices = infos(frame)
     if serial:
-        names = [info.name for info in devices.values() if info.serial == serial and info.model == model]
-        return name if name in names else names[0] if names else ""
+        return _name_by_serial(devices, name, serial, model)
+    if remembered.whole_disk is not None:
+        disk = _name_by_serial(devices, *remembered.whole_disk)
+        partition = devices.get(disk + name.removeprefix(remembered.whole_disk[0]))
+        return partition.name if partition is not None and partition.parent == disk else ""
     info = devices.get(name)
     if info is not None and (info.serial, info.model, info.label) == ("", model, label):
         return name
     # The number in a volume's kernel name may change, but its label does not.
     return next((info.name for info in devices.values() if label not in ("", name) and info.label == label), "")
+
+
+def _name_by_serial(devices: Mapping[str, BlockInfo], name: str, serial: str, model: str) -> str:
+    """Return the kernel name of the device with this serial number and model, the old one if several have them; "" if
+    there is none.
+    """
+    names = [info.name for info in devices.values() if info.serial == serial and info.model == model]
+    return name if name in names else names[0] if names else ""
 
 
 def view_to_remember(
@@ -171,18 +195,21 @@ def view_to_remember(
     """Return the view to remember at exit.
 
     A field that the user did not change in this session stays None if it was not remembered. It keeps its remembered
-    value if a flag or setting overrode that value in this session.
+    value if a flag or setting overrode that value in this session, or if the remembered device was absent.
 
     chosen_theme: the theme that the user selected by key, or "". settings: the settings with which the screen started.
     """
-    info: BlockInfo | None = infos(frame).get(view.device)
+    devices = infos(frame)
+    info: BlockInfo | None = devices.get(view.device)
     device = None if info is None else (info.name, info.serial, info.model, info.label)
-    not_shown = bool(settings.devices) and not restored_device(frame, remembered, settings.devices)
+    disk = None if info is None or info.kind != "partition" else devices.get(info.parent)
+    whole_disk = None if disk is None or not disk.serial else (disk.name, disk.serial, disk.model)
+    not_shown = not restored_device(frame, remembered, settings.devices)
     if view.follow_job or (info is None and (view.device or not_shown)):
-        device = remembered.device
+        device, whole_disk = remembered.device, remembered.whole_disk
     theme = chosen_theme or remembered.theme
     at_exit = RememberedView(view.sort, None, None, view.hidden, theme, device, view.tree, view.no_columns, view.units)
-    at_exit = at_exit._replace(dismissed=view.dismissed or None)
+    at_exit = at_exit._replace(dismissed=view.dismissed or None, whole_disk=whole_disk)
     at_start = RememberedView(settings.sort, None, None, frozenset(settings.hidden))
     at_start = at_start._replace(tree=settings.tree, no_columns=frozenset(settings.no_columns), units=settings.units)
     unchanged = {

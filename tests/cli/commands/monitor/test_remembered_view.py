@@ -33,6 +33,7 @@ ALL_FIELDS = RememberedView(
     frozenset({"rss"}),
     "decimal",
     frozenset({"shared memory"}),
+    ("sdb", "S2", "M1"),
 )
 
 
@@ -70,6 +71,7 @@ def test_a_view_survives_writing_and_reading(tmp_path: Path) -> None:
         '{"version": 1, "theme": "\\u001b[31m"}',
         '{"version": 1, "device": ["sda"]}',
         '{"version": 1, "device": [1, 2, 3, 4]}',
+        '{"version": 1, "whole_disk": ["sda", "S1"]}',
         "[" * 60_000,
         "\xff",
     ],
@@ -129,10 +131,37 @@ def test_the_device_is_found_by_its_identity() -> None:
     moved = [disk("sda", serial="S2", model="M1"), disk("sdb", serial="S1", model="M1")]
     assert restored_device(frame_of(*moved), ALL_FIELDS) == "sdb"
     assert restored_device(frame_of(b), ALL_FIELDS) == ""
-    plain = ALL_FIELDS._replace(device=("vda", "", "", "vda"))
+    plain = RememberedView(device=("vda", "", "", "vda"))
     assert restored_device(frame_of(disk("vda")), plain) == "vda"
     assert restored_device(frame_of(a), plain) == ""
     assert restored_device(frame_of(a), RememberedView()) == ""
+
+
+def partition(name: str, parent: str) -> BlockInfo:
+    return BlockInfo(name, 8, 1, "partition", name, "partition", parent=parent)
+
+
+def test_a_partition_is_found_through_its_disk(tmp_path: Path) -> None:
+    parts = partition("nvme0n1p1", "nvme0n1"), partition("nvme1n1p1", "nvme1n1"), partition("vda1", "vda")
+    data, boot = disk("nvme0n1", serial="DATA", model="M1"), disk("nvme1n1", serial="BOOT", model="M1")
+    before = frame_of(data, boot, disk("vda"), *parts)
+    swapped = frame_of(data._replace(serial="BOOT"), boot._replace(serial="DATA"), disk("vda"), *parts)
+
+    def after(shown: Frame, device: str) -> str:
+        write_view(tmp_path, view_to_remember(View(device=device), "", before, Settings(), RememberedView()))
+        return restored_device(shown, read_view(tmp_path)[0])
+
+    assert after(before, "nvme0n1p1") == "nvme0n1p1"
+    assert after(swapped, "nvme0n1p1") == "nvme1n1p1"
+    assert after(frame_of(boot, *parts[1:]), "nvme0n1p1") == ""
+    assert after(frame_of(data, parts[1]), "nvme0n1p1") == ""
+    assert after(swapped, "vda1") == "vda1"  # a disk without a serial number
+
+
+def test_a_device_that_is_absent_for_a_session_stays_remembered() -> None:
+    absent = frame_of(disk("sdb", serial="S2", model="M1"))
+    now = view_to_remember(View(), "", absent, Settings(), ALL_FIELDS)
+    assert (now.device, now.whole_disk) == (ALL_FIELDS.device, ALL_FIELDS.whole_disk)
 
 
 def test_a_remembered_device_does_not_override_the_devices_of_this_run() -> None:
