@@ -235,8 +235,13 @@ def _link(state: GpuState, rates: GpuRates, detail: GpuDetail | None) -> list[Me
             )
     best = state.pcie_max_generation
     if generation is not None and best is not None and generation < best:
-        text = f"PCIe generation {generation} of {best} under load"
-        out.append(Meaning("generation", text, "warn", "check BIOS and riser"))
+        slot = None if detail is None else detail.slot_max_generation
+        if slot is not None and slot <= generation:
+            text = f"PCIe generation {generation} of {best}: the slot has no higher one"
+            out.append(Meaning("generation", text, "warn", "use another slot"))
+        else:
+            text = f"PCIe generation {generation} of {best} under load"
+            out.append(Meaning("generation", text, "warn", "check BIOS and riser"))
     if rates.pcie_replays_per_s is not None and rates.pcie_replays_per_s >= 1:
         text = f"PCIe replays {rates.pcie_replays_per_s:.0f} packets/s"
         out.append(Meaning("replays", text, "bad", "reseat the GPU, check the riser"))
