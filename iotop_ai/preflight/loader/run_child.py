@@ -275,14 +275,23 @@ def samples_in_item(item: Any) -> int:
     return int(shapes[0][0]) or 1
 
 
+def shape_of(part: Any) -> tuple[Any, ...] | None:
+    """Return the shape of an array; None for other objects, and for nested tensors of torch, which do not know it."""
+    try:
+        shape = getattr(part, "shape", None)
+        return None if shape is None else tuple(shape)
+    except (RuntimeError, TypeError, ValueError):
+        return None
+
+
 def shapes_in(part: Any, depth: int) -> Iterator[tuple[Any, ...]]:
     """Yield the shape of each array in a part of an item. A number has the shape (), a list of numbers or texts (n,).
 
     depth: the number of lists and dicts around the part.
     """
-    shape = getattr(part, "shape", None)
+    shape = shape_of(part)
     if shape is not None:
-        yield tuple(shape)
+        yield shape
     elif isinstance(part, (int, float)):
         yield ()
     elif depth < DEEPEST_PART and isinstance(part, Mapping):
@@ -312,7 +321,7 @@ def samples_in(batch: Any, batch_size: int | None) -> int:
 def is_opaque(part: Any) -> bool:
     """Whether a part is an object whose content is unknown: no array, number, text, list or mapping."""
     plain = (int, float, str, bytes, list, tuple, Mapping)
-    return part is not None and not isinstance(part, plain) and getattr(part, "shape", None) is None
+    return part is not None and not isinstance(part, plain) and shape_of(part) is None
 
 
 def holds_opaque(part: Any) -> bool:
@@ -326,7 +335,7 @@ def sample_count(part: Any, batch_size: int | None, depth: int) -> int | None:
 
     depth: the number of lists and dicts around the part.
     """
-    shape = getattr(part, "shape", None)
+    shape = shape_of(part)
     if shape is not None:
         return at_most(int(shape[0]), batch_size) if len(shape) else None
     if depth == DEEPEST_PART:
@@ -340,7 +349,7 @@ def sample_count(part: Any, batch_size: int | None, depth: int) -> int | None:
         ordered = sorted(part, key=lambda item: isinstance(item, (list, tuple)))
         counts = (sample_count(item, batch_size, depth + 1) for item in ordered)
         return next(filter(None, counts), batch_size or length)
-    is_array, is_mapping = hasattr(first, "shape"), isinstance(first, Mapping)
+    is_array, is_mapping = shape_of(first) is not None, isinstance(first, Mapping)
     if len(part) == batch_size or not (is_array or is_mapping or isinstance(first, (list, tuple))):
         return length
     if depth and is_mapping:

@@ -27,6 +27,15 @@ def boxes(count: int) -> Any:
     return tuple({"boxes": array(5, 4)} for _ in range(count))
 
 
+class Ragged:
+    """A nested tensor, as torch makes it for samples of different sizes."""
+
+    @property
+    def shape(self) -> Any:
+        """Fail, as torch does."""
+        raise RuntimeError("NestedTensorImpl doesn't support sizes")
+
+
 @pytest.mark.parametrize(
     ("batch", "samples"),
     [
@@ -52,6 +61,8 @@ def boxes(count: int) -> Any:
         ([], 1),
         (None, 1),
         (object(), 32),
+        (Ragged(), 32),
+        ([Ragged(), array(20)], 20),
         ({"graph": object()}, 32),
         ({"graph": object(), "label": array(20)}, 20),
         ((object(), array(20)), 20),
