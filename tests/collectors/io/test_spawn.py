@@ -31,7 +31,7 @@ STARTS = {
 ALLOWED = {
     SPAWN: {"asyncio.create_subprocess_exec", "subprocess.Popen", "subprocess.run", "sys.executable"},
     "cli/commands/assets.py": {"sys.executable"},  # this path is named in the scripts for Slurm
-    "cli/commands/record/child.py": {"subprocess.Popen", "os.execvp"},  # the user's command after ``record --``
+    "cli/commands/record/child.py": {"subprocess.Popen", "os.execvpe"},  # the user's command after ``record --``
     "collectors/process/python_code.py": {"sys.executable"},  # py-spy is installed beside this Python
     "preflight/loader/run_child.py": {"os.fork"},  # the process that ends the workers runs this program's code too
     "preflight/storage/reader.py": {"os.fork"},  # the readers run this program's code, so no program is started
