@@ -13,7 +13,7 @@ from iotop_ai.model.process.records import states
 from iotop_ai.present.block import devices
 from iotop_ai.present.block.devices import BlockDevice
 from iotop_ai.present.job.verdict_words import current_job, job_hops, job_mount, job_waits
-from iotop_ai.present.process.disk_column import is_disk_of
+from iotop_ai.present.process.disk_column import bytes_per_s, is_disk_of
 from iotop_ai.present.process.groups import Group, groups
 from iotop_ai.present.screen.alert_state import firing_spans
 from iotop_ai.present.screen.staleness import is_silent, silent_for
@@ -164,10 +164,6 @@ def _remote_hops(mount: JobMount | None, culprit: Culprit, no_files: str) -> lis
     return out
 
 
-def _bytes_per_s(device: BlockDevice, direction: str) -> float | None:
-    return device.rates.read_bytes_per_s if direction == "read" else device.rates.write_bytes_per_s
-
-
 def _is_idle(device: BlockDevice) -> bool:
     """Whether the disk is known to move no bytes."""
     return device.rates.read_bytes_per_s == 0 and device.rates.write_bytes_per_s == 0
@@ -183,17 +179,16 @@ def _process_hop(frame: Frame, view: View, device: BlockDevice, direction: str) 
     direction, the process with the most bytes in the other direction is named, because the disk may receive writes
     later than the process makes them.
     """
-    table, delivered = frame.snapshot.processes.value, _bytes_per_s(device, direction)
+    table, delivered = frame.snapshot.processes.value, bytes_per_s(device.rates, direction)
     if table is None or frame.sample.processes.seconds is None:
         return [Span("?", "unsure"), Span(" process", "dim")]
     all_groups = groups(frame, _unfiltered_view(frame, view))
 
     def rate_of(group: Group, way: str = direction) -> float:
-        value = group.rates.read_bytes_per_s if way == "read" else group.rates.write_bytes_per_s
-        return value or 0.0
+        return bytes_per_s(group.rates, way) or 0.0
 
     # The idle groups, of which there are many, are sorted last and skipped.
-    busy = [g for g in takewhile(lambda g: not g.idle, all_groups) if is_disk_of(device, g, frame, view) is not False]
+    busy = list(takewhile(lambda g: not g.idle, all_groups))
 
     def busiest(way: str) -> Group | None:
         candidates = (
@@ -205,7 +200,7 @@ def _process_hop(frame: Frame, view: View, device: BlockDevice, direction: str) 
     # Only reads can be compared, because the disk receives writes later than the process makes them.
     comparable = direction == "read" and delivered is not None and delivered > MIB
     if best is None:
-        visible = any(rate_of(group) > 0 for group in busy)
+        visible = any(rate_of(g) > 0 and is_disk_of(device, g, direction, frame, view) is not False for g in busy)
         if comparable and table.denied and not visible:
             return [Span("?", "unsure"), Span(" process (not permitted)", "dim")]
         if comparable and not view.device:
@@ -229,9 +224,9 @@ def _process_hop(frame: Frame, view: View, device: BlockDevice, direction: str) 
     return [*user, Span(best.label, token), Span(" reads" if direction == "read" else " writes", "dim")]
 
 
-def _may_be_on(device: BlockDevice, group: Group, way: str, bytes_per_s: float, frame: Frame, view: View) -> bool:
-    """Whether the group may be named for the disk. bytes_per_s: the rate at which it reads or writes."""
-    is_on = is_disk_of(device, group, frame, view)
+def _may_be_on(device: BlockDevice, group: Group, way: str, moved: float, frame: Frame, view: View) -> bool:
+    """Whether the group may be named for the disk. moved: the bytes per second that it reads or writes."""
+    is_on = is_disk_of(device, group, way, frame, view)
     if is_on is not None:
         return is_on
     if way == "write":
@@ -242,7 +237,7 @@ def _may_be_on(device: BlockDevice, group: Group, way: str, bytes_per_s: float, 
     if not delivered or others is None:
         return False
     # This disk must deliver the bytes that a process reads beyond those that all other disks deliver.
-    return bytes_per_s - _MARGIN * others >= _OWN_SHARE * delivered
+    return moved - _MARGIN * others >= _OWN_SHARE * delivered
 
 
 def _bytes_elsewhere(
@@ -286,7 +281,7 @@ def _partition(
         children = [d for d in devices.all_devices(frame, view) if d.info is not None and d.info.parent == device.name]
         return next((d for d in children if d.info is not None and _holds(d.info, mount)), None)
     partitions = devices.mounted_partitions(device.name, frame, view)
-    return max(partitions, key=lambda p: _bytes_per_s(p, direction) or 0.0, default=None)
+    return max(partitions, key=lambda p: bytes_per_s(p.rates, direction) or 0.0, default=None)
 
 
 def _holds(info: BlockInfo, mount: JobMount) -> bool:

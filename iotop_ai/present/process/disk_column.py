@@ -7,10 +7,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from iotop_ai.lazy.namedtuple import NamedTuple
-from iotop_ai.model.block.counters import is_leaf
+from iotop_ai.model.block.counters import BlockRates, is_leaf
 from iotop_ai.model.frame import Frame
 from iotop_ai.model.job.records import JobMount
 from iotop_ai.model.machine.filesystem import is_remote
+from iotop_ai.model.process.records import ProcessRates
 from iotop_ai.present.block import devices
 from iotop_ai.present.block.devices import BlockDevice
 from iotop_ai.present.process.groups import Group
@@ -22,12 +23,13 @@ from iotop_ai.present.text.units import UNDEFINED, UNKNOWN
 class _Disks(NamedTuple):
     """The disks that the column can name.
 
-    only: the single disk of the machine that moved any bytes; None if none or several did, or when unknown. by_pid: for
-    each process of a job, by its pid, the short name of the disk that holds the job's files, or "network".
-    stack_by_pid: the kernel names of the device that holds these files and of the devices below it.
+    only: by direction, "read" or "write", the single disk of the machine that moved any bytes in it; without those for
+    which there is none or several, or for which this is unknown. by_pid: for each process of a job, by its pid, the
+    short name of the disk that holds the job's files, or "network". stack_by_pid: the kernel names of the device that
+    holds these files and of the devices below it.
     """
 
-    only: BlockDevice | None
+    only: Mapping[str, BlockDevice]
     by_pid: Mapping[int, str]
     stack_by_pid: Mapping[int, frozenset[str]]
 
@@ -45,18 +47,28 @@ def _disks(frame: Frame, view: View) -> _Disks:
             stack = devices.mount_stack(frame, mount)
             by_pid |= {member.pid: name for member in job.members}
             stack_by_pid |= {member.pid: stack for member in job.members}
-    moving = []
-    for device in devices.all_devices(frame, view):
-        # A loop device counts as a disk: its file may be on FUSE, and its bytes then reach no other disk of this
-        # machine.
-        if device.info is None or not (is_leaf(device.info) or device.info.kind == "loop"):
-            continue
-        moved = (device.rates.read_bytes_per_s, device.rates.write_bytes_per_s)
-        if None in moved:
-            return _Disks(None, by_pid, stack_by_pid)
-        if any(moved):
-            moving.append(device)
-    return _Disks(moving[0] if len(moving) == 1 else None, by_pid, stack_by_pid)
+    return _Disks(_only_disks(frame, view), by_pid, stack_by_pid)
+
+
+def _only_disks(frame: Frame, view: View) -> dict[str, BlockDevice]:
+    """As in ``_Disks.only``."""
+    # A loop device counts as a disk: its file may be on FUSE, and its bytes then reach no other disk of this machine.
+    disks = [
+        device
+        for device in devices.all_devices(frame, view)
+        if device.info is not None and (is_leaf(device.info) or device.info.kind == "loop")
+    ]
+    out = {}
+    for way in ("read", "write"):
+        moving = [device for device in disks if bytes_per_s(device.rates, way) != 0]
+        if len(moving) == 1 and bytes_per_s(moving[0].rates, way) is not None:
+            out[way] = moving[0]
+    return out
+
+
+def bytes_per_s(rates: BlockRates | ProcessRates, way: str) -> float | None:
+    """The bytes per second in this direction, "read" or "write"; None when unknown."""
+    return rates.read_bytes_per_s if way == "read" else rates.write_bytes_per_s
 
 
 def _disk_name(frame: Frame, view: View, mount: JobMount) -> str:
@@ -72,26 +84,35 @@ def _disk_name(frame: Frame, view: View, mount: JobMount) -> str:
 def disk_of(group: Group, frame: Frame, view: View) -> str:
     """The short name of the group's disk, or "network"; "-" if the group has no I/O, "?" if its I/O or its disk is
     unknown.
+
+    A group of no job has the only disk with I/O in the group's direction: what it writes may be in the page cache
+    while another disk reads.
     """
     if group.io is None:
         return UNKNOWN
     if group.idle or not group.io:
         return UNDEFINED
     disks = _disks(frame, view)
-    only = "" if disks.only is None else devices.short_name(disks.only)
-    names = {disks.by_pid.get(key.pid, only) for key in group.keys}
+    ways = [way for way in ("read", "write") if bytes_per_s(group.rates, way) != 0]
+    only = {devices.short_name(disks.only[way]) if way in disks.only else "" for way in ways}
+    other = only.pop() if len(only) == 1 else ""
+    names = {disks.by_pid.get(key.pid, other) for key in group.keys}
     return names.pop() or UNKNOWN if len(names) == 1 else UNKNOWN
 
 
-def is_disk_of(device: BlockDevice, group: Group, frame: Frame, view: View) -> bool | None:
-    """Whether the group's I/O goes to the device; None if unknown."""
+def is_disk_of(device: BlockDevice, group: Group, way: str, frame: Frame, view: View) -> bool | None:
+    """Whether what the group reads or writes is on the device; None if unknown. way: "read" or "write"."""
     disks = _disks(frame, view)
-    on_only = None if disks.only is None else _has_io_on(device, disks.only, frame)
+    on_only = _has_io_on(device, disks.only[way], way, frame) if way in disks.only else None
     stacks = {disks.stack_by_pid.get(key.pid) for key in group.keys} if disks.stack_by_pid else {None}
     answers = {on_only if stack is None else device.name in stack for stack in stacks}
     return answers.pop() if len(answers) == 1 else None
 
 
-def _has_io_on(device: BlockDevice, only: BlockDevice, frame: Frame) -> bool:
-    """Whether the device is ``only``, or is stacked on it and has I/O. only: the only disk that moved any bytes."""
-    return device.name == only.name or (device.rates.active and only.name in devices.leaves(device.name, frame))
+def _has_io_on(device: BlockDevice, only: BlockDevice, way: str, frame: Frame) -> bool:
+    """Whether the device is ``only``, or is stacked on it and moves bytes in this direction.
+
+    only: the only disk that moved any bytes in it.
+    """
+    moves = bool(bytes_per_s(device.rates, way))
+    return device.name == only.name or (moves and only.name in devices.leaves(device.name, frame))

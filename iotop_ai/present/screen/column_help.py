@@ -53,7 +53,7 @@ PROCESSES: Entries = (
     ("IO-wait%", "blocked on disk, the worst of xN"),
     ("cpu%", "100 is one core, the most of xN"),
     ("state", "D waits for I/O, R runs, S sleeps; (4 s): state and cpu% are 4 s old"),
-    ("disk", "of a job's files, or the only busy disk; ? unknown"),
+    ("disk", "of a job's files; else the only disk with reads if it reads, with writes if it writes; ? unknown"),
     ("thr mem", "threads, resident memory"),
     ("wait channel", "kernel function in which the main thread sleeps"),
     ("user pid command", "of the busiest process of xN, else of the first"),

@@ -21,10 +21,32 @@ LOOP = Disk(disk("loop0", "loop"), 8, MIB, 1.0)
 @pytest.mark.parametrize(
     ("disks", "named"), [((BUSY,), "vda"), ((IDLE, LOOP), "loop0"), ((BUSY, LOOP), "?"), ((IDLE,), "?")]
 )
-def test_the_only_disk_that_moves_bytes_is_named(disks: tuple[Disk, ...], named: str) -> None:
+def test_the_only_disk_with_reads_is_the_disk_of_a_reader(disks: tuple[Disk, ...], named: str) -> None:
     one = frame(snapshots(lambda i: Machine(disks=disks, procs=READER), 4))
     (group,) = groups(one, VIEW)
     assert disk_of(group, one, VIEW) == named
+
+
+WRITTEN = Disk(disk("vda"), writes=8, write_bytes=MIB, write_await=1.0)
+
+
+@pytest.mark.parametrize(
+    ("disks", "reader", "writer", "both"),
+    [
+        ((IDLE, LOOP), "loop0", "?", "?"),  # the writer's bytes are in the page cache of vda
+        ((WRITTEN, LOOP), "loop0", "vda", "?"),
+        ((WRITTEN,), "?", "vda", "?"),
+        ((WRITTEN._replace(reads=8, read_bytes=MIB),), "vda", "vda", "vda"),
+        ((WRITTEN._replace(reads=8, read_bytes=MIB), LOOP), "?", "vda", "?"),
+    ],
+)
+def test_a_disk_that_only_reads_is_not_the_disk_of_a_writer(
+    disks: tuple[Disk, ...], reader: str, writer: str, both: str
+) -> None:
+    procs = (*READER, Proc(2, "writer", write=MIB), Proc(3, "both", read=MIB, write=MIB))
+    one = frame(snapshots(lambda i: Machine(disks=disks, procs=procs), 4))
+    named = {group.name: disk_of(group, one, VIEW) for group in groups(one, VIEW)}
+    assert named == {"reader": reader, "writer": writer, "both": both}
 
 
 def test_the_disk_of_unreadable_io_is_unknown() -> None:
