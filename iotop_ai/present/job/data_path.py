@@ -266,8 +266,8 @@ def _bytes_elsewhere(
 
 @cached_per_frame
 def _unfiltered_view(frame: Frame, view: View) -> View:
-    """The View without filter, sort order and tree, because the path must not depend on how processes are listed."""
-    unfiltered = view._replace(pattern="", only_active=False, sort="io", reverse=False, tree=False)
+    """The View without filter, order, tree and zoom, because the path must not depend on how processes are listed."""
+    unfiltered = view._replace(pattern="", only_active=False, sort="io", reverse=False, tree=False, zoom="")
     return view if unfiltered == view else unfiltered
 
 

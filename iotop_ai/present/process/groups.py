@@ -163,8 +163,7 @@ class ProcessList(NamedTuple):
     """The groups of the process list.
 
     matching: the number of processes that match the filter; without a filter None or, in a tree, that of all processes
-    but idle kernel threads and an idle iotop-ai. active: how many of them are active, if only active ones are shown;
-    otherwise None. Both are None while unknown.
+    with a row. active: how many of them are active, if only these are shown; else None. Both are None while unknown.
     """
 
     groups: tuple[Group, ...]
@@ -175,6 +174,7 @@ class ProcessList(NamedTuple):
 @cached_per_frame
 def process_list(frame: Frame, view: View) -> ProcessList:
     """All processes, filtered, grouped and sorted. Idle groups come last; with ``only_active`` they are left out.
+    Without a filter, idle kernel threads are listed only while the list has the whole screen.
 
     In a tree, each process has a row under its parent; the ancestors of a matching process have rows too.
     """
@@ -193,7 +193,8 @@ def process_list(frame: Frame, view: View) -> ProcessList:
     elif view.tree:
         return _tree(frame, view, {k: i for k, i in table.info.items() if not wanted or wanted.matches(_subject(k, i))})
     job_of = _job_by_process(frame)
-    idle = cache_part(view, IdleGroupsCache).groups(table, view.pattern, own_pid, job_of)
+    kernel = view.zoom == "process"
+    idle = cache_part(view, IdleGroupsCache).groups(table, view.pattern, own_pid, job_of, kernel=kernel)
     if rates is None:
         unknown = [_group(g.group_id, sorted(g.keys), [UNKNOWN_PROCESS_RATES]) for g in idle.groups.values()]
         return ProcessList(() if view.only_active else tuple(ordered(unknown, view)), _count(unknown, view))
@@ -294,7 +295,8 @@ def _tree(frame: Frame, view: View, matches: Mapping[ProcessKey, ProcessInfo]) -
         return ProcessList(())
     active = {key for key in matches if rates and key in rates and not _is_idle(rates[key], key, table)}
     own_pid = frame.snapshot.own.pid
-    matching = [k for k, i in matches.items() if k in active or (k.pid != own_pid and (view.pattern or not i.kernel))]
+    kernel = view.pattern or view.zoom == "process"
+    matching = [k for k, i in matches.items() if k in active or (k.pid != own_pid and (kernel or not i.kernel))]
     listed: Collection[ProcessKey] = active if rates is not None and view.only_active else matching
     parent_of = parents(table)
     out = {}
@@ -316,20 +318,17 @@ def _tree(frame: Frame, view: View, matches: Mapping[ProcessKey, ProcessInfo]) -
     return ProcessList(rows, len(matching), None if listed is matching else len(listed))
 
 
-_NO_JOBS: Mapping[ProcessKey, str] = {}
-
-
 class _IdleGroups:
     """All listed processes, grouped as if all were idle; ``without`` leaves out those that are active now.
 
     Most processes are idle and few start or end, so the groups are kept and updated. position: each process's place in
-    the table. job_of: the job of each process, as in ``Group.job``.
+    the table. job_of: as in ``Group.job``, by process. kernel: whether kernel threads are listed without a filter too.
     """
 
     def __init__(
-        self, table: ProcessTable, pattern: str, own_pid: int, job_of: Mapping[ProcessKey, str] = _NO_JOBS
+        self, table: ProcessTable, pattern: str, own_pid: int, job_of: Mapping[ProcessKey, str], *, kernel: bool
     ) -> None:
-        self.inputs = _inputs(table, pattern, own_pid)
+        self.inputs = _inputs(table, pattern, own_pid, kernel)
         self.info: Mapping[ProcessKey, ProcessInfo] = {}
         self.job_of: Mapping[ProcessKey, str] = {}
         self.position: dict[ProcessKey, int] = {}
@@ -338,7 +337,8 @@ class _IdleGroups:
         self._own_pid, self._next = own_pid, 0
         wanted = parse_filter(pattern) if pattern else None
         # After a query, the table holds only the matching processes.
-        self._wanted = EVERY if wanted is not None and wanted.query else wanted
+        every = kernel if wanted is None else wanted.query
+        self._wanted = EVERY if every else wanted
         # A table without the fields that change in each Snapshot, because idle groups need only the stable ones.
         self._table = ProcessTable(
             {}, {}, {}, table.denied, 0, 0, (), {}, {}, {}, {},
@@ -417,10 +417,10 @@ class IdleGroupsCache:
         self._newest: list[_IdleGroups] = []
 
     def groups(
-        self, table: ProcessTable, pattern: str, own_pid: int, job_of: Mapping[ProcessKey, str] = _NO_JOBS
+        self, table: ProcessTable, pattern: str, own_pid: int, job_of: Mapping[ProcessKey, str], *, kernel: bool
     ) -> _IdleGroups:
         """The idle groups of this table, updated from the previous table if the changes since then are known."""
-        inputs = _inputs(table, pattern, own_pid)
+        inputs = _inputs(table, pattern, own_pid, kernel)
         for i, idle in enumerate(self._newest):
             if idle.inputs != inputs:
                 continue
@@ -433,14 +433,14 @@ class IdleGroupsCache:
             if i:
                 self._newest = [idle, *self._newest[:i]]
             return idle
-        idle = _IdleGroups(table, pattern, own_pid, job_of)
+        idle = _IdleGroups(table, pattern, own_pid, job_of, kernel=kernel)
         self._newest = [idle, *self._newest[:1]]
         return idle
 
 
-def _inputs(table: ProcessTable, pattern: str, own_pid: int) -> tuple[object, ...]:
+def _inputs(table: ProcessTable, pattern: str, own_pid: int, kernel: bool) -> tuple[object, ...]:
     """The inputs of the idle groups besides the processes."""
-    return pattern, own_pid, table.denied, bool(table.delayacct), table.delayacct_since
+    return pattern, own_pid, kernel, table.denied, bool(table.delayacct), table.delayacct_since
 
 
 def _equal(new: Mapping[ProcessKey, ProcessInfo], old: Mapping[ProcessKey, ProcessInfo]) -> bool:

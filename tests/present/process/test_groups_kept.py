@@ -18,7 +18,7 @@ def table_of(ledger: TrackedDictBuilder[ProcessKey, ProcessInfo]) -> ProcessTabl
 
 def test_updated_groups_equal_newly_made_ones() -> None:
     dice = random.Random(3)
-    for pattern in ("", "py|cat"):
+    for pattern, kernel in (("", False), ("py|cat", False), ("", True)):
         ledger: TrackedDictBuilder[ProcessKey, ProcessInfo] = TrackedDictBuilder()
         kept, cache = 0, IdleGroupsCache()
         before = None
@@ -37,7 +37,8 @@ def test_updated_groups_equal_newly_made_ones() -> None:
             table = table_of(ledger)
             if dice.random() < 0.3:
                 members = {key: dice.choice("12") for key in ledger.now if dice.random() < 0.3}
-            found, fresh = cache.groups(table, pattern, OWN, members), _IdleGroups(table, pattern, OWN, members)
+            found = cache.groups(table, pattern, OWN, members, kernel=kernel)
+            fresh = _IdleGroups(table, pattern, OWN, members, kernel=kernel)
             assert found.groups == fresh.groups, tick
             assert list(found.groups) == list(fresh.groups), tick
             assert sorted(found.position, key=found.position.__getitem__) == list(ledger.now)

@@ -62,6 +62,19 @@ def test_idle_kernel_threads_and_the_idle_monitor_are_not_listed() -> None:
     assert labels(made(), UTC._replace(only_active=True)) == ["worker x4", "writer", "spinner"]
 
 
+def test_a_list_that_has_the_whole_screen_shows_idle_kernel_threads_too() -> None:
+    threads = [Proc(900 + number, f"kworker/{number}", "root", kernel=True) for number in range(60)]
+    shown, zoomed = made(Proc(1, "reader", read=MIB), Proc(2, "bash"), *threads), UTC._replace(zoom="process")
+    assert labels(shown) == ["reader", "bash"]
+    assert labels(shown, zoomed) == ["reader", "bash", *(f"kworker/{number}" for number in range(60))]
+    assert labels(shown, zoomed._replace(only_active=True)) == ["reader"]
+    lines = process_rows(shown, zoomed, 160, 46)
+    assert len(lines) == 46
+    assert lines[-1].text.startswith(" 18 more, none with I/O")
+    tree = process_rows(shown, zoomed._replace(tree=True), 160, 46)
+    assert (len(tree), tree[-1].text.strip()) == (46, "18 more, none with I/O")
+
+
 @pytest.mark.parametrize(
     ("sort", "first"),
     [("io", "worker x4"), ("write", "writer"), ("cpu", "spinner"), ("delay", "worker x4"), ("read", "worker x4")],
