@@ -253,6 +253,14 @@ async def test_a_pasted_filter_is_cleaned() -> None:
         assert shown.view.pattern == "wor\ufffdker"
 
 
+async def test_reversed_texts_go_from_z_to_a() -> None:
+    async with showing() as shown:
+        for key in ("less_than_sign", "less_than_sign"):  # user, name
+            await shown.press(key)
+            assert (await shown.press("r")).message == "done: Z to A"
+            assert (await shown.press("r")).message == "done: A to Z"
+
+
 async def test_keys_change_and_reverse_the_sort_order() -> None:
     async with showing((160, 48)) as shown:
         assert (await shown.press("greater_than_sign")).sort == SORT_KEYS[1]

@@ -247,7 +247,7 @@ SETTINGS: tuple[Setting, ...] = (
         *("sort", "sort", one_of(SORT_KEYS), ", ".join(SORT_KEYS)),
         *("Sort column of the process table.", "sort = 'io'"),
     ),
-    Setting("reverse", "reverse", read_switch, "true, false", "Sort in ascending order.", "reverse = false"),
+    Setting("reverse", "reverse", read_switch, "true, false", "Smallest first; names from Z to A.", "reverse = false"),
     Setting(
         *("only_active", "only_active", read_switch, "true, false"),
         *("Show only active disks and processes.", "only_active = false"),

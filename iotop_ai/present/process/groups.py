@@ -15,7 +15,7 @@ from iotop_ai.model.process.records import UNKNOWN_PROCESS_RATES, ProcessInfo, P
 from iotop_ai.present.process.filter import Filter, Subject, parse_filter
 from iotop_ai.present.process.group_stats import GroupId
 from iotop_ai.present.process.names import listed_name
-from iotop_ai.present.process.sort_value import io_rate, sort_value, sort_values
+from iotop_ai.present.process.sort_value import TEXT_SORT_KEYS, io_rate, sort_value, sort_values
 from iotop_ai.present.process.tree import branches, parents, with_ancestors
 from iotop_ai.present.screen.view import View
 from iotop_ai.present.text.frame_cache import cache_part, cached_per_frame
@@ -209,7 +209,7 @@ def process_list(frame: Frame, view: View) -> ProcessList:
         every = (*out, *idle.without(active)) if view.pattern else ()
         return ProcessList(tuple(out), _count(every, view), _count(out, view))
     rest = idle.without(active)
-    if view.sort in ("name", "user"):
+    if view.sort in TEXT_SORT_KEYS:
         rest = ordered(list(rest), view)
     return ProcessList((*out, *rest), _count((*out, *rest), view))
 
@@ -306,7 +306,7 @@ def _tree(frame: Frame, view: View, matches: Mapping[ProcessKey, ProcessInfo]) -
         idle = rate is None or _is_idle(rate, key, table)
         rate = idle_rates if rate is None else rate
         out[key] = Group(listed_name(info), info.user, (key,), rate, idle, in_tree=True)
-    if view.sort in ("name", "user"):
+    if view.sort in TEXT_SORT_KEYS:
         order = sorted(out, key=lambda k: (getattr(out[k], view.sort), out[k].name), reverse=view.reverse)
         measures: dict[ProcessKey, tuple[float, ...]] = {key: (float(-i),) for i, key in enumerate(order)}
     else:
@@ -492,7 +492,7 @@ def ordered(rows: list[Group], view: View) -> list[Group]:
     a fixed order.
     """
     rows = sorted(rows, key=lambda g: (g.name, g.user))
-    if view.sort in ("name", "user"):
+    if view.sort in TEXT_SORT_KEYS:
         by_user = view.sort == "user"
         return sorted(rows, key=lambda g: (g.user, g.name) if by_user else (g.name, g.user), reverse=view.reverse)
     rows.sort(key=lambda g: (-(g.io or 0.0), -(g.rates.io_delay_ratio or 0.0), -(g.rates.cpu_ratio or 0.0)))

@@ -1,4 +1,4 @@
-"""The figure by which the process list is sorted."""
+"""The figure by which the process list is sorted, and the words for its order."""
 
 from __future__ import annotations
 
@@ -6,6 +6,9 @@ from collections.abc import Callable, Sequence
 from operator import attrgetter
 
 from iotop_ai.model.process.records import ProcessRates
+
+TEXT_SORT_KEYS = ("name", "user")
+"""The sort keys whose order begins with A; the others begin with the largest figure."""
 
 
 def io_rate(rates: ProcessRates) -> float | None:
@@ -20,6 +23,18 @@ _FIGURES: dict[str, Callable[[ProcessRates], float | None]] = {
     "delay": attrgetter("io_delay_ratio"),
     "cpu": attrgetter("cpu_ratio"),
 }
+
+
+def order_arrow(sort: str, reverse: bool) -> str:
+    """▲ if the list begins with the smallest figure or with A, ▼ if it begins with the largest or with Z."""
+    return "▲" if reverse != (sort in TEXT_SORT_KEYS) else "▼"
+
+
+def order_words(sort: str, reverse: bool) -> str:
+    """The order of the list in words."""
+    if sort in TEXT_SORT_KEYS:
+        return "Z to A" if reverse else "A to Z"
+    return "smallest first" if reverse else "largest first"
 
 
 def sort_values(rates: Sequence[ProcessRates], sort: str) -> list[float]:

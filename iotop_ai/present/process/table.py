@@ -15,6 +15,7 @@ from iotop_ai.present.process.disk_column import disk_of
 from iotop_ai.present.process.filter import hint_for, parse_filter
 from iotop_ai.present.process.group_stats import GroupStatsCache, any_in_group, group_stats
 from iotop_ai.present.process.groups import Group, group_at_cursor, groups, process_list, rates_of, ungrouped
+from iotop_ai.present.process.sort_value import order_arrow
 from iotop_ai.present.process.tags import tag_sign, tagged_note
 from iotop_ai.present.screen.view import View
 from iotop_ai.present.text.frame_cache import cache_part
@@ -176,7 +177,7 @@ def process_text(frame: Frame, view: View, keys: Collection[ProcessKey], width: 
 
 def _order_note(view: View, room: int) -> str:
     """The user's choices for the list (order, tree, only active, filter), shortened to ``room`` columns if possible."""
-    order = f"{view.sort} {'▲' if view.reverse else '▼'}"
+    order = f"{view.sort} {order_arrow(view.sort, view.reverse)}"
     first = f"{'tree ' if view.tree else ''}by {order}"
     more = [*(["active only"] if view.only_active else []), *([f"/{view.pattern}"] if view.pattern else [])]
     short = f"{order} active" if view.only_active else first

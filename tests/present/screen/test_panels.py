@@ -225,6 +225,8 @@ def test_choices_of_the_user_are_in_the_titles() -> None:
 
     assert "process by io ▼ " in title(80)
     assert "process by cpu ▲ " in title(80, sort="cpu", reverse=True)
+    assert ["name ▲ " in title(80, sort="name"), "name ▼ " in title(80, sort="name", reverse=True)] == [True, True]
+    assert ["user ▲ " in title(80, sort="user"), "user ▼ " in title(80, sort="user", reverse=True)] == [True, True]
     assert "io ▼ active " in title(80, only_active=True)
     assert "tree by io ▼ " in title(160, tree=True)
     assert block_rows(STARVED, UTC, 80, 5)[0].text.startswith("── disk ─")

@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable
 from iotop_ai.model.settings import SORT_KEYS, UNITS
 from iotop_ai.present.block.devices import BlockDevice, all_devices, infos, mounts
 from iotop_ai.present.job.screen import job_rows
+from iotop_ai.present.process.sort_value import order_words
 from iotop_ai.present.process.table import COLUMNS, SHOWN, column_state, optional_columns
 from iotop_ai.present.screen.actions import Action
 from iotop_ai.present.screen.keymap import first_key
@@ -136,8 +137,9 @@ class ListActions:
 
     def reverse(self) -> None:
         """Reverse the order."""
-        reverse = not self._state.view.reverse
-        self._state.change(f"done: {'smallest' if reverse else 'largest'} first", reverse=reverse, scroll=0)
+        view = self._state.view
+        reverse = not view.reverse
+        self._state.change(f"done: {order_words(view.sort, reverse)}", reverse=reverse, scroll=0)
 
     def open_column_list(self) -> None:
         """Open the list of the process columns that can be left out."""
