@@ -12,10 +12,10 @@ from typing import Any
 
 from iotop_ai.collectors.io.root import Root
 from iotop_ai.model.clean import clean
-from iotop_ai.model.process.detail import Limit, ProcessIdentity, Socket
+from iotop_ai.model.process.detail import OPEN_FILES, Limit, ProcessIdentity, Socket
 
 _LIMITS = (
-    ("open files", resource.RLIMIT_NOFILE, ""),
+    (OPEN_FILES, resource.RLIMIT_NOFILE, ""),
     ("processes", resource.RLIMIT_NPROC, ""),
     ("locked memory", resource.RLIMIT_MEMLOCK, "B"),
     ("address space", resource.RLIMIT_AS, "B"),
@@ -111,8 +111,7 @@ class PsutilProcess:
             if pair is None:
                 return ()
             soft = None if pair[0] == resource.RLIM_INFINITY else pair[0]
-            used = self._call_or_none(self._process.num_fds) if number == resource.RLIMIT_NOFILE else None
-            out.append(Limit(name, soft, unit, used))
+            out.append(Limit(name, soft, unit))
         return tuple(out)
 
     @contextlib.contextmanager

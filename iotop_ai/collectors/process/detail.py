@@ -162,7 +162,7 @@ class DetailReader:
                     fds=before.fds + 1, position=max(positions, default=None)
                 )
         ordered = sorted(files.values(), key=lambda entry: (entry.path, entry.mode, entry.deleted))
-        return OpenFiles(tuple(ordered), tuple(sorted(others.items())), len(read_names), len(names) > len(read_names))
+        return OpenFiles(tuple(ordered), tuple(sorted(others.items())), len(names), len(names) > len(read_names))
 
     def _fdinfo(self, relative: str) -> _FdInfo:
         try:

@@ -64,8 +64,8 @@ class OpenFiles(NamedTuple):
 
     files: the files, sorted by path
     others: the number of other descriptors by kind ("pipe", "socket", "eventfd")
-    number: the number of descriptors that were examined
-    more: whether the process has more descriptors than were examined
+    number: the number of all descriptors of the process
+    more: whether some of these descriptors were not examined
     """
 
     files: tuple[OpenFile, ...]
@@ -99,18 +99,20 @@ class Sockets(NamedTuple):
     hidden: int = 0
 
 
+OPEN_FILES = "open files"
+"""The name of the Limit of the number of descriptors, of which ``OpenFiles.number`` are in use."""
+
+
 class Limit(NamedTuple):
     """A resource limit.
 
     soft: the soft limit; None if unlimited
     unit: the unit of the limit: "B" or ""
-    used: how much is in use now; None if unknown
     """
 
     name: str
     soft: int | None
     unit: str = ""
-    used: int | None = None
 
 
 class ProcessIdentity(NamedTuple):

@@ -123,7 +123,7 @@ def _summary_rows(frame: Frame, view: View, page: ProcessPage, width: int, heigh
     """The process's state and name, its command, folder and job, and what its main thread waits for."""
     table, key = frame.snapshot.processes.value, page.key
     info = None if table is None else table.info.get(key)
-    out = [_title(frame, view, key, info, width)]
+    out = [_title(frame, view, page, info, width)]
     if table is None or info is None:
         text = "the processes are not known here" if table is None else f"pid {key.pid} has ended"
         return [*out, place(width, Cell(_LABEL, text, "dim"))]
@@ -147,12 +147,13 @@ def _summary_rows(frame: Frame, view: View, page: ProcessPage, width: int, heigh
     return [*out, *field_rows(_fact_fields(frame, view, table, page), width)[: 2 if height >= TALL else 1]]
 
 
-def _title(frame: Frame, view: View, key: ProcessKey, info: ProcessInfo | None, width: int) -> Line:
-    table = frame.snapshot.processes.value
-    stat = None if table is None else table.stat.get(key)
+def _title(frame: Frame, view: View, page: ProcessPage, info: ProcessInfo | None, width: int) -> Line:
+    table, key = frame.snapshot.processes.value, page.key
+    # The details and the table are read at different times, and the state must agree with the main thread's wait.
+    main = _main_thread(page) or (None if table is None else table.stat.get(key))
     word, hue = ("ENDED", "dim") if info is None else ("UNSURE", "unsure")
-    if info is not None and stat is not None:
-        word, hue = _STATES.get(stat.state, ("UNSURE", "unsure"))
+    if info is not None and main is not None:
+        word, hue = _STATES.get(main.state, ("UNSURE", "unsure"))
     left = [Span(f" {word}".ljust(9), f"block-{hue}")]
     if info is not None:
         left += [Span(f" {plain(info.name)}", "strong"), Span(f"  pid {key.pid}"), Span(f"  of {plain(info.user)}")]
@@ -216,7 +217,8 @@ def _fact_fields(frame: Frame, view: View, table: ProcessTable, page: ProcessPag
     stat = table.stat.get(key)
     if stat is not None:
         out.append(Field("memory", size(stat.rss_pages * table.page_bytes)))
-        out.append(Field("threads", str(stat.threads)))
+        threads = None if page.detail is None else page.detail.threads.value
+        out.append(Field("threads", str(stat.threads if threads is None else threads.number)))
         parent = next((k for k in table.info if k.pid == stat.ppid), None)
         name = "" if parent is None else f" {plain(table.info[parent].name)}"
         out.append(Field("parent", str(stat.ppid), name))

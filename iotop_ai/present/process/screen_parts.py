@@ -14,8 +14,8 @@ from iotop_ai.model.job.cgroup import CgroupMemory
 from iotop_ai.model.job.task_states import DISK, FUTEX, HIDDEN, NET, QUEUE, RUNNING, STOPPED, wait_state_of
 from iotop_ai.model.machine.filesystem import IN_MEMORY, is_remote
 from iotop_ai.model.process.detail import (
+    OPEN_FILES,
     CgroupDetail,
-    Limit,
     OpenFile,
     OpenFiles,
     ProcessDetail,
@@ -96,7 +96,7 @@ def part_rows(
         _part(width, "threads", detail.threads, lambda t: _thread_rows(width, t, thread_cpu(before, detail.threads))),
         _part(width, "open files", detail.files, lambda f: _file_rows(frame, width, f)),
         _part(width, "sockets", detail.sockets, lambda s: _socket_rows(width, s)),
-        _part(width, "limits and cgroup", detail.cgroup, lambda c: _limit_rows(width, c, _limits_of(detail))),
+        _part(width, "limits and cgroup", detail.cgroup, lambda c: _limit_rows(width, c, detail)),
         [] if view.for_picture else _part(width, "environment", detail.environ, lambda e: _environment_rows(width, e)),
     ]
     return stack_sections(parts, width, spread=spread)
@@ -193,8 +193,7 @@ def _most_cpu(cpu: Mapping[int, float], threads: list[ThreadDetail]) -> float | 
 def _file_rows(frame: Frame, width: int, open_files: OpenFiles) -> list[Line]:
     room = max(24, width - 42) if width < 120 else width - 60
     slots = place_columns(fit_columns(FILE_COLUMNS, width - room), room, width - 1)
-    number = f"{open_files.number}+ descriptors" if open_files.more else plural(open_files.number, "descriptor")
-    out = [head(width, "open files", slots, note=number)]
+    out = [head(width, "open files", slots, note=plural(open_files.number, "descriptor"))]
     for file in sorted(open_files.files, key=_file_order)[:_MOST_FILES]:
         name, token = mount_disk(frame, file.mount)
         texts = {
@@ -214,6 +213,8 @@ def _file_rows(frame: Frame, width: int, open_files: OpenFiles) -> list[Line]:
         out.append(row(width, [Span(f" and {others}", "dim")]))
     elif not open_files.files:
         out.append(row(width, [Span(" none", "dim")]))
+    if open_files.more:
+        out.append(row(width, [Span(" further descriptors were not read", "dim")]))
     return out
 
 
@@ -291,15 +292,12 @@ def _with_port(address: str, room: int) -> str:
     return f"{cut(host, room - cells(port) - 1)}:{port}" if colon and cells(address) > room else address
 
 
-def _limits_of(detail: ProcessDetail) -> tuple[Limit, ...]:
-    identity = detail.identity.value
-    return () if identity is None else identity.limits
-
-
-def _limit_rows(width: int, cgroup: CgroupDetail, limits: tuple[Limit, ...]) -> list[Line]:
+def _limit_rows(width: int, cgroup: CgroupDetail, detail: ProcessDetail) -> list[Line]:
+    identity, files = detail.identity.value, detail.files.value
     fields = []
-    for resource_limit in limits:
-        soft, unit, used = resource_limit.soft, resource_limit.unit, resource_limit.used
+    for resource_limit in () if identity is None else identity.limits:
+        soft, unit = resource_limit.soft, resource_limit.unit
+        used = files.number if files is not None and resource_limit.name == OPEN_FILES else None
         text = "unlimited" if soft is None else f"{size(soft)}{unit}" if unit else str(soft)
         if used is None:
             fields.append(Field(resource_limit.name, text))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -145,7 +146,7 @@ def test_identity_limits_and_cgroup_are_read(child: subprocess.Popen[bytes], tmp
     assert identity.exe == os.path.realpath(sys.executable)
     assert set(identity.cpus) == os.sched_getaffinity(child.pid)
     files = next(one for one in identity.limits if one.name == "open files")
-    assert files.used == len(os.listdir(f"/proc/{child.pid}/fd"))
+    assert files.soft == resource.prlimit(child.pid, resource.RLIMIT_NOFILE)[0]
     assert group.path.startswith("/")
 
 

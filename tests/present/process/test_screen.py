@@ -71,7 +71,7 @@ def detail(key: ProcessKey) -> ProcessDetail:
                 "idle",
                 None,
                 (0, 1),
-                (Limit("open files", 1024, "", 1000), Limit("locked memory", None, "B")),
+                (Limit("open files", 6), Limit("locked memory", None, "B")),
             )
         ),
         known((("RANK", "3"), ("WANDB_API_KEY", "***"))),
@@ -143,7 +143,8 @@ def test_all_parts_are_shown() -> None:
         "10.0.0.9:443",
         "tcp x3",
         "2 of another network namespace or protocol",
-        "open files 1000 of 1024",
+        "open files 5 descriptors",
+        "open files 5 of 6",
         "locked memory unlimited",
         "/slurm/job_7",
         "memory 1GB of 4GB",
@@ -155,6 +156,35 @@ def test_all_parts_are_shown() -> None:
         assert words in seen, words
     file_row = next(row for row in seen.splitlines() if "/data/s/0017.tar x2" in row)
     assert file_row.split()[-2:] == ["/data", "sda"]
+
+
+def test_the_state_is_that_of_the_main_thread_in_the_same_reading() -> None:
+    shown = frame()
+    key = worker(shown)
+    table = shown.snapshot.processes.value
+    assert table is not None
+    assert table.stat[key].state == "D"
+    seen = {}
+    for state in "RS":
+        threads = known(ThreadTable((thread(key.pid, state, ""), *map(thread, range(91, 105))), 15))
+        seen[state] = text(ProcessPage(key, detail(key)._replace(threads=threads)), shown=shown)
+        assert "threads 15 " in seen[state].split("runs", 1)[1].split("──", 1)[0], "as many as in the table of threads"
+    assert seen["R"].splitlines()[1].startswith(" RUNS ")
+    assert " does     main thread: on a CPU" in seen["R"]
+    assert seen["S"].splitlines()[1].startswith(" SLEEPS ")
+    assert " waits    main thread: lock, futex" in seen["S"]
+    assert text(ProcessPage(key), shown=shown).splitlines()[1].startswith(" BLOCKED ")
+
+
+def test_the_page_shows_one_number_of_open_files_even_if_some_were_not_read() -> None:
+    shown = frame()
+    key = worker(shown)
+    made = detail(key)
+    assert made.files.value is not None
+    seen = text(ProcessPage(key, made._replace(files=known(made.files.value._replace(number=9000, more=True)))))
+    assert "open files 9000 descriptors" in seen
+    assert "further descriptors were not read" in seen
+    assert "open files 9000 of 6" in seen
 
 
 def test_the_culprit_disk_is_coloured_in_the_row_of_a_file() -> None:
