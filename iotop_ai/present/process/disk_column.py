@@ -23,8 +23,9 @@ from iotop_ai.present.text.units import UNDEFINED, UNKNOWN
 class _Disks(NamedTuple):
     """The disks that the column can name.
 
-    only: by direction, "read" or "write", the single disk of the machine that moved any bytes in it; without those for
-    which there is none or several, or for which this is unknown. by_pid: for each process of a job, by its pid, the
+    only: by direction, "read" or "write", the single disk of the machine that moved any bytes in it, for writes within
+    the history, because the kernel writes data later than the process; without those for which there is none or
+    several, or for which this is unknown. by_pid: for each process of a job, by its pid, the
     short name of the disk that holds the job's files, or "network". stack_by_pid: the kernel names of the device that
     holds these files and of the devices below it.
     """
@@ -60,10 +61,14 @@ def _only_disks(frame: Frame, view: View) -> dict[str, BlockDevice]:
     ]
     out = {}
     for way in ("read", "write"):
-        moving = [device for device in disks if bytes_per_s(device.rates, way) != 0]
+        moving = [device for device in disks if _may_move_bytes(device, way)]
         if len(moving) == 1 and bytes_per_s(moving[0].rates, way) is not None:
             out[way] = moving[0]
     return out
+
+
+def _may_move_bytes(device: BlockDevice, way: str) -> bool:
+    return bytes_per_s(device.rates, way) != 0 or (way == "write" and device.totals.write_bytes_per_s > 0)
 
 
 def bytes_per_s(rates: BlockRates | ProcessRates, way: str) -> float | None:

@@ -49,6 +49,15 @@ def test_a_disk_that_only_reads_is_not_the_disk_of_a_writer(
     assert named == {"reader": reader, "writer": writer, "both": both}
 
 
+def test_the_disk_of_a_writer_is_written_later() -> None:
+    def machine(second: int) -> Machine:
+        return Machine(disks=(WRITTEN if second < 2 else IDLE, LOOP), procs=(Proc(2, "writer", write=MIB),))
+
+    one = frame(snapshots(machine, 6))
+    (group,) = groups(one, VIEW)
+    assert disk_of(group, one, VIEW) == "vda"
+
+
 def test_the_disk_of_unreadable_io_is_unknown() -> None:
     secret = Proc(2, "secret", "eve", cpu=0.5, denied=True)
     one = frame(snapshots(lambda i: Machine(disks=(BUSY,), procs=(*READER, secret)), 4))
