@@ -21,6 +21,7 @@ from iotop_ai.present.job.verdict_words import job_waits
 from iotop_ai.present.screen.key_row import above_rows, mode_spans, words_above
 from iotop_ai.present.screen.selection import next_in_order
 from iotop_ai.present.screen.view import View
+from iotop_ai.present.text.fit import fit
 from iotop_ai.present.text.line import Cell, Line, Span, blank, cut, place, row
 from iotop_ai.present.text.panel import reason_row
 from iotop_ai.present.text.table import Column, ColumnSlot, fit_columns, head, place_columns, rule
@@ -227,10 +228,10 @@ def _detail(frame: Frame, view: View, width: int, job_row: JobRow) -> list[Line]
     state = verdict.state
     right = [Span(f"{job.label}  " if job.label else "", "dim"), Span(f"pid {job_row.pid}", "dim")]
     out = [rule(width, f"{job.name} of {job.user}", right)]
-    sentence = headline.fit(headline.headline(verdict), width - 12)
+    sentence = fit(headline.headline(verdict), width - 12)
     out.append(row(width, [Span(f" {state.value:<9}", HUE[state]), *sentence]))
     for label, clauses_of in (("because", headline.because), ("do", headline.advice)):
-        if clauses := headline.fit(clauses_of(verdict), width - 12):
+        if clauses := fit(clauses_of(verdict), width - 12):
             spans = [Span(s.text, "strong") if s.token == "bad" else s for s in clauses]
             out.append(row(width, [Span(f" {label:<9}", "dim"), *spans]))
     out.append(row(width, [Span(f" {'path':<9}", "dim"), *hops(job_frame, view, width - 11)]))

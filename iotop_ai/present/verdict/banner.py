@@ -10,6 +10,7 @@ from iotop_ai.model.frame import Frame
 from iotop_ai.model.verdict_class import LOUD, State
 from iotop_ai.present.screen.staleness import dimmed, is_silent, silence_spans
 from iotop_ai.present.screen.view import View
+from iotop_ai.present.text.fit import fit
 from iotop_ai.present.text.line import Line, Span, cells, cut, cut_spans, row, spans_cells
 from iotop_ai.present.text.panel import panel
 from iotop_ai.present.text.units import clock, duration
@@ -80,7 +81,7 @@ def _outdated_rows(frame: Frame, view: View, width: int, rows: list[tuple[str, l
     """
     age = Span(f"{duration(view.silent_s or 0)} old ", "warn")
     room = width - _TEXT_COLUMN - 2 - cells(age.text)
-    words = "".join(s.text for s in headline.fit(headline.headline(frame.verdict), room))
+    words = "".join(s.text for s in fit(headline.headline(frame.verdict), room))
     out = [row(width, [Span(f" {frame.verdict.state:<8}", "block-dim"), Span(f" {words}", "dim")], [age])]
     out.append(_labelled_row(width, "dim", "now", silence_spans(view), []))
     return out + [dimmed(_labelled_row(width, "dim", label, spans, []), width) for label, spans in rows[:-1]]
@@ -92,7 +93,7 @@ def _state_row(frame: Frame, width: int, hue: str) -> Line:
     block = Span(f" {state:<8}", f"block-{hue}")
     lost = cut_spans([Span(s.text, "dim") for s in headline.loss(frame.verdict)], width - 30)
     room = width - _TEXT_COLUMN - 2 - (spans_cells(lost) + 1 if lost else 0)
-    words = "".join(s.text for s in headline.fit(headline.headline(frame.verdict), room))
+    words = "".join(s.text for s in fit(headline.headline(frame.verdict), room))
     if state not in LOUD:
         return row(width, [block, Span(" "), Span(words, "strong")], [*lost, Span(" ")])
     strong, rest = f"tint-{hue}-strong", f"tint-{hue}"
@@ -109,9 +110,9 @@ def _labelled_row(width: int, hue: str, label: str, spans: list[Span], right: li
     if not spans:
         return row(width, [edge], right)
     room = width - _TEXT_COLUMN - 1 - (spans_cells(right) + 1 if right else 0)
-    text = headline.fit(spans, room)
+    text = fit(spans, room)
     if not text and right:
-        text, right = headline.fit(spans, width - _TEXT_COLUMN - 1), []
+        text, right = fit(spans, width - _TEXT_COLUMN - 1), []
     pad = " " * (_TEXT_COLUMN - 1 - cells(label))
     return row(width, [edge, Span(label + pad, "dim"), *text], right)
 

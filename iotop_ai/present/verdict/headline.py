@@ -1,6 +1,7 @@
 """The verdict in words: the loss, its cause, and the advice.
 
-Every function separates its clauses with Spans that hold only the separator, so that ``fit`` can drop whole clauses.
+Every function separates its clauses with Spans that hold only the separator, so that ``present.text.fit`` can drop
+whole clauses.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from iotop_ai.model.finding import Finding, Severity, SlowDisk, Verdict
 from iotop_ai.model.verdict_class import State
 from iotop_ai.present.job import verdict_words
 from iotop_ai.present.text import units
-from iotop_ai.present.text.line import Span, cells
+from iotop_ai.present.text.line import Span
 from iotop_ai.present.text.phrases import COMMA, SEMI, Spans
 from iotop_ai.present.text.phrases import bad as _bad
 from iotop_ai.present.text.phrases import plain as _plain
@@ -32,116 +33,12 @@ from iotop_ai.present.verdict.advice import (
 
 SURE_HIGH, SURE_MEDIUM = 0.85, 0.6
 """The confidences from which the words "high" and "medium" are used."""
-_SEPARATORS = ("; ", ", ", ": ")
-_DANGLING = frozenset(
-    ("a", "an", "and", "at", "by", "for", "from", "in", "is", "no", "of", "on", "or", "the", "to", "with")
-)
-"""Words that cannot end a sentence; a cut sentence loses them at its end."""
-
 _Words = Callable[[Args], Spans]
 
 
 def text_of(spans: Sequence[Span]) -> str:
     """The text of the Spans, without their tokens."""
     return "".join(span.text for span in spans)
-
-
-def fit(spans: Sequence[Span], width: int) -> Spans:
-    """As many whole clauses from the left as fit in ``width`` columns; no clause ends inside brackets.
-
-    Text in brackets is dropped before a whole clause is. If even the first clause is too long, its last words are
-    dropped.
-    """
-    text = text_of(spans)
-    if cells(text) <= width:
-        return list(spans)
-    out = _fit(spans, width)
-    if text_of(out) == text or "(" not in text or ("(" in text_of(out) and _is_whole(out, spans)):
-        return out
-    rest = _without_brackets(spans)
-    bare = _fit(rest, width)
-    more = len(text_of(bare)) > len(text_of(_without_brackets(out)))
-    return bare if more and _is_whole(bare, rest) else out
-
-
-def _is_whole(part: Sequence[Span], spans: Sequence[Span]) -> bool:
-    """Whether ``part``, the beginning of ``spans``, ends where a clause ends."""
-    rest = text_of(spans)[len(text_of(part)) :]
-    return not rest or rest.startswith(_SEPARATORS)
-
-
-def _without_brackets(spans: Sequence[Span]) -> Spans:
-    out, depth = [], 0
-    for span in spans:
-        kept = ""
-        for letter in span.text:
-            depth += letter == "("
-            if not depth:
-                kept += letter
-            elif letter == "(" and depth == 1:
-                kept = kept.removesuffix(" ")
-            depth -= letter == ")"
-        if kept:
-            out.append(span._replace(text=kept))
-    return out
-
-
-def _fit(spans: Sequence[Span], width: int) -> Spans:
-    """``fit`` without the step that drops text in brackets."""
-    total, best, open_brackets = 0, -1, 0
-    for i, span in enumerate(spans):
-        if span.text in _SEPARATORS and total <= width and open_brackets <= 0:
-            best = i
-        total += cells(span.text)
-        open_brackets += span.text.count("(") - span.text.count(")")
-    if total <= width:
-        return list(spans)
-    if best > 0:
-        return list(spans[:best])
-    out: Spans = []
-    room = width
-    for span in spans:
-        if cells(span.text) <= room:
-            out.append(span)
-            room -= cells(span.text)
-            continue
-        words = span.text.split(" ")
-        while words and cells(" ".join(words)) > room:
-            words.pop()
-        if any(words):
-            out.append(span._replace(text=_without_cut_end(" ".join(words))))
-        break
-    return _without_dangling_end(out)
-
-
-def _without_dangling_end(spans: Spans) -> Spans:
-    """The cut words without an unclosed bracket, and without a last word such as "of" that cannot end a clause."""
-    text = _without_open_bracket(text_of(spans)).rstrip(" ,;:")
-    while (word_at := text.rfind(" ")) > 0 and text[word_at + 1 :] in _DANGLING:
-        text = text[:word_at].rstrip(" ,;:")
-    out, room = [], len(text)
-    for span in spans:
-        if room <= 0:
-            break
-        out.append(span._replace(text=span.text[:room]))
-        room -= len(span.text)
-    return out
-
-
-def _without_cut_end(text: str) -> str:
-    """A cut sentence without its incomplete end: cut before an unclosed bracket, otherwise at a comma or colon in its
-    second half.
-    """
-    closed = _without_open_bracket(text)
-    if closed == text:
-        end = max(text.rfind(sign) for sign in (", ", ": ", "; ", " or "))
-        closed = text[:end] if end >= len(text) // 2 else text
-    return closed.rstrip(" ,;:")
-
-
-def _without_open_bracket(text: str) -> str:
-    """The text, cut before its last opening bracket if a bracket is not closed."""
-    return text[: text.rindex("(")] if text.count("(") > text.count(")") else text
 
 
 def _gpus(a: Args) -> str:

@@ -9,6 +9,7 @@ import pytest
 from iotop_ai.model.frame import Frame
 from iotop_ai.model.snapshot import Snapshot
 from iotop_ai.present.screen.view import View
+from iotop_ai.present.text.fit import fit
 from iotop_ai.present.text.line import cells
 from iotop_ai.present.verdict import headline
 from iotop_ai.present.verdict.banner import banner_rows
@@ -139,4 +140,4 @@ def test_a_worker_that_ran_out_of_shared_memory_is_described() -> None:
 def test_every_line_fits_its_width(name: str, width: int) -> None:
     frame = play((HOST_SCENES[name], 15))[-1]
     for part in (headline.headline, headline.because, headline.advice):
-        assert sum(cells(span.text) for span in headline.fit(part(frame.verdict), width)) <= width
+        assert sum(cells(span.text) for span in fit(part(frame.verdict), width)) <= width

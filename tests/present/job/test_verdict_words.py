@@ -12,6 +12,7 @@ from iotop_ai.model.frame import Frame
 from iotop_ai.present.job import verdict_words
 from iotop_ai.present.job.data_path import path_rows
 from iotop_ai.present.screen.view import View
+from iotop_ai.present.text.fit import fit
 from iotop_ai.present.verdict import headline
 from tests.diagnosis.build import JOB_ALONE, JOB_STARVED, MB, STARVED, Disk, last
 from tests.diagnosis.host_scenes import GONE, ended
@@ -31,7 +32,7 @@ def test_every_sentence_is_shortened_by_whole_clauses(name: str, width: int) -> 
     frame = last(SCENES[name])
     for part in PARTS:
         spans = part(frame.verdict)
-        whole, cut = headline.text_of(spans), headline.text_of(headline.fit(spans, width))
+        whole, cut = headline.text_of(spans), headline.text_of(fit(spans, width))
         assert len(cut) <= width
         assert whole.startswith(cut) or re.sub(r" ?\([^)]*\)", "", whole).startswith(cut)
         assert "?" not in whole

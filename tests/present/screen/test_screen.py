@@ -15,6 +15,7 @@ from iotop_ai.present.screen.key_row import keys_of
 from iotop_ai.present.screen.keymap import user_keymap
 from iotop_ai.present.screen.layout import PANELS, plan, screen_rows
 from iotop_ai.present.screen.view import View
+from iotop_ai.present.text.fit import fit
 from iotop_ai.present.text.line import Line, cells
 from iotop_ai.present.text.theme import BACKGROUNDS, TOKENS
 from iotop_ai.present.verdict import headline
@@ -136,7 +137,7 @@ def test_the_starved_node_at_80x24() -> None:
     assert lines[0].text.startswith(" STARVED  8 of 8 GPUs wait for data 78 % of the time ")
     assert lines[0].text.endswith(" 6.2 GPU-h lost/h ")
     assert [line.text[1:9] for line in lines[1:4]] == ["because ", "and     ", "do      "]
-    words = headline.text_of(headline.fit(headline.because(made.verdict), 69))
+    words = headline.text_of(fit(headline.because(made.verdict), 69))
     assert lines[1].text[10:].rstrip() == words
     assert "\n".join(line.text for line in lines[4:]) == STARVED_80
 

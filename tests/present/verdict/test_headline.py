@@ -5,8 +5,6 @@ import re
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from iotop_ai.model.finding import Advice, RuledOut
 from iotop_ai.model.frame import Frame
@@ -14,7 +12,8 @@ from iotop_ai.model.health.smart import SmartState
 from iotop_ai.model.machine.filesystem import FilesystemUsage
 from iotop_ai.model.verdict_class import PRECEDENCE
 from iotop_ai.present.text import units
-from iotop_ai.present.text.line import Span, spans_cells
+from iotop_ai.present.text.fit import fit
+from iotop_ai.present.text.line import Span
 from iotop_ai.present.verdict import headline
 from iotop_ai.present.verdict.advice import milliseconds, why_templates, why_text
 from iotop_ai.present.verdict.cures import advice_text, cure_templates
@@ -233,7 +232,7 @@ def test_every_sentence_is_shortened_by_whole_clauses(name: str, width: int) -> 
     frame = last({**MACHINES, **GPU_SCENES}[name])
     for part in PARTS:
         spans = part(frame.verdict)
-        whole, cut = headline.text_of(spans), headline.text_of(headline.fit(spans, width))
+        whole, cut = headline.text_of(spans), headline.text_of(fit(spans, width))
         assert len(cut) <= width
         full = whole if whole.startswith(cut) else re.sub(r" ?\([^)]*\)", "", whole)
         assert full.startswith(cut)
@@ -241,20 +240,6 @@ def test_every_sentence_is_shortened_by_whole_clauses(name: str, width: int) -> 
         rest = full[len(cut) :]
         assert not rest or rest.startswith((";", ",", ":", " "))
     assert len(sentence(headline.headline, frame)) <= 69
-
-
-SPANS = st.lists(
-    st.sampled_from([Span("; "), Span(", "), Span("disk"), Span(" sda 87 ms "), Span("ディスク x")]), max_size=9
-)
-
-
-@given(SPANS, st.integers(0, 40))
-def test_a_fitted_sentence_is_never_too_wide_and_has_no_new_words(spans: list[Span], width: int) -> None:
-    cut = headline.fit(spans, width)
-    assert headline.text_of(spans).startswith(headline.text_of(cut))
-    assert sum(len(s.text) + sum(c > "ÿ" for c in s.text) for s in cut) <= width
-    if spans_cells(spans) <= width:
-        assert cut == spans
 
 
 @pytest.mark.parametrize("name", GPU_SCENES)
@@ -297,57 +282,9 @@ def test_an_unknown_figure_is_a_question_mark() -> None:
     assert "? MB/s" in advice_text(Advice("faster_storage", (("device", "sda"), ("rate", None))))
 
 
-@pytest.mark.parametrize(
-    ("begin", "rest"),
-    [
-        ("renice -n 19 -p 4242 (make), or keep it off these cores", " (taskset, cpuset)"),
-        ("cool GPU 2 (88 C, 655 of 700 W): fans, airflow, room", "; or nvidia-smi -pl for a steady clock"),
-        ("one long sentence that has no place at all at which it could be", " ended sooner"),
-    ],
-)
-def test_a_sentence_that_does_not_fit_ends_at_a_clause(begin: str, rest: str) -> None:
-    assert "".join(span.text for span in headline.fit([Span(begin + rest)], 66)) == begin
-
-
-@pytest.mark.parametrize(
-    ("parts", "width", "begin"),
-    [
-        (["the GPU waits for data ", "57 %", " of the time"], 30, "the GPU waits for data 57 %"),
-        (["the GPU waits for data ", "57 %", " of the time"], 20, "the GPU waits"),
-        (
-            ["copy /data (at most 64 MB", ", ", "~16 s) to /dev/shm (memory)", ", ", "then"],
-            40,
-            "copy /data to /dev/shm, then",
-        ),
-        (
-            ["copy /data (at most 64 MB", ", ", "~16 s) to /dev/shm (memory)", ", ", "then"],
-            24,
-            "copy /data to /dev/shm",
-        ),
-        (["cool GPU 2 (88 C", ", ", "655 W)", ": ", "fans", ", ", "room"], 30, "cool GPU 2 (88 C, 655 W): fans"),
-    ],
-)
-def test_shortened_words_do_not_end_in_brackets_or_with_a_preposition(parts: list[str], width: int, begin: str) -> None:
-    assert headline.text_of(headline.fit([Span(text) for text in parts], width)) == begin
-
-
 def test_a_latency_is_never_written_as_zero() -> None:
     shown = [milliseconds(value) for value in (0.0, 0.02, 0.9, 87.04, None)]
     assert shown == ["<0.1", "0.02", "0.9", "87", "?"]
-
-
-@pytest.mark.parametrize(
-    ("width", "text"),
-    [
-        (80, "copy /data (at most 160 MB and ~26 s) to /dev/shm (memory, 20 GB of room)"),
-        (60, "copy /data (at most 160 MB and ~26 s) to /dev/shm"),
-        (40, "copy /data to /dev/shm"),
-        (18, "copy /data"),
-    ],
-)
-def test_text_in_brackets_is_cut_before_the_words_that_it_explains(width: int, text: str) -> None:
-    spans = [Span("copy /data (at most 160 MB and ~26 s) to "), Span("/dev/shm"), Span(" (memory, 20 GB of room)")]
-    assert headline.text_of(headline.fit(spans, width)) == text
 
 
 @pytest.mark.parametrize(
