@@ -29,7 +29,7 @@ from iotop_ai.present.text.units import UNDEFINED, UNKNOWN, duration, figure, gp
 from iotop_ai.present.text.wrap import wrap_cells
 from iotop_ai.present.verdict import headline
 from iotop_ai.present.verdict.advice import limit_text, word
-from iotop_ai.present.verdict.banner import HUE, verdict_row
+from iotop_ai.present.verdict.banner import HEADLINE_MARK, HUE, verdict_row
 from iotop_ai.present.verdict.culprit import culprit_of
 from iotop_ai.present.verdict.facts import rule_facts
 
@@ -228,7 +228,7 @@ def _detail(frame: Frame, view: View, width: int, job_row: JobRow) -> list[Line]
     state = verdict.state
     right = [Span(f"{job.label}  " if job.label else "", "dim"), Span(f"pid {job_row.pid}", "dim")]
     out = [rule(width, f"{job.name} of {job.user}", right)]
-    sentence = fit(headline.headline(verdict), width - 12)
+    sentence = fit(headline.headline(verdict), width - 12, HEADLINE_MARK)
     out.append(row(width, [Span(f" {state.value:<9}", HUE[state]), *sentence]))
     for label, clauses_of in (("because", headline.because), ("do", headline.advice)):
         if clauses := fit(clauses_of(verdict), width - 12):

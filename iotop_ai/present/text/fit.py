@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
-from iotop_ai.present.text.line import Span, cells
+from iotop_ai.lazy.regex import pattern
+from iotop_ai.present.text.line import ELLIPSIS, Span, cells, cut_middle, spans_cells
 from iotop_ai.present.text.phrases import Spans
 
 _SEPARATORS = ("; ", ", ", ": ")
@@ -12,23 +14,42 @@ _DANGLING = frozenset(
     ("a", "an", "and", "at", "by", "for", "from", "in", "is", "no", "of", "on", "or", "the", "to", "with")
 )
 """Words that cannot end a sentence; a cut sentence loses them at its end."""
+_PATH = pattern(r"\S*/\S*/\S*")
+_SHORTEST_PATH = 16
+"""The fewest columns to which a path is shortened."""
 
 
 def _text_of(spans: Sequence[Span]) -> str:
     return "".join(span.text for span in spans)
 
 
-def fit(spans: Sequence[Span], width: int) -> Spans:
+def fit(spans: Sequence[Span], width: int, mark: str = ELLIPSIS) -> Spans:
     """As many whole clauses from the left as fit in ``width`` columns; no clause ends inside brackets.
 
-    Text in brackets is dropped before a whole clause is. If even the first clause is too long, its last words are
-    dropped.
+    Text in brackets is dropped before a whole clause is. If even the first clause is too long, its paths are shortened
+    in their middle; if that does not suffice, its last words are dropped, and it ends with ``mark``.
     """
-    text = _text_of(spans)
-    if cells(text) <= width:
+    if spans_cells(spans) <= width:
         return list(spans)
+    out = _cut(spans, width)
+    bare = _without_brackets(spans)
+    if _ends_a_clause(out, bare):
+        return out
+    first = _first_clause(bare)
+    short = _with_short_paths(first, width)
+    if short != first and spans_cells(short) <= width:
+        return short
+    room = width - cells(mark)
+    out = _cut(spans, room)
+    if short != first and _word_count(_cut(short, room)) > _word_count(out):
+        out, bare = _cut(short, room), short
+    return out if not out or _ends_a_clause(out, bare) else [*out[:-1], Span(out[-1].text + mark, out[-1].token)]
+
+
+def _cut(spans: Sequence[Span], width: int) -> Spans:
+    """``fit`` without the steps for paths and the mark."""
     out = _fit(spans, width)
-    if _text_of(out) == text or "(" not in text or ("(" in _text_of(out) and _is_whole(out, spans)):
+    if "(" in _text_of(out) and _is_whole(out, spans):
         return out
     rest = _without_brackets(spans)
     bare = _fit(rest, width)
@@ -37,29 +58,66 @@ def fit(spans: Sequence[Span], width: int) -> Spans:
 
 
 def _is_whole(part: Sequence[Span], spans: Sequence[Span]) -> bool:
-    """Whether ``part``, the beginning of ``spans``, ends where a clause ends."""
+    """Whether ``part``, the beginning of ``spans``, ends before a separator, also before one inside a Span."""
     rest = _text_of(spans)[len(_text_of(part)) :]
     return not rest or rest.startswith(_SEPARATORS)
 
 
+def _ends_a_clause(part: Sequence[Span], bare: Sequence[Span]) -> bool:
+    """Whether the part ends where a clause ends. bare: the Spans, without brackets, of which it is the beginning."""
+    length, at = len(_text_of(_without_brackets(part))), 0
+    for span in bare:
+        if at == length and span.text in _SEPARATORS:
+            return True
+        at += len(span.text)
+    return at == length or _text_of(bare).startswith("; ", length)
+
+
+def _word_count(spans: Sequence[Span]) -> int:
+    return len(_text_of(spans).split())
+
+
+def _first_clause(spans: Sequence[Span]) -> Spans:
+    end = next((i for i, span in enumerate(spans) if i and span.text in _SEPARATORS), len(spans))
+    return list(spans[:end])
+
+
+def _with_short_paths(spans: Sequence[Span], width: int) -> Spans:
+    """The Spans with paths shortened as far as the width demands, but to no less than _SHORTEST_PATH columns."""
+    excess = spans_cells(spans) - width
+
+    def shortened(match: re.Match[str]) -> str:
+        nonlocal excess
+        path = match[0]
+        short = cut_middle(path, max(_SHORTEST_PATH, cells(path) - max(0, excess)))
+        excess -= cells(path) - cells(short)
+        return short
+
+    return [span._replace(text=_PATH.sub(shortened, span.text)) for span in spans]
+
+
 def _without_brackets(spans: Sequence[Span]) -> Spans:
-    out, depth = [], 0
+    """The Spans without text in brackets. Brackets of code, such as "print(x)", have no blank before them and stay."""
+    out, depth, before = [], 0, " "
     for span in spans:
         kept = ""
         for letter in span.text:
-            depth += letter == "("
+            if letter == "(" and (depth or before == " "):
+                depth += 1
+                if depth == 1:
+                    kept = kept.removesuffix(" ")
             if not depth:
                 kept += letter
-            elif letter == "(" and depth == 1:
-                kept = kept.removesuffix(" ")
-            depth -= letter == ")"
+            elif letter == ")":
+                depth -= 1
+            before = letter
         if kept:
             out.append(span._replace(text=kept))
     return out
 
 
 def _fit(spans: Sequence[Span], width: int) -> Spans:
-    """``fit`` without the step that drops text in brackets."""
+    """As many whole clauses as fit; if not even the first clause does, as many of its words."""
     total, best, open_brackets = 0, -1, 0
     for i, span in enumerate(spans):
         if span.text in _SEPARATORS and total <= width and open_brackets <= 0:

@@ -31,6 +31,8 @@ HUE = {
 """The colour of each state, as a hue of present/text/theme.py."""
 _TEXT_COLUMN = 10
 """The column of the screen at which a row's text begins, after the state or the label."""
+HEADLINE_MARK = ""
+"""A headline cut inside a clause has no ellipsis: it loses only words such as "of the time"."""
 SECOND_NS = 1_000_000_000
 MINUTE_NS = 60 * SECOND_NS
 HOUR_NS = 60 * MINUTE_NS
@@ -81,7 +83,7 @@ def _outdated_rows(frame: Frame, view: View, width: int, rows: list[tuple[str, l
     """
     age = Span(f"{duration(view.silent_s or 0)} old ", "warn")
     room = width - _TEXT_COLUMN - 2 - cells(age.text)
-    words = "".join(s.text for s in fit(headline.headline(frame.verdict), room))
+    words = "".join(s.text for s in fit(headline.headline(frame.verdict), room, HEADLINE_MARK))
     out = [row(width, [Span(f" {frame.verdict.state:<8}", "block-dim"), Span(f" {words}", "dim")], [age])]
     out.append(_labelled_row(width, "dim", "now", silence_spans(view), []))
     return out + [dimmed(_labelled_row(width, "dim", label, spans, []), width) for label, spans in rows[:-1]]
@@ -93,7 +95,7 @@ def _state_row(frame: Frame, width: int, hue: str) -> Line:
     block = Span(f" {state:<8}", f"block-{hue}")
     lost = cut_spans([Span(s.text, "dim") for s in headline.loss(frame.verdict)], width - 30)
     room = width - _TEXT_COLUMN - 2 - (spans_cells(lost) + 1 if lost else 0)
-    words = "".join(s.text for s in fit(headline.headline(frame.verdict), room))
+    words = "".join(s.text for s in fit(headline.headline(frame.verdict), room, HEADLINE_MARK))
     if state not in LOUD:
         return row(width, [block, Span(" "), Span(words, "strong")], [*lost, Span(" ")])
     strong, rest = f"tint-{hue}-strong", f"tint-{hue}"
