@@ -359,7 +359,11 @@ def _because_hung(a: Args) -> Spans:
     if number(a, "stopped"):
         holder = "a signal (SIGSTOP, Ctrl-Z), a debugger or a frozen cgroup"
         return [_plain(f"{holder} holds pid "), _strong(whole(a, "main"))]
-    return [_plain("for a minute its processes computed, read and wrote next to nothing, and no GPU worked")]
+    return [
+        _plain("no GPU worked for a minute"),
+        SEMI,
+        _plain("its processes computed, read and wrote next to nothing"),
+    ]
 
 
 def _because_host(a: Args) -> Spans:

@@ -40,6 +40,11 @@ def test_every_sentence_is_shortened_by_whole_clauses(name: str, width: int) -> 
     assert all(json.dumps(headline.finding_object(f), allow_nan=False) for f in frame.verdict.findings)
 
 
+def test_the_cause_of_a_hung_job_is_true_without_its_last_clause() -> None:
+    spans = headline.because(last(SCENES["hung"]).verdict)
+    assert headline.text_of(fit(spans, 50)) == "no GPU worked for a minute"
+
+
 @pytest.mark.parametrize(
     ("name", "expected", "because", "advice"),
     [
@@ -103,7 +108,7 @@ def test_every_sentence_is_shortened_by_whole_clauses(name: str, width: int) -> 
         (
             "hung",
             "train.py makes no progress",
-            "for a minute its processes computed, read and wrote next to nothing, and no GPU worked",
+            "no GPU worked for a minute; its processes computed, read and wrote next to nothing",
             "run py-spy dump --pid 50 to see what train.py waits for; then dump its workers",
         ),
         (
