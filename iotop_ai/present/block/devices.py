@@ -22,7 +22,7 @@ from iotop_ai.present.block.history_totals import NO_TOTALS, DeviceTotals, devic
 from iotop_ai.present.screen.view import View
 from iotop_ai.present.text.frame_cache import cached_per_frame
 from iotop_ai.present.text.line import DISK_PREFIX
-from iotop_ai.present.verdict.culprit import culprit_of
+from iotop_ai.present.verdict.culprit import culprit_of, named_disks
 
 _ACTIVE_WITHIN_NS = 60_000_000_000
 """A device that is hidden when idle keeps its row for this long after its last activity."""
@@ -42,11 +42,13 @@ class BlockDevice(NamedTuple):
     totals: DeviceTotals
     """The totals over the history."""
     is_culprit: bool
-    """Whether the verdict names the device."""
+    """Whether the verdict names the device as the cause; it is the first of those with ``is_named``."""
     seconds: float | None = None
     """The seconds since ``view.base`` in accumulation mode; otherwise None."""
     hue: str = "bad"
-    """The device's colour if the verdict names it."""
+    """The device's colour if the verdict names it as the cause."""
+    is_named: bool = False
+    """Whether a finding names the device."""
 
     @property
     def name(self) -> str:
@@ -97,12 +99,14 @@ def all_devices(frame: Frame, view: View) -> tuple[BlockDevice, ...]:
     table = frame.snapshot.block.value or {}
     by_name, (rates, seconds) = infos(frame), rates_of(frame, view)
     totals = device_totals(frame, view)
-    culprit = culprit_of(frame, view)
+    culprit, named = culprit_of(frame, view), named_disks(frame, view)
     out = []
     for key in _natural_order(tuple(table)):
         figures = rates.get(key, UNKNOWN_BLOCK_RATES), totals.get(key, NO_TOTALS)
-        is_culprit = key.name == culprit.disk
-        out.append(BlockDevice(key, by_name.get(key.name), *figures, is_culprit, seconds, culprit.disk_hue or "bad"))
+        is_culprit, hue = key.name == culprit.disk, culprit.disk_hue or "bad"
+        out.append(
+            BlockDevice(key, by_name.get(key.name), *figures, is_culprit, seconds, hue, is_named=key.name in named)
+        )
     return tuple(out)
 
 
@@ -115,7 +119,7 @@ def _has_own_row(device: BlockDevice, frame: Frame, view: View) -> bool:
     info = device.info
     if view.devices:
         return device.name in view.devices or (info is not None and info.label in view.devices)
-    if device.is_culprit:
+    if device.is_named:
         return True
     if info is None:
         return frame.snapshot.disks.value is None
@@ -131,24 +135,30 @@ def _has_own_row(device: BlockDevice, frame: Frame, view: View) -> bool:
 def _with_idle(frame: Frame, view: View) -> tuple[BlockDevice, ...]:
     """The devices that the panel shows without ``view.only_active``, in the panel's order."""
     rows = [d for d in all_devices(frame, view) if _has_own_row(d, frame, view)]
-    return tuple(sorted(rows, key=lambda d: (not d.is_culprit, d.info is not None and hidden_when_idle(d.info))))
+    return tuple(sorted(rows, key=_order))
+
+
+def _order(device: BlockDevice) -> tuple[bool, bool, bool]:
+    """A sort key: the culprit first, then the other disks that a finding names; those hidden when idle last."""
+    hidden = device.info is not None and hidden_when_idle(device.info)
+    return not device.is_culprit, not device.is_named, hidden
 
 
 @cached_per_frame
 def panel_devices(frame: Frame, view: View) -> tuple[BlockDevice, ...]:
-    """The devices with a row of their own: the culprit, which the verdict names, first; those hidden when idle last.
+    """The devices with a row of their own: those that a finding names first; those hidden when idle last.
 
     If the user lists devices, only these have a row. Otherwise, a device that is hidden when idle has a row only if the
-    user selected it, the verdict names it, or it was active in the last minute. Partitions, volumes of one disk,
-    members of an array and paths of a multipath device are nested under another device, and have a row of their own
-    only if the verdict names them.
+    user selected it, a finding names it, or it was active in the last minute. Partitions, volumes of one disk, members
+    of an array and paths of a multipath device are nested under another device, and have a row of their own only if a
+    finding names them.
 
-    With ``view.only_active``, an idle device has a row only if the user selected it or the verdict names it.
+    With ``view.only_active``, an idle device has a row only if the user selected it or a finding names it.
     """
     rows = _with_idle(frame, view)
     if not view.only_active:
         return rows
-    return tuple(d for d in rows if d.rates.active or d.is_culprit or d.name == view.device or _rates_unknown(d.rates))
+    return tuple(d for d in rows if d.rates.active or d.is_named or d.name == view.device or _rates_unknown(d.rates))
 
 
 def _rates_unknown(rates: BlockRates) -> bool:

@@ -183,8 +183,8 @@ def ordered_rows(frame: Frame, view: View, room: int) -> list[tuple[BlockDevice,
 def visible_rows(frame: Frame, view: View, room: int) -> tuple[list[tuple[BlockDevice, bool]], list[BlockDevice]]:
     """([(device, whether it is nested under the row above)], the devices without a row that the last row names).
 
-    If not all fit, the rows around the cursor are shown; without a cursor, the culprit, the selected and the busiest
-    devices are shown, in the usual order.
+    If not all fit, the rows around the cursor are shown; without a cursor, the culprit, the selected device, the other
+    devices that a finding names and the busiest are shown, in the usual order.
     """
     rows = ordered_rows(frame, view, room)
     if len(rows) <= room:
@@ -204,7 +204,9 @@ def _most_important(listed: list[BlockDevice], selected: BlockDevice | None, roo
     def weight(device: BlockDevice) -> tuple[int, float]:
         if device.is_culprit or (selected is not None and device.name == selected.name):
             return 0, 0.0
-        return (1 if device.totals.active else 2), -device.totals.queue_s
+        if device.is_named:
+            return 1, 0.0
+        return (2 if device.totals.active else 3), -device.totals.queue_s
 
     names = {d.name for d in sorted(listed, key=weight)[:room]}
     return [d for d in listed if d.name in names]

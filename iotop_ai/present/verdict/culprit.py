@@ -62,7 +62,7 @@ NO_CULPRIT = Culprit()
 def culprit_of(frame: Frame, view: View) -> Culprit:
     """The culprit that the Frame's verdict names."""
     primary = frame.verdict.primary
-    disk, disk_hue = _disk(frame)
+    disk, disk_hue = next(iter(named_disks(frame, view).items()), ("", ""))
     if primary.state not in LOUD:
         return Culprit(disk=disk, disk_hue=disk_hue) if disk else NO_CULPRIT
     args = dict(primary.args)
@@ -89,17 +89,23 @@ def hue_of(state: State) -> str:
     return HUES.get(state, "bad")
 
 
-def _disk(frame: Frame) -> tuple[str, str]:
-    """(kernel name, hue) of the disk that a finding names, else of ``verdict.slow_disk``; ("", "") without one."""
+@cached_per_frame
+def named_disks(frame: Frame, view: View) -> Mapping[str, str]:
+    """By kernel name, the hue of each disk that a finding names, in the order of the findings; then that of
+    ``verdict.slow_disk``.
+    """
     present = {key.name for key in frame.snapshot.block.value or {}}
+    out: dict[str, str] = {}
     for number, finding in enumerate(frame.verdict.findings):
         if finding.state not in LOUD or (number and finding.severity is Severity.INFO):
             continue
         name = _disk_named_by(finding)
         if name in present:
-            return name, hue_of(finding.state)
+            out.setdefault(name, hue_of(finding.state))
     slow = frame.verdict.slow_disk
-    return (slow.device, "warn") if slow is not None and slow.device in present else ("", "")
+    if slow is not None and slow.device in present:
+        out.setdefault(slow.device, "warn")
+    return out
 
 
 def _disk_named_by(finding: Finding) -> str:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pytest
 
+from iotop_ai.model.finding import Finding, Severity, SlowDisk, Verdict
 from iotop_ai.model.fold_state import FoldState
 from iotop_ai.model.frame import Frame
 from iotop_ai.model.reading import Reading, Status
@@ -66,6 +67,24 @@ def test_the_last_row_names_the_devices_without_room() -> None:
     assert marked[-1].text.rstrip() == " 4 more: sda sdb sdc sdd"
     scrolled = block_rows(many, UTC._replace(focus="disk", cursor="disk:sde", scroll=3), 80, 4)
     assert keys(scrolled) == ["disk:sdd", "disk:sde"]
+
+
+def named(class_id: str, device: str) -> Finding:
+    return Finding(class_id, Severity.CRITICAL, 0.9, device, (("device", device),))
+
+
+def test_each_disk_that_a_finding_names_has_its_row_before_busier_disks() -> None:
+    disks = (busy("sda"), busy("sdb"), busy("sdc"), Disk(disk("sdd")), Disk(disk("loop2", "loop")))
+    hung = named("failing_disk", "loop2")
+    verdict = Verdict((named("storage_read", "sdc"), hung), 60.0, 10.0, 6, 6)
+    one = made(*disks)._replace(verdict=verdict)
+    assert device_order(one, UTC) == ("sdc", "loop2", "sda", "sdb", "sdd")
+    assert keys(block_rows(one, UTC, 80, 4)) == ["disk:sdc", "disk:loop2"]
+    assert keys(block_rows(one, UTC._replace(device="sdb"), 80, 5)) == ["disk:sdc", "disk:loop2", "disk:sdb"]
+    assert keys(block_rows(one, UTC._replace(device="sdb"), 80, 4)) == ["disk:sdc", "disk:sdb"]
+    assert keys(block_rows(one, UTC._replace(only_active=True), 80, 9))[:2] == ["disk:sdc", "disk:loop2"]
+    slow = SlowDisk("sdd", "sdd", 90.0, 1.0, 0.9, 0.0, 0.0)
+    assert device_order(one._replace(verdict=verdict._replace(slow_disk=slow)), UTC)[:3] == ("sdc", "sdd", "loop2")
 
 
 def test_disks_whose_requests_are_not_counted_are_not_shown_as_idle() -> None:
