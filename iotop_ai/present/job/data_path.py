@@ -34,11 +34,14 @@ _MARGIN = 1.1
 
 @panel
 def path_rows(frame: Frame, view: View, width: int, height: int) -> list[Line]:
-    """The rule with host, time and mode; the path from the process to the disk; the waits of tasks."""
+    """The rule with host, time and mode; the path from the process to the disk; the waits of the job's workers if it is
+    the job's path, else those of all tasks.
+    """
+    of_job = None if _job_of_path(frame, view) is None else job_waits(frame, width, culprit_of(frame, view))
     out = [
         rule(width, "path", _status_spans(frame, view, width), focus=view.focus == "path"),
         row(width, [Span(" "), *hops(frame, view, width - 2)]),
-        job_waits(frame, width, culprit_of(frame, view)) or _waits(frame, view, width),
+        of_job or _waits(frame, view, width),
     ]
     return out[: max(1, height)]
 
@@ -103,14 +106,9 @@ def hops(frame: Frame, view: View, width: int) -> list[Span]:
     rates are those of the latest interval, even in accumulation mode.
     """
     view = view if view.base is None else view._replace(base=None)
-    job, culprit = current_job(frame), culprit_of(frame, view)
-    mount: JobMount | None = None
-    if view.device:
-        device = devices.selected_device(frame, view)
-        job = job if job is not None and device is not None and _holds_files_of(job, device, frame) else None
-        mount = None if job is None else job_mount(frame, job)
-    elif job is not None:
-        mount = job_mount(frame, job)
+    job, culprit = _job_of_path(frame, view), culprit_of(frame, view)
+    mount = None if job is None else job_mount(frame, job)
+    if job is not None and not view.device:
         device = None if mount is None else devices.mount_device(frame, view, mount)
         if device is None:
             return _join_hops([*job_hops(job, culprit), *_remote_hops(mount, culprit, no_files_text(frame, job))])
@@ -130,6 +128,15 @@ def hops(frame: Frame, view: View, width: int) -> list[Span]:
         if sum(len(s.text) for s in out) <= width:
             break
     return out
+
+
+def _job_of_path(frame: Frame, view: View) -> Job | None:
+    """The job whose path is shown; None without a job, or if the user selected a disk that does not hold its files."""
+    job = current_job(frame)
+    if job is None or not view.device:
+        return job
+    device = devices.selected_device(frame, view)
+    return job if device is not None and _holds_files_of(job, device, frame) else None
 
 
 def _holds_files_of(job: Job, device: BlockDevice, frame: Frame) -> bool:

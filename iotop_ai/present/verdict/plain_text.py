@@ -47,7 +47,9 @@ def verdict_block(frame: Frame, view: View = View()) -> list[str]:  # noqa: B008
     lines.append(("time", time_sentence(frame)))
     job = current_job(frame)
     lines.append(("steps", "" if job is None else steps_text(frame, job)))
-    lines += [("path", text_of(hops(frame, view, _PATH_CELLS))), ("workers", _waits_text(frame))]
+    # A disk that the user has pinned is not on the path of the job that the other lines are about.
+    path_view = view if job is None else view._replace(device="")
+    lines += [("path", text_of(hops(frame, path_view, _PATH_CELLS))), ("workers", _waits_text(frame))]
     lines.append(("seen", _seen_text(frame, view)))
     return [f"{label:<{LABEL}}{in_plain_ascii(text)}" for label, text in lines if text]
 

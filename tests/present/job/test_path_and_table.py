@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -15,10 +16,14 @@ from iotop_ai.model.reading import Reading, Status
 from iotop_ai.pipeline import frames
 from iotop_ai.present.block import devices
 from iotop_ai.present.job.data_path import path_rows
+from iotop_ai.present.job.screen import jobs_screen_rows
 from iotop_ai.present.process.groups import groups
 from iotop_ai.present.process.table import process_rows
 from iotop_ai.present.screen.graph_panel import graph_rows
 from iotop_ai.present.screen.view import View
+from iotop_ai.present.verdict.plain_text import verdict_block
+from tests.diagnosis.build import JOB_ALONE, play
+from tests.diagnosis.build import Disk as DiagnosedDisk
 from tests.present.make import MIB, Disk, Machine, Proc, disk, frame, snapshots
 from tests.scenarios.keep import VERDICTS
 from tests.scenarios.keep import snapshots as recorded
@@ -134,6 +139,30 @@ def test_a_selected_disk_does_not_name_a_job_that_reads_another_disk() -> None:
     shown = two_disks(4, Proc(7, "train.py", read=20 * MIB), job=7)
     assert path_of(shown, PINNED_ROOT) == "no process is known to read vda › / ext4 › vda"
     assert path_of(shown, PINNED_DATA) == "alice train.py › /data ext4 › loop0"
+
+
+def with_a_second_disk() -> Frame:
+    """A job whose data is on sda, beside the idle disk sdz."""
+    return play((replace(JOB_ALONE, disks=(*JOB_ALONE.disks, DiagnosedDisk("sdz", mount="/other", major=9))), 15))[-1]
+
+
+def test_the_jobs_waits_stand_only_below_the_jobs_path() -> None:
+    shown = with_a_second_disk()
+    for view in (UTC, UTC._replace(device="sda")):
+        _, path, waits = (line.text for line in path_rows(shown, view, 80, 3))
+        assert "train.py › 8 workers › /data" in path
+        assert waits.startswith(" workers  BLOCKED")
+    _, path, waits = (line.text for line in path_rows(shown, UTC._replace(device="sdz"), 80, 3))
+    assert "train.py" not in path
+    assert waits.startswith(" waits    blocked")
+
+
+def test_the_page_and_the_copied_verdict_of_a_job_have_its_own_path_whichever_disk_is_pinned() -> None:
+    shown, view = with_a_second_disk(), UTC._replace(device="sdz")
+    page = [line.text.rstrip() for line in jobs_screen_rows(shown, view, 80, 24, 0)]
+    assert " path     alice train.py › 8 workers › /data ext4 › sda" in page
+    assert any(line.startswith(" workers  BLOCKED") for line in page)
+    assert "path      alice train.py > 8 workers > /data ext4 > sda" in verdict_block(shown, view)
 
 
 def test_a_selected_disk_names_the_job_that_reads_it_and_not_a_busier_process() -> None:
