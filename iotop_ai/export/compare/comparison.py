@@ -10,7 +10,8 @@ from iotop_ai.export.compare.bootstrap import Interval, Points, difference_inter
 from iotop_ai.export.report.series import Curve
 from iotop_ai.export.report.story import DeviceStory, Story
 from iotop_ai.export.report.tables import key_device, listed_devices
-from iotop_ai.model.block.same_device import is_same_device
+from iotop_ai.model.block.counters import BlockInfo
+from iotop_ai.model.block.same_device import is_same_device, telling_field
 from iotop_ai.model.errors import UsageError
 from iotop_ai.model.job.time_shares import DATA, LOST, SHARES
 from iotop_ai.playback.timeline_reader import MARK
@@ -97,11 +98,22 @@ class Change(NamedTuple):
         return difference / self.before if self.before else None
 
 
+class ChangedDisk(NamedTuple):
+    """A kernel name that belongs to another disk in the second run. field: the field of BlockInfo that tells."""
+
+    name: str
+    before: BlockInfo
+    after: BlockInfo
+    field: str
+
+
 class Comparison(NamedTuple):
     """The comparison of two runs.
 
     aligned_by: one of ALIGNMENTS. job_disks: for each run, the disk with the data of the main job; "" if unknown or if
     there is none. same_disk: whether both are the same disk, as far as its identity was recorded; True if both are "".
+    not_compared: the disks that moved the most bytes and whose figures are left out, because the name belongs to
+    another disk in the second run.
     """
 
     before: Story
@@ -111,6 +123,7 @@ class Comparison(NamedTuple):
     changes: tuple[Change, ...]
     job_disks: tuple[str, str]
     same_disk: bool
+    not_compared: tuple[ChangedDisk, ...] = ()
 
     def change(self, name: str) -> Change | None:
         """The figure with this name; None if neither run has it."""
@@ -124,14 +137,15 @@ def compare_runs(before: Story, after: Story, align: str | None = None) -> Compa
     the runs cannot be aligned as requested.
     """
     aligned_by, windows = _windows(before, after, align)
-    changes = tuple(_changes(before, after, windows))
+    changed_disks = tuple(_changed_disks(before, after))
+    changes = tuple(_changes(before, after, windows, [disk.name for disk in changed_disks]))
     names = (job_disk(before), job_disk(after))
     if names[0] == names[1]:
         same = _is_same(_device(before, names[0]), _device(after, names[1]))
     else:
         serial = _unique_serial(before, names[0])
         same = serial != "" and serial == _unique_serial(after, names[1])
-    return Comparison(before, after, aligned_by, windows, changes, names, same)
+    return Comparison(before, after, aligned_by, windows, changes, names, same, changed_disks)
 
 
 def _windows(before: Story, after: Story, align: str | None) -> tuple[str, tuple[Window, Window]]:
@@ -217,9 +231,20 @@ def points_of(curve: Curve, window: Window) -> Points:
     return Points(tuple(values), tuple(weights), curve.step_s)
 
 
-def _changes(before: Story, after: Story, windows: tuple[Window, Window]) -> Iterator[Change]:
-    disks = list(dict.fromkeys((*_device_names(before), *_device_names(after))))
-    same_disks = [name for name in disks if _is_same(_device(before, name), _device(after, name))]
+def _changed_disks(before: Story, after: Story) -> Iterator[ChangedDisk]:
+    """Those of the listed disks whose names belong to other disks in the second run."""
+    for name in _all_device_names(before, after):
+        first, second = _device(before, name), _device(after, name)
+        if first is None or second is None or first.info is None or second.info is None:
+            continue
+        if field := telling_field(first.info, second.info):
+            yield ChangedDisk(name, first.info, second.info, field)
+
+
+def _changes(
+    before: Story, after: Story, windows: tuple[Window, Window], changed_disks: Sequence[str]
+) -> Iterator[Change]:
+    same_disks = [name for name in _all_device_names(before, after) if name not in changed_disks]
     figures_before, figures_after = (
         _figures(story, window, same_disks) for story, window in zip((before, after), windows, strict=True)
     )
@@ -312,6 +337,11 @@ _TITLES: Mapping[str, str] = {
 _UNITS: Mapping[str, str] = {
     name: "B/s" if "bytes" in name else "ms" if name.endswith("_ms") else "ratio" for name in _TITLES
 }
+
+
+def _all_device_names(before: Story, after: Story) -> list[str]:
+    """``_device_names`` of both runs."""
+    return list(dict.fromkeys((*_device_names(before), *_device_names(after))))
 
 
 def _device_names(story: Story) -> list[str]:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from textwrap import wrap
 from typing import Any
 
-from iotop_ai.export.compare.comparison import Change, Comparison, listed_changes
+from iotop_ai.export.compare.comparison import Change, ChangedDisk, Comparison, listed_changes
 from iotop_ai.export.compare.sentence import change_text, interval_text, sentence, value_text
 from iotop_ai.export.field_names import rounded
 from iotop_ai.export.json.condition import outcome_object
@@ -21,7 +21,7 @@ from iotop_ai.model.condition.over_run import ConditionResult
 from iotop_ai.playback.timeline_reader import MARK
 from iotop_ai.present.text.glyphs import ascii_text
 from iotop_ai.present.text.line import cut
-from iotop_ai.present.text.units import duration
+from iotop_ai.present.text.units import capacity, duration
 from iotop_ai.present.verdict.plain_text import LABEL
 
 SHAPE = 1
@@ -29,6 +29,8 @@ SHAPE = 1
 NOTE = "Clear: zero is outside the interval, and the change is at least 3 points of a share or 5 % of a figure."
 Object = dict[str, Any]
 _ALIGNMENT_TEXTS = {"job": "each job from its first step on", "time": "the whole of each run"}
+_FIELD_TEXTS = {"label": "labels", "model": "models", "kind": "kinds", "size_bytes": "sizes", "detail": "types"}
+"""The words for the fields that tell two disks apart."""
 _MARK_CELLS = 24
 """The most columns that the name of a mark takes up on the screen."""
 
@@ -84,6 +86,26 @@ def _marks_text(comparison: Comparison) -> str:
     return f'from mark "{cut(begin, _MARK_CELLS)}" to "{cut(end, _MARK_CELLS)}"'
 
 
+def not_compared_text(comparison: Comparison) -> str:
+    """The disks that are not compared, and why: "loop0 is another disk in the second run (sizes 480 MB and 160 MB)"; ""
+    if there are none.
+    """
+    return "; ".join(
+        f"{disk.name} is another disk in the second run ({_telling_text(disk)})" for disk in comparison.not_compared
+    )
+
+
+def _telling_text(disk: ChangedDisk) -> str:
+    """The values by which the two disks of one name differ. Serial numbers are private, so they are not shown."""
+    if disk.field == "serial":
+        return "other serial number"
+    values = [getattr(info, disk.field) for info in (disk.before, disk.after)]
+    if disk.field == "size_bytes":
+        sizes = [*map(capacity, values)]
+        values = sizes if sizes[0] != sizes[1] else [f"{size} B" for size in values]
+    return f"{_FIELD_TEXTS[disk.field]} {values[0]} and {values[1]}"
+
+
 def render_compare_text(comparison: Comparison, width: int, *, ascii_only: bool = False) -> str:
     """The comparison as text: the sentence, the verdicts and bars of both runs, and the table."""
     text = "\n".join(_lines(comparison, width))
@@ -102,6 +124,8 @@ def _lines(comparison: Comparison, width: int) -> Iterator[str]:
             yield f"{'':<{LABEL}}{words.job_sentence(main)}"
             yield f"{'':<{LABEL}}{bar(main, story, width - LABEL)}"
     yield f"{'compared':<{LABEL}}{aligned_text(comparison)}"
+    for i, part in enumerate(wrap(not_compared_text(comparison), width - LABEL)):
+        yield f"{'' if i else 'left out':<{LABEL}}{part}"
     yield ""
     yield from table_lines(changes_table(comparison), width)
 
@@ -133,6 +157,7 @@ def compare_object(comparison: Comparison, outcomes: Sequence[ConditionResult] =
                 sides(comparison), comparison.windows, comparison.job_disks, strict=True
             )
         ],
+        "not_compared": [{"disk": disk.name, "field": disk.field} for disk in comparison.not_compared],
         "changes": [
             {
                 "name": change.name,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from iotop_ai.export.compare.comparison import DATA_WAIT, GPU_BUSY, STEPS, Change, Comparison, listed_changes
 from iotop_ai.export.compare.sentence import change_text, interval_text, outcome, sentence, value_text
-from iotop_ai.export.compare.text import NOTE, aligned_text, clear_text, sides, verdict_lines
+from iotop_ai.export.compare.text import NOTE, aligned_text, clear_text, not_compared_text, sides, verdict_lines
 from iotop_ai.export.html.axes import TimeAxis
 from iotop_ai.export.html.charts import Line, line_chart, share_bar, share_chart
 from iotop_ai.export.html.markup import Markup, empty_tag, tag
@@ -28,7 +28,7 @@ def render_compare_html(comparison: Comparison) -> str:
         f"iotop-ai compare: {comparison.before.file} and {comparison.after.file}",
         _head(comparison),
         section("Where the time went", *(_side(word, story) for word, story in sides(comparison)), _key(comparison)),
-        section("What changed", _table(comparison), small=aligned_text(comparison)),
+        section("What changed", _table(comparison), *_left_out(comparison), small=aligned_text(comparison)),
         section("Over time", *(_curves(word, story) for word, story in sides(comparison))),
         tag("footer", f"{NOTE} Intervals: circular block bootstrap. The page is self-contained: open it anywhere."),
     )
@@ -90,6 +90,12 @@ def _table(comparison: Comparison) -> Markup:
     titles = ("figure", "before", "after", "change", "95 % interval", "", "clear")
     head = tag("tr", *(tag("th", title, class_=None if i else "t") for i, title in enumerate(titles)))
     return tag("div", tag("table", head, *(_row(change) for change in changes)), class_="tables")
+
+
+def _left_out(comparison: Comparison) -> list[Markup]:
+    """The note about the disks that are not compared; [] if there are none."""
+    text = not_compared_text(comparison)
+    return [tag("p", f"left out: {text}", class_="note")] if text else []
 
 
 def _row(change: Change) -> Markup:

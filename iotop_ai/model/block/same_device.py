@@ -13,16 +13,27 @@ def is_same_device(first: BlockInfo, second: BlockInfo) -> bool:
 
     After a restart, the name may belong to another device.
     """
-    identity, other_identity = _identity(first), _identity(second)
+    return not telling_field(first, second)
+
+
+def telling_field(first: BlockInfo, second: BlockInfo) -> str:
+    """The field by which two records with the same kernel name are of different devices: "serial", "label" or one of
+    _TRAITS; "" if they are of the same device, or if that is unknown.
+    """
+    (field, identity), (other_field, other_identity) = _identity(first), _identity(second)
     if identity and other_identity:
-        return identity == other_identity
-    pairs = zip(_traits(first), _traits(second), strict=True)
-    return all(one == other for one, other in pairs if None not in (one, other) and "" not in (one, other))
+        return "" if identity == other_identity else field if field == other_field else "serial"
+    for name, one, other in zip(_TRAITS, _traits(first), _traits(second), strict=True):
+        if one != other and None not in (one, other) and "" not in (one, other):
+            return name
+    return ""
 
 
-def _identity(info: BlockInfo) -> str:
-    """The serial number of a disk, or the label of a device-mapper device; "" if unknown."""
-    return info.serial or (info.label if info.kind == "dm" and info.label != info.name else "")
+def _identity(info: BlockInfo) -> tuple[str, str]:
+    """(field, value): the serial number of a disk, or the label of a device-mapper device; "" if unknown."""
+    if info.serial:
+        return "serial", info.serial
+    return "label", info.label if info.kind == "dm" and info.label != info.name else ""
 
 
 def _traits(info: BlockInfo) -> tuple[object, ...]:

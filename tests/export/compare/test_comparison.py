@@ -8,7 +8,13 @@ import pytest
 
 from iotop_ai.export.compare.comparison import JOB, MARKS, TIME, Change, Interval, compare_runs, job_disk
 from iotop_ai.export.compare.sentence import change_text, interval_text, sentence
-from iotop_ai.export.compare.text import aligned_text, clear_text, compare_object, render_compare_text
+from iotop_ai.export.compare.text import (
+    aligned_text,
+    clear_text,
+    compare_object,
+    not_compared_text,
+    render_compare_text,
+)
 from iotop_ai.export.html.compare import render_compare_html
 from iotop_ai.export.report.series import downsampled
 from iotop_ai.export.report.story import Story
@@ -376,14 +382,44 @@ def test_an_unknown_change_is_neither_clear_nor_unclear_in_text_and_json() -> No
     assert "?" in dict(shown).values()
 
 
-def test_two_disks_of_the_same_name_are_not_compared() -> None:
-    before, after = story("slow", True), story("two_workers", True)
+def with_disk(run: Story, name: str, **changes: object) -> Story:
+    """The run, with changed fields of the identity of one disk."""
     devices = tuple(
-        one._replace(info=one.info and one.info._replace(serial="other")) if one.name == "vda" else one
-        for one in after.devices
+        one._replace(info=one.info._replace(**changes)) if one.name == name and one.info else one  # type: ignore[arg-type]
+        for one in run.devices
     )
-    assert comparison("slow", "two_workers", True).change("disks.vda.busy_ratio") is not None
-    assert compare_runs(before, after._replace(devices=devices)).change("disks.vda.busy_ratio") is None
+    return run._replace(devices=devices)
+
+
+def test_two_disks_of_the_same_name_are_not_compared_and_a_line_says_so() -> None:
+    before, after = story("slow", True), story("two_workers", True)
+    same = comparison("slow", "two_workers", True)
+    assert same.change("disks.vda.busy_ratio") is not None
+    assert same.not_compared == ()
+    assert "left out" not in render_compare_text(same, 100) + render_compare_html(same)
+    found = compare_runs(with_disk(before, "vda", serial="S1"), with_disk(after, "vda", serial="S2"))
+    assert found.change("disks.vda.busy_ratio") is None
+    lines = render_compare_text(found, 100).splitlines()
+    assert "left out  vda is another disk in the second run (other serial number)" in lines
+    assert "left out: vda is another disk in the second run (other serial number)" in render_compare_html(found)
+    assert compare_object(found)["not_compared"] == [{"disk": "vda", "field": "serial"}]
+
+
+@pytest.mark.parametrize(
+    ("field", "before", "after", "why"),
+    [
+        ("size_bytes", 480_000_000, 160_000_000, "sizes 480 MB and 160 MB"),
+        ("size_bytes", 480_000_000, 480_000_512, "sizes 480000000 B and 480000512 B"),
+        ("model", "Fast", "Slow", "models Fast and Slow"),
+        ("detail", "SATA SSD", "SATA HDD", "types SATA SSD and SATA HDD"),
+    ],
+)
+def test_the_difference_of_two_disks_of_the_same_name_is_shown(
+    field: str, before: object, after: object, why: str
+) -> None:
+    first = with_disk(story("slow"), "vda", **{"serial": "", field: before})
+    second = with_disk(story("two_workers"), "vda", **{"serial": "", field: after})
+    assert not_compared_text(compare_runs(first, second)) == f"vda is another disk in the second run ({why})"
 
 
 def test_no_figure_falls_by_more_than_100_percent() -> None:
