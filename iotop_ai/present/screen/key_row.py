@@ -343,8 +343,12 @@ def toast_spans(view: View, width: int) -> list[Span]:
         return []
     first, _, rest = view.message.partition(" ")
     token = next((token for word, token in _OUTCOMES.items() if first.startswith(word)), "text")
-    # A message that ends in a path is cut so that it keeps the file's name.
+    room = max(0, width - cells(first) - 6)
+    # A message that ends in a path, or has a path before a reason, is cut so that it keeps the file's name.
+    what = rest.partition("; ")[0]
+    if cells(rest) > room and "/" in what.rpartition(" ")[2]:
+        rest = what
     folders, _, name = rest.rpartition("/")
-    text = cut_middle(rest, max(0, width - cells(first) - 6), tail=cells(name) + 1 if folders else 0)
+    text = cut_middle(rest, room, tail=cells(name) + 1 if folders else 0)
     body = [Span("  "), Span(first, token), Span(f" {text}" if text else ""), Span("  ")]
     return [span for span in body if span.text]

@@ -55,6 +55,17 @@ def test_the_message_about_a_recording_keeps_the_name_of_its_file() -> None:
     assert spans[2].text.endswith(f"…/{name}")
 
 
+@pytest.mark.parametrize("width", [80, 160])
+def test_the_reason_for_another_folder_comes_after_the_whole_name_of_the_file(width: int) -> None:
+    path = "/var/lib/iotop-ai/vm-20261129T103604.iotop.jsonl"
+    spans = toast_spans(View(message=f"done: recording to {path}; /tmp is writable by every user"), width)
+    assert sum(cells(span.text) for span in spans) <= width
+    text = "".join(span.text for span in spans)
+    assert text.startswith(f"  done: recording to {path}")
+    assert ("; /tmp is writable by every user" in text) is (width == 160)
+    assert "…" not in text
+
+
 def test_an_alert_is_shown_differently_from_a_failure() -> None:
     one = alert_text("gpu_hot", "firing", "gpus.0.temperature_celsius 91 C", 0)
     assert one == "alert: gpu_hot firing, gpus.0.temperature_celsius 91 C"

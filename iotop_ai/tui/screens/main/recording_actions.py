@@ -85,8 +85,7 @@ class RecordingActions:
             return ""
         if isinstance(result, str):
             why = keeper.why_other_folder()
-            path = path_from_home(result)
-            return f"done: {why}; recording to {path}" if why else f"done: recording to {path}"
+            return "; ".join(filter(None, (f"done: recording to {path_from_home(result)}", why)))
         return f"{'failed' if result.trouble else 'done'}: {recording_text(result)}"
 
     def show_result(self, message: RecordingResult) -> None:

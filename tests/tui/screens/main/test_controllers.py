@@ -178,6 +178,28 @@ def test_the_last_answer_is_that_of_the_last_key(state: MainState, tmp_path: Pat
     assert re.match(r"done: \d+ s, \d+K in ", ended)
 
 
+def test_the_answer_begins_with_what_happens_and_ends_with_why(state: MainState, tmp_path: Path) -> None:
+    path, why = tmp_path / "run.iotop.jsonl", "/tmp is writable by every user"
+    keeper = SessionRecorder(
+        Clock(),
+        record=lambda lines: Recorder(FileSink(str(path)), Clock(), preroll=lines, min_free_bytes=0),
+        why_other_folder=lambda: why,
+    )
+    keeper.put(FRAMES[0])
+    answers: list[str] = []
+
+    def post(message: Message) -> bool:
+        assert isinstance(message, RecordingResult)
+        answers.append(message.answer)
+        return True
+
+    RecordingActions(state, Upstream(), keeper, post).record()
+    for thread in [one for one in threading.enumerate() if one.name == "record"]:
+        thread.join(20)
+    keeper.close()
+    assert answers == [f"done: recording to {path_from_home(str(path))}; {why}"]
+
+
 def test_keys_say_that_no_thread_can_start(
     state: MainState, canvas: CountingCanvas, monkeypatch: pytest.MonkeyPatch
 ) -> None:
