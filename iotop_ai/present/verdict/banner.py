@@ -151,6 +151,5 @@ def _since_spans(frame: Frame, view: View) -> list[Span]:
         return []
     passed = max(0, snapshot.at_ns - first_shown_ns(since, frame.carry.states, frame.verdict.state))
     at = clock(snapshot.wall_ns - passed, view.utc_offset_s)
-    if passed < SECOND_NS:
-        return [Span(at), Span(f", {frame.verdict.state} begins", "dim")]
-    return [Span(at), Span(f", {frame.verdict.state} for ", "dim"), Span(duration(passed / 1e9))]
+    passed_text = "less than 1 s" if passed < SECOND_NS else duration(passed / 1e9)
+    return [Span(at), Span(f", {frame.verdict.state} for ", "dim"), Span(passed_text)]

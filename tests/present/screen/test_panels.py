@@ -55,6 +55,9 @@ def test_a_verdict_in_the_first_seconds_counts_from_its_own_start() -> None:
     measured = NO_GPU.carry._replace(states=((now - 20 * 10**9, "UNSURE"), (now - 5 * 10**9, "CALM")))
     row = banner_rows(NO_GPU._replace(carry=measured), UTC, 80, 4)[2].text
     assert row.startswith("▌since    02:53:45, CALM for 5 s ")
+    just_now = NO_GPU.carry._replace(states=((now - 20 * 10**9, "UNSURE"), (now, "CALM")))
+    row = banner_rows(NO_GPU._replace(carry=just_now), UTC, 80, 4)[2].text
+    assert row.startswith("▌since    02:53:50, CALM for less than 1 s ")
 
 
 def test_the_path_names_the_process_that_reads_and_colours_the_culprit() -> None:
