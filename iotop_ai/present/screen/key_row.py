@@ -40,7 +40,7 @@ class Key(NamedTuple):
 
 _MODES = {"paused": "PAUSED", "replay": "REPLAY", "back": "BACK", "ended": "REMOTE ended"}
 _OPEN, _ZOOM, _RECORD = ("row.open",), ("panels.zoom",), ("time.record",)
-_HEALTH = ("health.open",)
+_HEALTH, _GPU = ("health.open",), ("gpu.open",)
 """The ``actions`` of the entries that change with the state of the screen."""
 _MOST_NAME_CELLS = 14
 _HEALTH_CLASS = "failing_disk"
@@ -199,6 +199,8 @@ def keys_rows(frame: Frame, view: View, width: int, height: int) -> list[Line]:
     keys = keys_of(view)
     if view.recording is not None:
         keys = tuple(key._replace(word="stop REC") if key.actions == _RECORD else key for key in keys)
+    if not frame.snapshot.gpu.value:
+        keys = tuple(key for key in keys if key.actions != _GPU)
     if frame.verdict.primary.class_id == _HEALTH_CLASS:
         keys = tuple(key._replace(drop=0) if key.actions == _HEALTH else key for key in keys)
     return [_keys_line(keys, _enter_word(frame, view), bool(view.zoom), view.readonly, tuple(right), width)]

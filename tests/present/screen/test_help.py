@@ -165,3 +165,10 @@ def test_the_row_of_keys_names_what_enter_opens(width: int, changes: dict[str, o
     text = keys_rows(made, VIEW._replace(**changes), width, 1)[0].text
     assert text.startswith(f" q ? {hint} " if hint else " q ? ")
     assert text.count("Enter") == bool(hint)
+
+
+@pytest.mark.parametrize("mode", ["live", "replay", "back"])
+def test_the_row_of_keys_has_the_gpu_screen_only_with_a_gpu(mode: str) -> None:
+    view = VIEW._replace(mode=mode)
+    assert " g:GPU " in keys_rows(gpu_scenes.eight(), view, 250, 1)[0].text
+    assert "GPU" not in keys_rows(scenes.no_gpu(), view, 250, 1)[0].text

@@ -7,6 +7,7 @@ from iotop_ai.present.screen.key_row import keys_of, keys_rows
 from iotop_ai.present.screen.mouse import key_at, sort_at
 from iotop_ai.present.screen.view import View
 from iotop_ai.present.text.line import Line, Span, cells
+from tests.present.gpu_scenes import eight
 from tests.present.make import Machine, frame, snapshots
 
 FRAME = frame(snapshots(lambda i: Machine(), 3))
@@ -36,7 +37,7 @@ def test_a_row_of_keys_can_be_clicked() -> None:
 
 
 def test_every_entry_but_the_one_for_panels_can_be_clicked() -> None:
-    line = keys_rows(FRAME, View(), 400, 1)[0]
+    line = keys_rows(eight(), View(), 400, 1)[0]
     found = keys_in(line)
     for key in keys_of(View()):
         x = line.text.index(f" {key.keys}{':' if key.word else ' '}{key.word}") + 1
