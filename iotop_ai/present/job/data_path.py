@@ -66,11 +66,11 @@ def _status_spans(frame: Frame, view: View, width: int) -> list[Span]:
 
 
 def _mode(view: View) -> list[Span]:
-    """The mode: live, PAUSED, ► REPLAY 2x, ◄ BACK 14 min, ► REMOTE, or the time since the last reading while the
-    source is silent; with ● REC while a recording is written.
+    """The mode: live, PAUSED, ► REPLAY 2x, REPLAY paused, ◄ BACK 14 min, ► REMOTE, or the time since the last reading
+    while the source is silent; with ● REC while a recording is written.
     """
     if view.mode == "replay":
-        return [Span(f"► REPLAY {view.speed:g}x" if view.playing else "► REPLAY paused", "mode")]
+        return [Span(f"► REPLAY {view.speed:g}x" if view.playing else "REPLAY paused", "mode")]
     recording = _recording(view)
     if view.mode == "back":
         return [*recording, Span(f"◄ BACK {duration(view.back_s)}", "mode")]

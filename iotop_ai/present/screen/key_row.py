@@ -262,7 +262,7 @@ def mode_spans(frame: Frame, view: View) -> list[Span]:
     if view.mode == "back":
         return [Span(f"{at} ", "dim"), Span(f"◄ {word} {duration(view.back_s)}  ", "mode")]
     if view.mode == "replay":
-        return [Span(f"{at} ", "dim"), Span(f"► {word}  ", "mode")]
+        return [Span(f"{at} ", "dim"), Span(f"► {word}  " if view.playing else f"{word} paused  ", "mode")]
     return [Span(f"{word}  ", "mode")]
 
 

@@ -366,7 +366,7 @@ def test_a_recording_from_a_pipe_is_shown_on_a_screen_that_takes_keys(path: str)
 def test_a_file_as_standard_input_is_replayed(path: str) -> None:
     with Terminal(80, 24) as terminal:
         terminal.type(" ".join(command("replay", "--allow-root", "--at", "50%", "-")) + f" < {path}; echo rc=$?\n")
-        terminal.wait_for("► REPLAY paused")
+        terminal.wait_for("REPLAY paused")
         terminal.keys("v")
         terminal.wait_for("STARVED")
         terminal.keys("q")

@@ -81,7 +81,7 @@ def test_a_replay_can_be_stepped_to_the_stall(stall: tuple[str, str]) -> None:
     with Terminal(80, 24) as terminal:
         program = shlex.join([sys.executable, "-m", "iotop_ai", "replay", "--allow-root", path])
         terminal.type(f"cd {Path(__file__).resolve().parents[3]}; {program}; echo rc=$?\n")
-        terminal.wait_for("► REPLAY paused")
+        terminal.wait_for("REPLAY paused")
         for _ in range(6):
             if device in terminal.text().splitlines()[0]:
                 break
@@ -92,7 +92,7 @@ def test_a_replay_can_be_stepped_to_the_stall(stall: tuple[str, str]) -> None:
         assert first.startswith(f" {about_disk[0].state}")
         assert device in first
         assert f">{device}" in "\n".join(rest)
-        here = next(line for line in rest if "► REPLAY" in line)
+        here = next(line for line in rest if "REPLAY paused" in line)
         terminal.keys("[")
         terminal.wait_until(lambda text: device not in text.splitlines()[0], what="the moment before")
         terminal.keys("]")
@@ -102,7 +102,7 @@ def test_a_replay_can_be_stepped_to_the_stall(stall: tuple[str, str]) -> None:
         text = terminal.wait_until(
             # The first row may belong to another program of this machine.
             lambda text: (
-                "► REPLAY" in text and here not in text and "r_await" in text and device in text.partition(" path ")[0]
+                "REPLAY" in text and here not in text and "r_await" in text and device in text.partition(" path ")[0]
             ),
             what="the end",
         )
