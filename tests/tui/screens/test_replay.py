@@ -120,6 +120,20 @@ async def test_a_key_goes_to_a_typed_time(path: str, typed: str, number: int) ->
         assert replay.view.time_input is None
 
 
+@pytest.mark.parametrize(
+    "key", ["apostrophe", "v", "right_square_bracket", "right", "right_curly_bracket", "plus", "space", "end"]
+)
+async def test_a_key_that_moves_time_removes_the_answer_to_the_key_before(path: str, key: str) -> None:
+    async with replaying(path) as replay:
+        await replay.until(lambda: "STARVED" in replay.text("timeline"))
+        while replay.view.focus != "timeline":
+            await replay.press("tab")
+        await replay.press("V")
+        await replay.until(lambda: "no further change" in replay.text("keys"))
+        await replay.press(key)
+        assert "no further change" not in replay.text("keys")
+
+
 async def test_an_invalid_time_is_reported_and_escape_leaves(path: str) -> None:
     async with replaying(path) as replay:
         await replay.press("at", "x", "enter")

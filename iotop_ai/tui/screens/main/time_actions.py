@@ -122,9 +122,14 @@ class TimeActions:
             self._state.show_newest()
             self._state.change("the other end has closed the connection", mode="ended", past=self._state.past)
 
+    def _forget_answer(self) -> None:
+        """Remove the answer to the key before, because a playback answers most keys only with another Frame."""
+        self._state.change()
+
     def step(self, step: int) -> None:
         """Move by one Frame. If the screen shows now, a step back begins to look back."""
         if (playback := self._active_playback) is not None:
+            self._forget_answer()
             playback.step(step)
         elif step < 0 and self._state.view.mode in ("live", "paused", "ended"):
             self._begin_to_look_back(self._seek_frame_before)
@@ -186,6 +191,7 @@ class TimeActions:
         """Play or pause the playback. If the screen shows now, stop drawing, or draw the newest Frame."""
         state = self._state
         if (playback := self._active_playback) is not None:
+            self._forget_answer()
             playback.toggle()
         elif state.view.mode == "paused":
             state.show_newest()
@@ -197,6 +203,7 @@ class TimeActions:
         """Set a longer or shorter interval. For a playback, set a higher or lower speed."""
         state = self._state
         if (playback := self._active_playback) is not None:
+            self._forget_answer()
             playback.change_speed(step)
             return
         if state.view.remote:
@@ -221,6 +228,7 @@ class TimeActions:
         """Move by ``step`` times ``seconds`` if there is a timeline; returns whether there is one."""
         if self.playback is None:
             return False
+        self._forget_answer()
         self.playback.skip(step * seconds)
         return True
 
@@ -235,17 +243,20 @@ class TimeActions:
         """Go to the beginning (step < 0) or the end (step > 0) of a timeline; returns whether there is one."""
         if self.playback is None:
             return False
+        self._forget_answer()
         self.playback.seek(self.playback.span()[step > 0])
         return True
 
     def go_to_verdict_change(self, step: int) -> None:
         """Go to the next or previous change of the verdict."""
         if self.playback is not None:
+            self._forget_answer()
             self.playback.to_verdict_change(step)
 
     def mark(self) -> None:
         """Set a mark at this moment; in the past, go to the next mark."""
         if self.playback is not None:
+            self._forget_answer()
             self.playback.to_mark(1)
         else:
             self._recording.add_mark()
