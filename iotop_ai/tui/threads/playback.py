@@ -194,14 +194,18 @@ class PlaybackThread:
         """Go to the Frame before this one, which is among the newest, even if the clock was set back."""
         self._put(_SeekRequest(frame.snapshot.wall_ns - 1, before_ns=frame.snapshot.at_ns))
 
-    def skip(self, seconds: float) -> None:
-        """Go forward or back by this many seconds, from the target of a pending seek, or else from the current time."""
+    def skip(self, seconds: float) -> int:
+        """Go forward or back by this many seconds, from the target of a pending seek, or else from the current time.
+        Returns the time that is so far away, which may be outside the recording.
+        """
         with self._ready:
             at = self._current_ns if self._target_ns is None else self._target_ns
-            wall_ns = max(self._cursor.begin_wall_ns, at + int(seconds * _SECOND))
+            wanted_ns = at + int(seconds * _SECOND)
+            wall_ns = max(self._cursor.begin_wall_ns, wanted_ns)
             if self._end_ns > self._cursor.begin_wall_ns:  # otherwise the end is not known yet
                 wall_ns = min(self._end_ns, wall_ns)
         self._put(_SeekRequest(wall_ns))
+        return wanted_ns
 
     def step(self, count: int) -> None:
         """Go forward or back by this many Frames, and stop playing."""

@@ -134,6 +134,32 @@ async def test_a_key_that_moves_time_removes_the_answer_to_the_key_before(path: 
         assert "no further change" not in replay.text("keys")
 
 
+@pytest.mark.parametrize(
+    ("keys", "answer"),
+    [
+        (("right", "pageup"), "the recording begins at 08:53:20"),
+        (("left_curly_bracket",), "the recording begins at 08:53:20"),
+        (("right_curly_bracket",), "the recording ends at 08:55:29"),
+        (("at", *"-10m", "enter"), "the recording begins at 08:53:20"),
+        (("at", *"+99m", "enter"), "the recording ends at 08:55:29"),
+        (("at", *"14:32", "enter"), "the recording ends at 08:55:29"),
+        (("at", *"start", "enter"), ""),
+        (("at", *"end", "enter"), ""),
+        (("at", *"08:55:29", "enter"), ""),
+        (("right", "left"), ""),
+    ],
+)
+async def test_a_jump_out_of_the_recording_says_where_it_stopped(path: str, keys: tuple[str, ...], answer: str) -> None:
+    async with replaying(path) as replay:
+        await replay.until(lambda: "STARVED" in replay.text("timeline"))
+        while replay.view.focus != "timeline":
+            await replay.press("tab")
+        await replay.press(*keys)
+        assert replay.view.message == answer
+        if answer:
+            assert answer in replay.text("keys")
+
+
 async def test_an_invalid_time_is_reported_and_escape_leaves(path: str) -> None:
     async with replaying(path) as replay:
         await replay.press("at", "x", "enter")

@@ -11,6 +11,7 @@ from iotop_ai.model.errors import IotopError, UsageError
 from iotop_ai.model.parse import parse_time_ns
 from iotop_ai.model.snapshot import Snapshot
 from iotop_ai.present.screen.view import Timeline
+from iotop_ai.present.text.units import clock
 from iotop_ai.store.source import Source
 from iotop_ai.tui.screens.main.recording_actions import LONGEST_MARK, RecordingActions
 from iotop_ai.tui.screens.main.state import MainState
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 
 SKIP_S, PAGE_S, LEAP_S = 10.0, 60.0, 600.0
 LONGEST_TIME = 40
+_SECOND_NS, _DAY_NS = 1_000_000_000, 86_400_000_000_000
 JUDGED_ANEW = "recorded with other rules: verdicts are recomputed"
 NOTHING_YET = "nothing to look back at yet"
 
@@ -228,9 +230,24 @@ class TimeActions:
         """Move by ``step`` times ``seconds`` if there is a timeline; returns whether there is one."""
         if self.playback is None:
             return False
-        self._forget_answer()
-        self.playback.skip(step * seconds)
+        self._state.change(self._stop_text(self.playback, self.playback.skip(step * seconds)))
         return True
+
+    def _stop_text(self, playback: PlaybackThread, wall_ns: int) -> str:
+        """Where a jump to this time stops, in words; "" if the time is within the recording, less than a second
+        outside it, or after the last Frame of a look-back, which then returns to now.
+        """
+        (begin_ns, end_ns), view = playback.span(), self._state.view
+
+        def text(stop_ns: int) -> str:
+            return clock(stop_ns, view.utc_offset_s, "%H:%M:%S" if end_ns - begin_ns < _DAY_NS else "%F %T")
+
+        if begin_ns - wall_ns >= _SECOND_NS:
+            what = "nothing is kept before" if view.mode == "back" else "the recording begins at"
+            return f"{what} {text(begin_ns)}"
+        if view.mode == "back" or end_ns <= begin_ns or wall_ns - end_ns < _SECOND_NS:  # the end may not be known yet
+            return ""
+        return f"the recording ends at {text(end_ns)}"
 
     def leap(self, step: int) -> None:
         """Move by ten minutes. If the screen shows now, a step back begins to look back."""
@@ -311,4 +328,4 @@ class TimeActions:
             self._look_back_with(playback, lambda playback: playback.seek(wall_ns))
         else:
             playback.seek(wall_ns)
-            state.change()
+            state.change(self._stop_text(playback, wall_ns))

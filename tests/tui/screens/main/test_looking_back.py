@@ -44,3 +44,15 @@ async def test_the_graphs_have_no_hole_after_a_source_ends_while_the_screen_is_p
         assert session.shown == stalling()[110]
         samples = (*session.app.main.view.past, *session.shown.history)
         assert [sample.at_ns for sample in samples] == [one.sample.at_ns for one in stalling()[:111]]
+
+
+async def test_a_jump_to_before_the_kept_time_says_where_it_stopped() -> None:
+    async with live_session(kept_count=80, view=View(utc_offset_s=0)) as session:
+        await session.press("left_curly_bracket")
+        await session.until(lambda: session.shown == stalling()[0])
+        assert "are kept" in session.text("keys")
+        await session.press("left_curly_bracket")
+        assert "nothing is kept before 08:53:20" in session.text("keys")
+        await session.press("right_curly_bracket")
+        await session.until(lambda: session.app.main.view.mode == "live")
+        assert "done: now" in session.text("keys")
