@@ -1,4 +1,4 @@
-"""``iotop-ai help TOPIC``: a command's options, a column, a state or class of the verdict, or another topic."""
+"""``iotop-ai help TOPIC``: the options of a command, a column or state of the screen, or another topic."""
 
 from __future__ import annotations
 
@@ -99,13 +99,33 @@ def _column(name: str) -> Iterator[str]:
             yield from _table(matches)
 
 
+def _states() -> Iterator[str]:
+    """Yield the states of the verdict, then the words in capitals of each screen."""
+    from iotop_ai.present.screen.column_help import STATE_HELP
+    from iotop_ai.present.screen.help import TITLES
+
+    yield from _table(_STATES)
+    for screen, entries in STATE_HELP.items():
+        yield ""
+        yield f"{TITLES.get(screen, 'main screen')}:"
+        yield from _table(entries)
+
+
 def _state(name: str) -> Iterator[str]:
-    """Yield the meaning of a state, and the classes that show it."""
+    """Yield the meaning of a state of the verdict with the classes that show it, and of the same word on each screen
+    that prints it.
+    """
     from iotop_ai.model.verdict_class import CLASS_SPECS
+    from iotop_ai.present.screen.column_help import STATE_HELP
+    from iotop_ai.present.screen.help import TITLES
 
     yield from _table((word, text) for word, text in _STATES if word == name.upper())
     if classes := [spec.class_id for spec in CLASS_SPECS.values() if spec.state == name.upper()]:
         yield from _table([("classes", ", ".join(classes))])
+    for screen, entries in STATE_HELP.items():
+        if matches := [entry for entry in entries if entry[0] == name.upper()]:
+            yield f"{TITLES.get(screen, 'main screen')}:"
+            yield from _table(matches)
 
 
 def _class(name: str) -> Iterator[str]:
@@ -151,7 +171,7 @@ def _is_about(entry: tuple[str, str], name: str) -> bool:
 TOPICS: dict[str, tuple[str, Callable[[], Iterable[str]]]] = {
     "keys": ("every key of every screen", _keys),
     "columns": ("what each column means", _columns),
-    "states": ("the words of the verdict", lambda: _table(_STATES)),
+    "states": ("the words in capitals of the verdict and of each screen", _states),
     "confidence": ("what high, medium and low mean", lambda: _table(_CONFIDENCE)),
     "filter": ("the language of the filter that the key / opens", lambda: _table(_FILTER)),
     "figures": ("what --fail-if and alerts compare", _figures),
@@ -167,7 +187,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "topic",
         metavar="TOPIC",
         nargs="*",
-        help=f"a command, a column of the screen, a state or class of the verdict, or one of {topics}",
+        help=f"a command, a column or state of the screen, a class of the verdict, or one of {topics}",
     )
 
 

@@ -144,3 +144,67 @@ COLUMN_HELP: dict[str, Entries] = {
     ),
 }
 """The entries of each screen, by its name in present/screen/actions.py."""
+
+STATE_HELP: dict[str, Entries] = {
+    "main": (
+        ("PAUSED", "the screen is not drawn while readings go on; in a replay, the recording does not play"),
+        ("REPLAY", "a recording is shown; 2x: at twice its speed"),
+        ("BACK", "an earlier moment of this session is shown; End goes back to now"),
+        ("REMOTE", "another machine is shown; ended: it sends no more readings"),
+        ("REC", "a recording is being written; stopped: it cannot be written"),
+        ("ALERT", "this alert rule fires; +1: another one fires too"),
+        ("FAILING", "in the disks' health: SMART, the disk's own report, says that data is in danger"),
+        ("FAULT", "in the GPUs' throttle: the driver reports a fault; the GPU screen says which"),
+    ),
+    "device": (
+        ("OK", "it serves requests, and no other word applies"),
+        ("IDLE", "it serves no requests now"),
+        ("SLOW", "its reads take far longer than is normal for it, or the verdict names it as the cause"),
+        ("HUNG", "it has completed none of its requests for as long as is shown, at least 10 s"),
+        ("DEGRADED", "an array that lacks a disk"),
+        ("FAILING", "SMART, its own report: data is in danger"),
+        ("WARM", "SMART: it is too warm, or slows itself down for that reason"),
+        ("WORN", "SMART: near or past its rated writes, or short of spare blocks"),
+        ("WARN", "SMART: another warning"),
+        ("UNSURE", "its requests are not known, or not yet"),
+    ),
+    "gpu": (
+        ("OK", "it computes, and nothing holds it up"),
+        ("PARTLY", "it is busy for a part of the time"),
+        ("IDLE", "it has nothing to do now"),
+        ("FREE", "no process uses it, while jobs use other GPUs"),
+        ("WAITS", "it is idle in many samples, or spins: it waits for work or for another rank"),
+        ("WASTED", "a process holds its memory without using it, or its kernels are too small"),
+        ("SLOWED", "its clocks are lowered, or its PCIe link is narrow, slow, faulty or full"),
+        ("WARN", "something is wrong, but it works; the sentence below says what"),
+        ("FAULT", "its hardware or driver reports a fault; the sentence below says which"),
+        ("LOST", "it no longer answers"),
+        ("MIG", "it is divided into instances, and has no utilisation as a whole"),
+        ("UNSURE", "it is busy or not read, and whether it does useful work is not known"),
+    ),
+    "health": (
+        ("OK", "the disks that report their health are healthy"),
+        ("WARN", "a disk is warm, worn or has another warning"),
+        ("FAILING", "a disk says that data is in danger, or an array is degraded, or a disk hangs"),
+        ("UNSURE", "a disk could not be asked"),
+        ("NONE", "no disk reports its health, or the disk is gone"),
+    ),
+    "process": (
+        ("RUNS", "R: it runs, or waits for a CPU"),
+        ("SLEEPS", "S or I: it waits, but not for a disk: for data of a pipe or socket, a lock, a timer"),
+        ("BLOCKED", "D: it waits for I/O and cannot be interrupted"),
+        ("STOPPED", "T: a signal has stopped it; the signal CONT lets it go on"),
+        ("TRACED", "t: a debugger has stopped it"),
+        ("ZOMBIE", "Z: it has ended, and its parent has not asked for its exit code"),
+        ("ENDED", "there is no such process any more"),
+        ("UNSURE", "its state could not be read"),
+    ),
+    "fleet": (
+        ("FAILING", "in the health: a disk says that data is in danger"),
+        ("WARNING", "in the health: a disk is warm, worn or has another warning"),
+        ("PAUSED", "the machines are not asked again until Space resumes"),
+    ),
+}
+"""The meanings of the words in capitals that a screen prints besides the states of the verdict, by its name in
+present/screen/actions.py.
+"""

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import argparse
+import ast
+import re
+from pathlib import Path
 
 import pytest
 
+from iotop_ai import present
 from iotop_ai.cli.commands.help_topics import TOPICS, run
 from iotop_ai.cli.main import COMMANDS
 from iotop_ai.model.verdict_class import CLASS_SPECS, State
+from iotop_ai.present.health.summary import _FAULTS
 from iotop_ai.present.process.filter import parse_filter
-from iotop_ai.present.screen.column_help import COLUMN_HELP
+from iotop_ai.present.screen.column_help import COLUMN_HELP, STATE_HELP
+from iotop_ai.present.screen.help import TITLES
 from iotop_ai.present.screen.key_row import keys_of
 from iotop_ai.present.screen.view import View
 from iotop_ai.present.verdict.class_names import CLASS_NAMES
@@ -48,7 +54,8 @@ def test_a_command_with_an_action_prints_its_options(words: tuple[str, ...], beg
 
 
 def test_every_state_has_its_meaning() -> None:
-    assert [line.split()[0] for line in text("states").splitlines() if line[2:3] != " "] == [*State]
+    verdict = text("states").partition("\nmain screen:\n")[0]
+    assert [line.split()[0] for line in verdict.splitlines() if line[2:3].strip()] == [*State]
 
 
 def test_every_key_and_column_is_explained() -> None:
@@ -91,7 +98,7 @@ def topic_lines(name: str, capsys: pytest.CaptureFixture[str]) -> list[str]:
 def test_every_state_is_a_topic_with_its_classes(state: State, capsys: pytest.CaptureFixture[str]) -> None:
     found = topic_lines(state.lower(), capsys)
     assert found[0].split()[0] == state
-    assert 1 <= len(found) <= 8
+    assert 1 <= len(found) <= 20
     shown = [class_id for class_id, spec in CLASS_SPECS.items() if spec.state == state]
     assert set(shown) <= set(" ".join(found).replace(",", "").split())
 
@@ -139,3 +146,48 @@ def test_a_column_title_is_a_topic(words: tuple[str, ...], meaning: str) -> None
     assert found.startswith("main screen:\n")
     assert meaning in found
     assert len(found.splitlines()) <= 6
+
+
+MODULES = {
+    "main": ("job/data_path", "screen/key_row", "screen/alert_state", "gpu/table"),
+    "device": ("block/screen",),
+    "gpu": ("gpu/screen",),
+    "health": ("health/table", "health/detail"),
+    "process": ("process/screen",),
+    "fleet": ("fleet/screen", "fleet/table", "fleet/words"),
+}
+"""The modules of iotop_ai/present that print the states of each screen."""
+NAMES = {"CPU", "CRC", "DRAM", "GB", "GPU", "JAX", "MB", "MPI", "SM", "SMART"}
+"""The words in capitals in these modules that are no states."""
+
+
+def capitals_of(module: str) -> set[str]:
+    """The words in capitals in the module's strings, without the docstrings."""
+    tree = ast.parse((Path(present.__file__).parent / f"{module}.py").read_text())
+    docstrings = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    strings = (node for node in ast.walk(tree) if isinstance(node, ast.Constant) and id(node) not in docstrings)
+    return {word for node in strings for word in re.findall(r"\b[A-Z]{2,}\b", str(node.value))} - NAMES
+
+
+@pytest.mark.parametrize("screen", STATE_HELP)
+def test_every_state_word_of_a_screen_is_a_topic(screen: str, capsys: pytest.CaptureFixture[str]) -> None:
+    words = {word for module in MODULES[screen] for word in capitals_of(module)}
+    if screen == "device":  # it prints the health in capitals
+        words |= {word.upper() for word in (*_FAULTS, "hung")}
+    explained = dict(STATE_HELP[screen])
+    assert words - {*State} <= set(explained)
+    assert set(explained) <= words | {"FAILING"}
+    title = f"{TITLES.get(screen, 'main screen')}:"
+    for word, meaning in explained.items():
+        found = topic_lines(word, capsys)
+        assert title in found
+        assert meaning in " ".join(" ".join(found).split())
+        if word != "REPLAY":  # replay is a command
+            assert topic_lines(word.lower(), capsys)[: len(found)] == found
+
+
+def test_the_states_of_the_pages_follow_those_of_the_verdict() -> None:
+    found = text("states")
+    for entries in STATE_HELP.values():
+        for word, _ in entries:
+            assert f"  {word} " in found.partition("main screen:")[2]
