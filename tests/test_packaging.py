@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import iotop_ai
-from iotop_ai.cli.main import COMMANDS
+from iotop_ai.cli.subcommands import COMMANDS
 from iotop_ai.collectors.base import take_reading
 from iotop_ai.collectors.io.clock import Clock
 from iotop_ai.collectors.io.root import Root

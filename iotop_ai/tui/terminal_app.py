@@ -72,6 +72,8 @@ class TerminalApp(ExceptionKeepingApp, inherit_bindings=False):
         """Returns the ending signal that arrived before the app handled signals; None without one. cli sets this
         function.
         """
+        self.shell_commands: tuple[tuple[str, str], ...] = ()
+        """The (name, help) of each command of the shell, which the palette also finds. cli sets it."""
         self.ended_by: signal.Signals | None = None
         self._resized = False
         """Whether the initial resize event has been handled."""
@@ -152,7 +154,8 @@ class TerminalApp(ExceptionKeepingApp, inherit_bindings=False):
 
         view = self.root.view
         actions = entries(front.ACTIONS, view.keymap)
-        await self.push_screen(PaletteScreen(actions, self.root.theme_styles, run, ascii_only=view.ascii_only))
+        styles, commands = self.root.theme_styles, self.shell_commands
+        await self.push_screen(PaletteScreen(actions, styles, run, ascii_only=view.ascii_only, commands=commands))
 
     async def action_suspend_process(self) -> None:  # type: ignore[override]  # Textual awaits what is awaitable
         """Give the terminal to the shell, unless a thread of this process is blocked.

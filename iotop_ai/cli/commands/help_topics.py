@@ -193,7 +193,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print the topic, or the list of topics if the user names none."""
-    from iotop_ai.cli.main import COMMANDS, build_parser
+    from iotop_ai.cli.main import build_parser
+    from iotop_ai.cli.subcommands import COMMANDS
 
     commands = {command.name: command.help for command in COMMANDS}
     topic = " ".join(args.topic)

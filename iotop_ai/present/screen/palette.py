@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from iotop_ai.lazy.namedtuple import NamedTuple
 from iotop_ai.present.screen.actions import Action
@@ -17,6 +17,45 @@ KEY_PREFIX = "act:"
 """The key of an entry's row is this prefix and the name of the action."""
 _KEYS_AT, _TEXT_AT, _NAME_MARGIN = 1, 18, 2
 """The columns at which the keys and the text start, and the number of blanks after the name."""
+_LEAST_NAME = 3
+"""The number of characters from which the typed text is taken for the beginning of a command's name."""
+
+SEARCH_WORDS = {
+    "app.picture": "save svg image",
+    "help.open": "keys columns meaning legend",
+    "panels.zoom": "maximise full alone",
+    "gpu.open": "nvidia cuda temperature power clocks processes",
+    "health.open": "temperature wear failing smartctl",
+    "theme.next": "colors contrast",
+    "row.open": "page details cause evidence latency files threads sockets",
+    "device.list": "pin volume drive mount",
+    "filter.open": "grep query pattern user",
+    "sort.list": "order by",
+    "rows.columns": "fields",
+    "rows.active": "idle hide",
+    "rows.accumulate": "sums totals cumulative",
+    "time.pause": "freeze stop resume",
+    "time.back": "past earlier look back",
+    "time.go": "past earlier seek jump",
+    "time.record": "save log file",
+    "time.mark": "annotate note",
+    "job.list": "ranks workers",
+    "verdict.copy": "clipboard share paste",
+    "row.copy": "clipboard",
+    "act.drop_caches": "page cache cold evict memory",
+    "act.check": "measure benchmark speed bandwidth fio",
+    "act.delay_accounting": "IO-wait blocked",
+    "act.signal": "terminate end",
+    "act.nice": "priority",
+    "interval.longer": "refresh delay speed slower",
+    "interval.shorter": "refresh delay speed faster",
+    "rates.units": "MiB binary decimal",
+    "disk.tab": "latency processes facts",
+    "disk.check": "measure benchmark speed bandwidth fio",
+    "process.act_signal": "terminate end",
+    "process.act_nice": "priority",
+}
+"""More words by which an action is found, by the action's name."""
 
 
 class Entry(NamedTuple):
@@ -32,22 +71,32 @@ def entries(actions: Iterable[Action], keymap: Keymap = ()) -> tuple[Entry, ...]
 
 
 def matching_entries(listed: Iterable[Entry], text: str) -> tuple[Entry, ...]:
-    """The entries whose text, name or keys contain every word of ``text``; case does not matter.
+    """The entries whose text, name, keys or search words contain every word of ``text``; case does not matter.
 
-    Entries whose text or name begins with ``text`` come first.
+    Entries whose text or name begins with ``text`` come first, then those with a word that begins with it.
     """
     words = text.lower().split()
-    out = [
-        entry
-        for entry in listed
-        if all(word in f"{entry.action.text} {entry.action.name} {entry.keys}".lower() for word in words)
-    ]
+    out = [entry for entry in listed if all(word in _searched(entry) for word in words)]
     first = text.strip().lower()
 
-    def comes_later(entry: Entry) -> bool:
-        return not (first and any(word.lower().startswith(first) for word in (entry.action.text, entry.action.name)))
+    def rank(entry: Entry) -> int:
+        if not first or any(word.lower().startswith(first) for word in (entry.action.text, entry.action.name)):
+            return 0
+        return 1 if f" {first}" in _searched(entry) else 2
 
-    return tuple(sorted(out, key=comes_later))
+    return tuple(sorted(out, key=rank))
+
+
+def _searched(entry: Entry) -> str:
+    """What the typed words are searched in. Each word of it follows a blank."""
+    action = entry.action
+    return f" {action.text} {action.name} {entry.keys} {SEARCH_WORDS.get(action.name, '')}".lower()
+
+
+def matching_commands(commands: Iterable[tuple[str, str]], text: str) -> tuple[tuple[str, str], ...]:
+    """The commands of the shell, as (name, help), whose name begins with the typed text of three or more characters."""
+    name = text.strip().lower()
+    return tuple(command for command in commands if len(name) >= _LEAST_NAME and command[0].startswith(name))
 
 
 class Wording(NamedTuple):
@@ -75,9 +124,10 @@ def palette_rows(
     wording: Wording = ACTIONS,
     *,
     ascii_only: bool = False,
+    commands: Sequence[tuple[str, str]] = (),
 ) -> list[Line]:
-    """The whole screen: the title, the input row, and the entries around the cursor. at: the index of the entry under
-    the cursor.
+    """The whole screen: the title, the input row, the entries around the cursor, and the commands of the shell. at: the
+    index of the entry under the cursor. commands: (name, help) of each command to show.
 
     The key of an entry's row is "act:NAME".
     """
@@ -87,6 +137,8 @@ def palette_rows(
         row(width, [Span(" > ", "key"), Span(typed), Span(" ", "cursor"), *hint]),
     ]
     room = max(0, height - len(out) - 1)
+    shell = [_command_row(width, name, text) for name, text in commands][: room // 2]
+    room -= len(shell)
     start = max(0, min(at - room // 2, len(listed) - room))
     for number, entry in enumerate(listed[start : start + room], start=start):
         names_fit = wording.shows_names and width >= 72
@@ -99,7 +151,20 @@ def palette_rows(
         if names_fit:
             cells.append(Cell(name_at, entry.action.name, "dim"))
         out.append(place(width, *cells, background="sel" if number == at else "", key=KEY_PREFIX + entry.action.name))
-    if not listed and room:
+    if not listed and not shell and room:
         out.append(row(width, [Span(f" {wording.none}", "dim")]))
+    out += shell
     keys = key_row((("Enter", wording.verb), ("Esc", "back")), width)
     return in_ascii([*fill_rows(out, width, height - 1), keys], ascii_only)
+
+
+def _command_row(width: int, name: str, text: str) -> Line:
+    """The row of a command, which the user types in a shell."""
+    command = f"iotop-ai {name}"
+    about = cut(text, max(0, width - _TEXT_AT - len(command) - 4))
+    return place(
+        width,
+        Cell(_KEYS_AT, "in the shell", "dim"),
+        Cell(_TEXT_AT, command, "strong"),
+        Cell(_TEXT_AT + len(command) + 2, about, "dim"),
+    )

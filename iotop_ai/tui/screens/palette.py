@@ -7,7 +7,15 @@ from collections.abc import Awaitable, Callable
 from textual.events import Key, Paste
 
 from iotop_ai.present.screen.actions import Action
-from iotop_ai.present.screen.palette import ACTIONS, KEY_PREFIX, Entry, Wording, matching_entries, palette_rows
+from iotop_ai.present.screen.palette import (
+    ACTIONS,
+    KEY_PREFIX,
+    Entry,
+    Wording,
+    matching_commands,
+    matching_entries,
+    palette_rows,
+)
 from iotop_ai.present.text.line import Line
 from iotop_ai.tui.screens.base import PanelScreen
 from iotop_ai.tui.styles import ThemeStyles
@@ -21,7 +29,10 @@ TakeAction = Callable[[Action], Awaitable[None]]
 
 
 class PaletteScreen(PanelScreen):
-    """The list, which takes all keys. take: called with the Action of the chosen entry after this screen has closed."""
+    """The list, which takes all keys. take: called with the Action of the chosen entry after this screen has closed.
+
+    commands: (name, help) of each command of the shell; a command whose name is typed is shown too, but not run.
+    """
 
     def __init__(
         self,
@@ -31,8 +42,10 @@ class PaletteScreen(PanelScreen):
         wording: Wording = ACTIONS,
         *,
         ascii_only: bool = False,
+        commands: tuple[tuple[str, str], ...] = (),
     ) -> None:
         super().__init__(theme_styles, "palette")
+        self._commands = commands
         self._entries = entries
         self._take = take
         self._wording = wording
@@ -48,7 +61,14 @@ class PaletteScreen(PanelScreen):
     def rows(self, width: int, height: int) -> list[Line]:
         """The typed text, and the entries that match it."""
         return palette_rows(
-            self.matches, self.cursor, self.typed, width, height, self._wording, ascii_only=self._ascii_only
+            self.matches,
+            self.cursor,
+            self.typed,
+            width,
+            height,
+            self._wording,
+            ascii_only=self._ascii_only,
+            commands=matching_commands(self._commands, self.typed),
         )
 
     def on_key(self, event: Key) -> None:

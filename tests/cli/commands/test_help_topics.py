@@ -11,7 +11,7 @@ import pytest
 
 from iotop_ai import present
 from iotop_ai.cli.commands.help_topics import TOPICS, run
-from iotop_ai.cli.main import COMMANDS
+from iotop_ai.cli.subcommands import COMMANDS
 from iotop_ai.model.verdict_class import CLASS_SPECS, State
 from iotop_ai.present.health.summary import _FAULTS
 from iotop_ai.present.process.filter import parse_filter

@@ -3,10 +3,11 @@
 import pytest
 from textual.events import Key
 
-from iotop_ai.present.screen.actions import SCREENS
+from iotop_ai.cli.subcommands import shell_commands
+from iotop_ai.present.screen.actions import SCREENS, all_actions
 from iotop_ai.present.screen.help import TITLES
 from iotop_ai.present.screen.keymap import user_keymap
-from iotop_ai.present.screen.palette import Entry, entries, matching_entries, palette_rows
+from iotop_ai.present.screen.palette import SEARCH_WORDS, Entry, entries, matching_entries, palette_rows
 from iotop_ai.present.screen.view import View
 from iotop_ai.tui.screens.palette import PaletteScreen
 from tests.tui.shown import text
@@ -163,6 +164,35 @@ def test_rows_fill_the_width_of_the_screen(width: int, height: int) -> None:
     assert len(palette_rows((), 0, "x", width, height)) == height
 
 
+def test_the_search_words_belong_to_actions() -> None:
+    assert set(SEARCH_WORDS) <= set(all_actions())
+
+
+async def test_a_command_of_the_shell_is_answered_with_that_command() -> None:
+    async with showing(size=(80, 24)) as shown:
+        shown.app.shell_commands = shell_commands()
+        for name in ("compare", "doctor", "check", "diag"):
+            await shown.press("colon", *name)
+            rows = "\n".join(shown.screen())
+            assert "in the shell" in rows
+            assert f" iotop-ai {name}" in rows
+            assert "no action matches" not in rows
+            await shown.press("escape")
+        await shown.press("colon", *"compare", "enter")
+        assert isinstance(shown.app.screen, PaletteScreen)
+        await shown.press("ctrl+u", *"co")  # too short for the beginning of a command
+        assert "in the shell" not in "\n".join(shown.screen())
+
+
+def test_the_commands_leave_room_for_the_actions() -> None:
+    listed = entries(SCREENS["main"])
+    lines = palette_rows(listed, 0, "re", 80, 24, commands=shell_commands())
+    assert len(lines) == 24
+    assert {len(line.text) for line in lines} == {80}
+    assert sum(line.text.startswith(" in the shell ") for line in lines) == 10
+    assert lines[2].background == "sel"
+
+
 async def test_keys_that_the_user_changed_work_on_the_screen() -> None:
     keymap = user_keymap({"rows.active": ["f7", "x"], "sort.reverse": []})[0]
     async with showing(view=View(keymap=keymap)) as shown:
@@ -182,6 +212,11 @@ async def test_keys_that_the_user_changed_work_on_the_screen() -> None:
         ("SMART", "health.open"),
         ("screenshot", "app.picture"),
         ("history", "time.leap_back"),
+        ("latency", "row.open"),
+        ("files", "row.open"),
+        ("measure", "act.check"),
+        ("pin", "device.list"),
+        ("freeze", "time.pause"),
     ],
 )
 def test_words_used_by_other_monitors_find_the_right_action(word: str, action: str) -> None:

@@ -12,6 +12,7 @@ from iotop_ai.cli.commands.fleet.options import FleetOptions
 from iotop_ai.cli.commands.monitor.command import NO_TERMINAL, is_terminal, refusal
 from iotop_ai.cli.start.terminal import Terminal, terminal
 from iotop_ai.cli.stderr import print_notice
+from iotop_ai.cli.subcommands import shell_commands
 from iotop_ai.fleet.refresh import FirstAnswer
 from iotop_ai.lazy.regex import pattern
 from iotop_ai.model.clean import clean
@@ -96,6 +97,7 @@ def _run_app(
         save_screenshot,
         first,
     )
+    app.shell_commands = shell_commands()
     gc.enable()
     app.run(mouse=mouse)
     return app

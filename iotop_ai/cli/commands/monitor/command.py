@@ -24,6 +24,7 @@ from iotop_ai.cli.start.first_frame import FirstFrame
 from iotop_ai.cli.start.logging import quiet_log
 from iotop_ai.cli.start.terminal import Terminal, terminal
 from iotop_ai.cli.start.without_ssl import ssl_hidden
+from iotop_ai.cli.subcommands import shell_commands
 from iotop_ai.collectors.io.clock import Clock
 from iotop_ai.collectors.io.with_timeout import call_with_timeout
 from iotop_ai.collectors.state.folder import state_folder, state_path
@@ -303,6 +304,7 @@ def _run_app(
         del start, first  # each holds a whole machine's data
         gc.enable()
         app.signal_before_start = signals.take
+        app.shell_commands = shell_commands()
         try:
             signals.check()
             app.run(mouse=settings.mouse)
