@@ -154,7 +154,7 @@ def palette_rows(
     if not listed and not shell and room:
         out.append(row(width, [Span(f" {wording.none}", "dim")]))
     out += shell
-    keys = key_row((("Enter", wording.verb), ("Esc", "back")), width)
+    keys = key_row(((("Enter", wording.verb),) if listed else ()) + (("Esc", "back"),), width)
     return in_ascii([*fill_rows(out, width, height - 1), keys], ascii_only)
 
 

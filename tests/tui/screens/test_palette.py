@@ -180,6 +180,7 @@ async def test_a_command_of_the_shell_is_answered_with_that_command() -> None:
             await shown.press("escape")
         await shown.press("colon", *"compare", "enter")
         assert isinstance(shown.app.screen, PaletteScreen)
+        assert "Enter" not in shown.screen()[-1]
         await shown.press("ctrl+u", *"co")  # too short for the beginning of a command
         assert "in the shell" not in "\n".join(shown.screen())
 
