@@ -55,6 +55,12 @@ class TimeActions:
         self._look_back = look_back
         self._source_ended = False
         self._judged_anew_shown = False
+        self._answer: str | None = None
+        """The answer to the last key that moves time; "" for none. It is shown with the Frame that the playback sends
+        for that key. None once it is shown.
+        """
+        self._message_before = ""
+        """The message that was shown when that key was pressed. It answers an earlier key, and is removed then."""
         self._base_now: Snapshot | None = None
         """The base of the sums that are shown after the return to now. While the user looks back to a Frame before it,
         the View has no base.
@@ -87,11 +93,16 @@ class TimeActions:
         base, snapshot = state.view.base, frame.snapshot
         if base is not None and (base.host.boot_id != snapshot.host.boot_id or base.at_ns >= snapshot.at_ns):
             state.update(base=None)
+        answer = None
+        if not message.early:
+            answer, self._answer = self._answer, None
         if playback.note:
             state.change(playback.note)
         elif playback.judged_anew and not self._judged_anew_shown:
             self._judged_anew_shown = True
             state.change(JUDGED_ANEW)
+        elif answer or (answer == "" and state.view.message == self._message_before != ""):
+            state.change(answer)
         else:
             state.canvas.redraw_if_in_front()
 
@@ -124,14 +135,14 @@ class TimeActions:
             self._state.show_newest()
             self._state.change("the other end has closed the connection", mode="ended", past=self._state.past)
 
-    def _forget_answer(self) -> None:
-        """Remove the answer to the key before, because a playback answers most keys only with another Frame."""
-        self._state.change()
+    def _answer_with_frame(self, answer: str = "") -> None:
+        """Show the answer to a key with the playback's next Frame, which also removes the answer to an earlier key."""
+        self._answer, self._message_before = answer, self._state.view.message
 
     def step(self, step: int) -> None:
         """Move by one Frame. If the screen shows now, a step back begins to look back."""
         if (playback := self._active_playback) is not None:
-            self._forget_answer()
+            self._answer_with_frame()
             playback.step(step)
         elif step < 0 and self._state.view.mode in ("live", "paused", "ended"):
             self._begin_to_look_back(self._seek_frame_before)
@@ -159,7 +170,7 @@ class TimeActions:
         except RuntimeError as error:  # this user has too many threads
             state.change(f"failed: {error}")
             return
-        self.playback = playback
+        self.playback, self._answer = playback, None
         self._base_now = state.view.base
         line = Timeline(begin, max(begin + 1, state.newest.snapshot.wall_ns), begin)
         state.change(self._recording.look_back_text(), mode="back", playing=False, speed=1.0, back_s=0.0, timeline=line)
@@ -193,7 +204,7 @@ class TimeActions:
         """Play or pause the playback. If the screen shows now, stop drawing, or draw the newest Frame."""
         state = self._state
         if (playback := self._active_playback) is not None:
-            self._forget_answer()
+            self._answer_with_frame()
             playback.toggle()
         elif state.view.mode == "paused":
             state.show_newest()
@@ -205,7 +216,7 @@ class TimeActions:
         """Set a longer or shorter interval. For a playback, set a higher or lower speed."""
         state = self._state
         if (playback := self._active_playback) is not None:
-            self._forget_answer()
+            self._answer_with_frame()
             playback.change_speed(step)
             return
         if state.view.remote:
@@ -230,7 +241,7 @@ class TimeActions:
         """Move by ``step`` times ``seconds`` if there is a timeline; returns whether there is one."""
         if self.playback is None:
             return False
-        self._state.change(self._stop_text(self.playback, self.playback.skip(step * seconds)))
+        self._answer_with_frame(self._stop_text(self.playback, self.playback.skip(step * seconds)))
         return True
 
     def _stop_text(self, playback: PlaybackThread, wall_ns: int) -> str:
@@ -260,20 +271,20 @@ class TimeActions:
         """Go to the beginning (step < 0) or the end (step > 0) of a timeline; returns whether there is one."""
         if self.playback is None:
             return False
-        self._forget_answer()
+        self._answer_with_frame()
         self.playback.seek(self.playback.span()[step > 0])
         return True
 
     def go_to_verdict_change(self, step: int) -> None:
         """Go to the next or previous change of the verdict."""
         if self.playback is not None:
-            self._forget_answer()
+            self._answer_with_frame()
             self.playback.to_verdict_change(step)
 
     def mark(self) -> None:
         """Set a mark at this moment; in the past, go to the next mark."""
         if self.playback is not None:
-            self._forget_answer()
+            self._answer_with_frame()
             self.playback.to_mark(1)
         else:
             self._recording.add_mark()
@@ -327,5 +338,6 @@ class TimeActions:
         if self.playback is None:
             self._look_back_with(playback, lambda playback: playback.seek(wall_ns))
         else:
+            state.change()
+            self._answer_with_frame(self._stop_text(playback, wall_ns))
             playback.seek(wall_ns)
-            state.change(self._stop_text(playback, wall_ns))
