@@ -22,6 +22,8 @@ LONGEST_TEXT = 8000
 MOST_STAGES = 64
 DEEPEST_PART = 4
 """The samples of a batch are counted in its parts that are in at most this many lists and dicts."""
+MOST_FIELDS = 8
+"""A batch that is a longer list than this is a list of samples, not of fields."""
 
 
 class RefusedError(Exception):
@@ -348,7 +350,7 @@ def sample_count(part: Any, batch_size: int | None, depth: int) -> int | None:
     if not depth and len(part) != batch_size and holds_opaque(part):  # fields, of which only some show the number
         ordered = sorted(part, key=lambda item: isinstance(item, (list, tuple)))
         counts = (sample_count(item, batch_size, depth + 1) for item in ordered)
-        return next(filter(None, counts), batch_size or length)
+        return next(filter(None, counts), length if len(part) > MOST_FIELDS else batch_size or length)
     is_array, is_mapping = shape_of(first) is not None, isinstance(first, Mapping)
     if len(part) == batch_size or not (is_array or is_mapping or isinstance(first, (list, tuple))):
         return length

@@ -61,6 +61,7 @@ class Ragged:
         ([], 1),
         (None, 1),
         (object(), 32),
+        ([object()] * 20, 20),
         (Ragged(), 32),
         ([Ragged(), array(20)], 20),
         ({"graph": object()}, 32),
