@@ -68,7 +68,7 @@ class DrmSweep:
             )
             state = with_use(
                 state,
-                used.get(state.bus_id) or (NO_USE if self._does_nothing(card) else None),
+                used.get(state.bus_id) or (NO_USE if self._sees_all_users and self._does_nothing(card) else None),
                 rocm.get(state.bus_id),
                 self._clients.at_ns,
                 all_users=self._sees_all_users,

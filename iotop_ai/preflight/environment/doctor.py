@@ -11,7 +11,7 @@ from iotop_ai.model.preflight.environment.python import PythonFacts
 from iotop_ai.model.preflight.environment.report import Diagnosis, Machine
 from iotop_ai.model.preflight.environment.script import ScriptFacts
 from iotop_ai.model.snapshot import Snapshot
-from iotop_ai.preflight.environment.host import read_host_facts
+from iotop_ai.preflight.environment.host import read_compat_driver, read_host_facts
 from iotop_ai.preflight.environment.judge_gpu import judge_gpu
 from iotop_ai.preflight.environment.judge_host import judge_host
 from iotop_ai.preflight.environment.judge_machine import judge_machine
@@ -32,7 +32,8 @@ def examine(
     snapshot: a Snapshot of this machine. python: the interpreter that trains. folder: the folder in which training
     starts. script: the path of the training script; None if the user did not name one.
     """
-    facts, python_facts = read_host_facts(root), read_python(python, folder, clock, script=script)
+    facts = read_host_facts(root)._replace(compat_driver=read_compat_driver(root))
+    python_facts = read_python(python, folder, clock, script=script)
     held = read_held_locks(root, python_facts.held_locks)
     checks = all_checks(snapshot, facts, python_facts, held, None if script is None else read_script(script))
     return Diagnosis(clock.wall_ns() // 10**9, _machine(snapshot), facts, python_facts, checks)

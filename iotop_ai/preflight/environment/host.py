@@ -84,7 +84,6 @@ def read_host_facts(root: Root, *, rights: bool = True) -> HostFacts:
         shm_error=why,
         nvidia_cards=count_nvidia_cards(root),
         uvm=root.exists("dev/nvidia-uvm"),
-        compat_driver=read_compat_driver(root),
         rdma=len(root.names("sys/class/infiniband")),
         governors=_distinct_contents(root, scaled_cpus, "scaling_governor"),
         frequency_driver=next(iter(_distinct_contents(root, scaled_cpus, "scaling_driver")), ""),
