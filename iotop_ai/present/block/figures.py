@@ -179,14 +179,15 @@ ONLY_DISK, JOB_FILES, BUSIEST = "alone", "job", "busiest"
 def process_attribution(frame: Frame, view: View, device: BlockDevice) -> tuple[str, str]:
     """(why these processes are listed for the disk, "NAME of USER" of the job for JOB_FILES, otherwise "").
 
-    ONLY_DISK: no other disk moved a byte, so all disk I/O was on this disk. JOB_FILES: the job's files are on it.
+    ONLY_DISK: no other disk moved a byte, or wrote one within the history, because processes write to the page cache
+    before; so all disk I/O was on this disk. JOB_FILES: the job's files are on it.
     BUSIEST: neither is true, and the kernel does not say which disks a process uses, so the busiest processes are
     listed.
     """
     below = set(devices.leaves(device.name, frame))
     disks = [d for d in devices.all_devices(frame, view) if d.info is not None and is_leaf(d.info)]
     others = [d for d in disks if d.name not in below]
-    if _moves(device.rates) and all(_moves(d.rates) is False for d in others):
+    if _moves(device.rates) and all(_moves(d.rates) is False and not d.totals.write_bytes_per_s for d in others):
         return ONLY_DISK, ""
     job = current_job(frame)
     mount = None if job is None else job_mount(frame, job)
