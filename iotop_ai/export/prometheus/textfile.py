@@ -39,7 +39,7 @@ class Textfile:
         """Raise OSError or InputError if the file's folder does not exist or this user cannot write to it."""
         folder, _ = parent_of(self.path)
         try:
-            if not os.access(f"/proc/self/fd/{folder}", os.W_OK | os.X_OK):
+            if not os.access(".", os.W_OK | os.X_OK, dir_fd=folder, effective_ids=True):
                 raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
         finally:
             os.close(folder)
