@@ -14,6 +14,7 @@ from pathlib import Path
 
 from iotop_ai.collectors.io.programs import find_user_program
 from iotop_ai.collectors.io.spawn import run
+from iotop_ai.collectors.io.trust import in_browser
 from iotop_ai.collectors.state.folder import keep_file, state_folder
 
 FILE = "copied.txt"
@@ -30,14 +31,14 @@ def copy_text(
 
     It may block, so do not call it on the UI's thread. osc52: sends the text to the terminal by OSC 52.
     """
-    in_browser = environ.get("TEXTUAL_DRIVER", "").endswith(":WebDriver")
-    path = None if in_browser else _write_file(text, folder or state_folder())
+    browser = in_browser(environ)
+    path = None if browser else _write_file(text, folder or state_folder())
     sent = _send(text, osc52, environ)
     if sent:
         return f"done: copied{f', also in {path}' if path else ''}"
     if path:
         return f"done: the text is in {path} ({_why_not_copied(text)})"
-    return f"failed: {_why_not_copied(text)}{'' if in_browser else ', and the state folder cannot be written to'}"
+    return f"failed: {_why_not_copied(text)}{'' if browser else ', and the state folder cannot be written to'}"
 
 
 def _send(text: str, osc52: Callable[[str], None], environ: Mapping[str, str]) -> bool:

@@ -14,13 +14,13 @@ def screenshot(main: MainScreen) -> str:
     state = main.state
     frame, message = state.received, state.view.message
     state.frame = frame._replace(snapshot=Redactor(state.view.cmdline).snapshot(frame.snapshot))
-    state.update(message="", for_picture=True, unredacted=frame.snapshot)
+    state.update(message="", unredacted=frame.snapshot)
     try:
         _draw(main)
         return main.app.export_screenshot(title=TITLE)
     finally:
         state.frame = frame
-        state.update(message=message, for_picture=False, unredacted=None)
+        state.update(message=message, unredacted=None)
         _draw(main)
 
 

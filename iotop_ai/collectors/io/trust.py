@@ -37,6 +37,11 @@ _IN_BROWSER = "textual.drivers.web_driver:WebDriver"
 """The driver that ``iotop-ai web`` sets in its own sessions."""
 
 
+def in_browser(environ: Mapping[str, str]) -> bool:
+    """Whether textual-serve shows this screen in a browser. There, the screen is read-only and writes no files."""
+    return environ.get("TEXTUAL_DRIVER", "").endswith(":WebDriver")
+
+
 def why_untrusted(path: str, owner: int = 0) -> str:
     """Return why a file must not be trusted, in words; "" when it may be.
 

@@ -234,8 +234,8 @@ def _detail(frame: Frame, view: View, width: int, job_row: JobRow) -> list[Line]
         if clauses := fit(clauses_of(verdict), width - 12):
             spans = [Span(s.text, "strong") if s.token == "bad" else s for s in clauses]
             out.append(row(width, [Span(f" {label:<9}", "dim"), *spans]))
-    own_path = hops(job_frame, view._replace(device=""), width - 11)  # whichever disk the user has pinned
-    out.append(row(width, [Span(f" {'path':<9}", "dim"), *own_path]))
+    own_view = view._replace(device="") if view.device else view  # whichever disk the user has pinned
+    out.append(row(width, [Span(f" {'path':<9}", "dim"), *hops(job_frame, own_view, width - 11)]))
     waits_row = job_waits(job_frame, width, culprit_of(job_frame, view))
     if waits_row is not None:
         out.append(waits_row)

@@ -97,8 +97,9 @@ def part_rows(
         _part(width, "open files", detail.files, lambda f: _file_rows(frame, width, f)),
         _part(width, "sockets", detail.sockets, lambda s: _socket_rows(width, s)),
         _part(width, "limits and cgroup", detail.cgroup, lambda c: _limit_rows(width, c, detail)),
-        [] if view.for_picture else _part(width, "environment", detail.environ, lambda e: _environment_rows(width, e)),
     ]
+    if view.unredacted is None:  # a screenshot file must not show variables
+        parts.append(_part(width, "environment", detail.environ, lambda e: _environment_rows(width, e)))
     return stack_sections(parts, width, spread=spread)
 
 

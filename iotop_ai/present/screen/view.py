@@ -137,11 +137,9 @@ class View(NamedTuple):
     """The field of the Snapshot whose read hangs; "" when unknown."""
     tagged: frozenset[ProcessKey] = frozenset()
     """The tagged processes."""
-    for_picture: bool = False
-    """Whether the screen is drawn for a screenshot file, which must not show environment variables."""
     unredacted: Snapshot | None = None
-    """While the screen is drawn for a screenshot file: the Snapshot with whole command lines, in which the filter
-    searches; otherwise None.
+    """While the screen is drawn for a screenshot file, which must not show environment variables: the Snapshot with
+    whole command lines, in which the filter searches; otherwise None.
     """
     firing: tuple[FiringAlert, ...] = ()
     """The alerts that fire now, the oldest first."""

@@ -212,7 +212,7 @@ def test_the_cpu_of_threads_needs_two_readings() -> None:
 def test_a_saved_picture_does_not_show_the_environment() -> None:
     shown = frame()
     key = worker(shown)
-    assert "RANK=3" not in text(ProcessPage(key, detail(key)), view=View(for_picture=True), shown=shown)
+    assert "RANK=3" not in text(ProcessPage(key, detail(key)), view=View(unredacted=shown.snapshot), shown=shown)
 
 
 def test_without_details_recorded_figures_are_shown_with_the_reason() -> None:

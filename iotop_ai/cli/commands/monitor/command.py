@@ -26,6 +26,7 @@ from iotop_ai.cli.start.terminal import Terminal, terminal
 from iotop_ai.cli.start.without_ssl import ssl_hidden
 from iotop_ai.cli.subcommands import shell_commands
 from iotop_ai.collectors.io.clock import Clock
+from iotop_ai.collectors.io.trust import in_browser
 from iotop_ai.collectors.io.with_timeout import call_with_timeout
 from iotop_ai.collectors.state.folder import state_folder, state_path
 from iotop_ai.lazy.namedtuple import NamedTuple
@@ -113,7 +114,7 @@ def run_monitor(
 
     on_paint: called after the first frame is painted. make_alerts: makes the alerts; None uses the default alert file.
     """
-    if in_browser():
+    if in_browser(os.environ):
         settings = settings._replace(readonly=True, remember=False)
     remembered, view_error = read_view(state_path()) if settings.remember else (RememberedView(), "")
     restored = restored_settings(settings, _without_unusable_theme(remembered))
@@ -130,8 +131,8 @@ def run_monitor(
             "message": view_error,
             "dismissed": remembered.dismissed or frozenset(),
         }
-        make_keeper = memory_keeper if in_browser() else partial(_keeper, settings, source)
-        alerts = None if in_browser() else partial(make_alerts or _default_alerts, source)
+        make_keeper = memory_keeper if in_browser(os.environ) else partial(_keeper, settings, source)
+        alerts = None if in_browser(os.environ) else partial(make_alerts or _default_alerts, source)
         stream = frames(_prepend(snapshot, snapshots))
         return ScreenStart(
             first, stream, source, changes, make_keeper, None, alerts, on_exit, on_paint=on_paint, judged=False
@@ -175,11 +176,6 @@ def _prepend(first: Snapshot, others: Iterator[Snapshot]) -> Iterator[Snapshot]:
     yield from others
 
 
-def in_browser() -> bool:
-    """Whether textual-serve shows this screen in a browser. There, the screen is read-only and writes no files."""
-    return os.environ.get("TEXTUAL_DRIVER", "").endswith(":WebDriver")
-
-
 def memory_keeper() -> SessionRecorder:
     """Return a SessionRecorder that keeps the last hour in memory but cannot record to a file."""
     from iotop_ai.cli.commands.monitor.session_recording import new_ring
@@ -219,7 +215,7 @@ def run_screen(
 
     close: closes the screen's source. instead: the commands that show the same without a screen.
     """
-    if not in_browser() and (why := refusal(os.environ.get("TERM", ""), is_terminal(), instead)):
+    if not in_browser(os.environ) and (why := refusal(os.environ.get("TERM", ""), is_terminal(), instead)):
         close()
         _say(why)
         return NO_TERMINAL
@@ -227,9 +223,9 @@ def run_screen(
     if settings.theme:  # with NO_COLOR set, Textual would show even a chosen theme in grey
         os.environ.pop("NO_COLOR", None)
     this_terminal = terminal(settings, os.environ)
-    if in_browser():
+    if in_browser(os.environ):
         this_terminal = IN_BROWSER._replace(theme=settings.theme or IN_BROWSER.theme)
-    first_frame = None if in_browser() else FirstFrame(this_terminal)
+    first_frame = None if in_browser(os.environ) else FirstFrame(this_terminal)
     signals = EndingSignals(first_frame.restore if first_frame is not None else lambda: None)
     signals.install()
     try:
@@ -287,7 +283,7 @@ def _run_app(
 
         driver = driver_class(True, first_frame.attributes, shared=start.shared) if first_frame is not None else None
         keeper = start.make_keeper() if start.make_keeper is not None else None
-        save = None if in_browser() else _save_screenshot
+        save = None if in_browser(os.environ) else _save_screenshot
         app = MonitorApp(
             first,
             stream,
