@@ -203,10 +203,10 @@ def test_rows_are_filtered_sorted_and_summed(size: tuple[int, int], slow_disk: s
             terminal.wait_until(lambda text, by=f"by {column}": by in text, what=f"the order by {column}")
         first = rows_of(terminal.text(), "process")[0]
         terminal.keys("r")
-        terminal.wait_for("smallest first")
+        terminal.wait_for("Z to A")
         terminal.wait_until(lambda text: rows_of(text, "process")[:1] not in ([], [first]), what="another first row")
         terminal.keys("r")
-        terminal.wait_for("largest first")
+        terminal.wait_for("A to Z")
 
         terminal.keys("o")
         terminal.wait_for("only active")
