@@ -196,7 +196,7 @@ STATE_HELP: dict[str, Entries] = {
         ("STOPPED", "T: a signal has stopped it; the signal CONT lets it go on"),
         ("TRACED", "t: a debugger has stopped it"),
         ("ZOMBIE", "Z: it has ended, and its parent has not asked for its exit code"),
-        ("ENDED", "there is no such process any more"),
+        ("ENDED", "the process has ended"),
         ("UNSURE", "its state could not be read"),
     ),
     "fleet": (
