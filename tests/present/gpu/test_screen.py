@@ -43,6 +43,13 @@ def test_the_panel_groups_similar_gpus_and_lists_outliers_separately() -> None:
     assert lines[3] == ["7", "96", "14", "61/80", "44", "96/700", "Gen5x16", "none"]
 
 
+def test_an_earlier_moment_without_gpus_is_marked_as_such() -> None:
+    pending = EIGHT._replace(snapshot=EIGHT.snapshot._replace(gpu=Reading(None, Status.PENDING, "no answer yet")))
+    lines = gpu_screen_rows(pending, VIEW._replace(mode="back", back_s=20.0), 80, 24, "")
+    assert "◄ BACK 20 s" in lines[1].text
+    assert "no answer yet" in lines[2].text
+
+
 @pytest.mark.parametrize(
     ("reasons", "word", "token"),
     [(0x04, "power", "dim"), (0x80, "brake", "strong"), (0x20, "thermal", "strong"), (0, "none", "dim")],
