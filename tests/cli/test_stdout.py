@@ -73,3 +73,10 @@ def test_a_problem_that_stage_finds_counts_without_a_reader(form: list[str], tmp
     for folder, text in ((source, "new"), (target / "source", "other")):
         (folder / "a").write_text(text)
     assert exit_code("stage", str(source), str(target), "--no-measure", *form) == 1
+
+
+def test_a_message_that_alerts_cannot_send_counts_without_a_reader(own_folder: Path) -> None:
+    path = own_folder / "alerts.toml"
+    path.write_text('[deliver.web]\nwebhook = "http://127.0.0.1:9/"\n')
+    path.chmod(0o600)
+    assert exit_code("alerts", "test", "--alerts", str(path)) == 1

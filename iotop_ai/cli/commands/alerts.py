@@ -12,6 +12,7 @@ from iotop_ai.alerts.drop_in import drop_in
 from iotop_ai.alerts.rules import TEST, Alert, default_rules
 from iotop_ai.cli.options.alerts import add_alerts_flag, alerts_path, load_alerts
 from iotop_ai.cli.stderr import print_notice
+from iotop_ai.cli.stdout import print_lines
 from iotop_ai.collectors.io.clock import Clock
 from iotop_ai.model.clean import clean
 from iotop_ai.model.errors import UnknownError, UsageError
@@ -106,8 +107,8 @@ def _test(config: AlertConfig, names: list[str]) -> int:
         if not names or delivery.name in names:
             try:
                 try_to_send(delivery, alert, threading.Event())
-                print(f"{delivery.name}: sent ({delivery.describe()})")
+                print_lines([f"{delivery.name}: sent ({delivery.describe()})"])
             except NotDelivered as error:
                 failed = 1
-                print(f"{delivery.name}: not sent: {error}")
+                print_lines([f"{delivery.name}: not sent: {error}"])
     return failed

@@ -195,13 +195,14 @@ class Health:
                 self._root.owns_devices,
                 self._root,
             )
-            print(f"{name}: {outcome.text}{_duration_text(self._args.test, state) if outcome.done else ''}")
+            duration = _duration_text(self._args.test, state) if outcome.done else ""
+            print_lines([f"{name}: {outcome.text}{duration}"])
             if outcome.done:
                 started.append(name)
             else:
                 code = UNKNOWN
                 if outcome.remedy:
-                    print(f"{name}: remedy: {outcome.remedy}")
+                    print_lines([f"{name}: remedy: {outcome.remedy}"])
         if not (self._args.wait and started):
             return code
         results = [self._wait_for_result(collector, name, before[name].value) for name in started]
@@ -234,7 +235,7 @@ class Health:
         if last is None or (before is not None and state.self_test_log == before.self_test_log):
             print_notice(f"{name}: finished, but the disk's log has no result")
             return UNKNOWN
-        print(f"{name}: {last.kind}: {last.status}")
+        print_lines([f"{name}: {last.kind}: {last.status}"])
         return HEALTHY if last.passed else PROBLEM if last.passed is False else UNKNOWN
 
     def _next_reading(self, collector: SmartCollector, name: str) -> Reading[SmartState]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -20,6 +21,7 @@ from iotop_ai.model.errors import UsageError
 from iotop_ai.model.health.smart import RUNNING, SelfTest, SmartState
 from iotop_ai.model.reading import Reading, Status
 from tests.cli.program import iotop, iotop_started
+from tests.cli.test_stdout import NoReader
 from tests.rigs.smart import Smartctl, why_no_smartctl
 from tests.rigs.smart.disks import FAILING, HEALTHY
 
@@ -207,6 +209,16 @@ def test_the_command_waits_for_a_self_test_of_a_sas_disk(
     assert command._wait_for_result(SimpleNamespace(pause=lambda _: None), "sda", before) == 0  # type: ignore[arg-type]
     assert answers == []
     assert capsys.readouterr().out == "sda: Background short: Ok\n"
+
+
+def test_a_failed_self_test_counts_without_a_reader_of_the_output(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = SmartState("sda", "ata", "X", "S", "1", "PASS", "ok", ())
+    failed = before._replace(self_test_log=(SelfTest("Short offline", "Completed: read failure", False),))
+    monkeypatch.setattr(health.Health, "_next_reading", lambda *_: Reading(failed, Status.OK))
+    monkeypatch.setattr("iotop_ai.cli.stdout.drop_stdout", lambda: None)
+    monkeypatch.setattr(sys, "stdout", NoReader())
+    command = health.Health.__new__(health.Health)
+    assert command._wait_for_result(SimpleNamespace(pause=lambda _: None), "sda", before) == 1  # type: ignore[arg-type]
 
 
 def test_a_self_test_result_of_another_disk_with_the_same_name_is_not_reported(
