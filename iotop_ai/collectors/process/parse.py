@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 
 from iotop_ai.lazy.namedtuple import NamedTuple
 from iotop_ai.model.clean import clean_bytes
+from iotop_ai.model.job.batch_ids import first_batch_path
 from iotop_ai.model.process.records import ProcessIo, ProcessStat
 
 T = TypeVar("T", bound=Hashable)
@@ -134,10 +135,12 @@ def parse_cmdline(raw: bytes) -> tuple[str, ...]:
 
 @lru_cache(256)  # most processes share a cgroup with others
 def parse_cgroup(raw: bytes) -> str:
-    """Return the path of the cgroup that limits a process's I/O; "" when there is no cgroup.
+    """Return the path of the cgroup that identifies a process; "" when there is no cgroup.
 
     This is the path in ``0::/user.slice`` (v2), or the v1 path of the controller blkio, memory or any other. On a
-    machine that uses both versions, the v2 line is often "/" while the v1 controllers have the real path.
+    machine that uses both versions, the v2 line is often "/" while the v1 controllers have the real path. The first
+    path with the id of a Slurm job, pod or container comes before all others, because the remaining controllers may
+    lie in the cgroup of the daemon that started it.
     """
     paths: dict[str, str] = {}
     for line in raw.splitlines():
@@ -145,7 +148,8 @@ def parse_cgroup(raw: bytes) -> str:
         controllers, _, path = rest.partition(b":")
         for name in clean_bytes(controllers).split(","):
             paths[name] = clean_bytes(path)
-    for name in ("", "blkio", "memory"):
-        if paths.get(name, "/") != "/":
-            return paths[name]
-    return next((path for path in paths.values() if path != "/"), "/" if paths else "")
+    ordered = (*(paths.get(name, "/") for name in ("", "blkio", "memory")), *paths.values())
+    distinct = [path for path in dict.fromkeys(ordered) if path != "/"]
+    if not distinct:
+        return "/" if paths else ""
+    return distinct[0] if len(distinct) == 1 else first_batch_path(distinct) or distinct[0]

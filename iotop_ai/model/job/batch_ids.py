@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from iotop_ai.lazy.namedtuple import NamedTuple
 from iotop_ai.lazy.regex import pattern
 
@@ -30,6 +32,11 @@ class JobIds(NamedTuple):
         if self.container:
             return f"container {self.container}"
         return self.unit
+
+    @property
+    def batch_id(self) -> str:
+        """The id of the Slurm job without its step, or else of the pod or container; "" if there is none."""
+        return self.slurm.partition(".")[0] or self.pod or self.container
 
 
 _SLURM = pattern(r"/job_(\d+)(?:/step_(\w+))?")
@@ -61,3 +68,8 @@ def job_ids(cgroup: str) -> JobIds:
         "" if container is None else container[1][:12],
         units[-1] if units else "",
     )
+
+
+def first_batch_path(cgroups: Iterable[str]) -> str:
+    """The first cgroup path that contains the id of a Slurm job, pod or container; "" if none does."""
+    return next((cgroup for cgroup in cgroups if job_ids(cgroup).batch_id), "")

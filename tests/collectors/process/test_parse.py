@@ -14,9 +14,13 @@ from iotop_ai.collectors.process.parse import (
     parse_state,
     parse_status,
 )
+from iotop_ai.export.json.own_verdict import Peer, may_see
 from iotop_ai.model.clean import clean_bytes
 from iotop_ai.model.process.records import ProcessInfo, ProcessIo, ProcessStat
+from tests.collectors.job.cgroup_lines import docker_hybrid, slurm_v1
 
+CONTAINER = "c" * 64
+POD = "pod3f2a1b0c-1111-2222-3333-444455556666"
 TAIL = (
     b" D 9657 9657 4140 0 -1 4194304 100 7 3 0 11 12 0 0 20 0 5 0 134172 3133440 393 18446744073709551615"
     b" 94434871902208 94434871922089 140720922442560 0 0 0 0 0 0 0 0 0 17 0 0 0 42 0 0 94434871938096 94434871939712"
@@ -76,6 +80,25 @@ def test_cgroups_are_parsed() -> None:
     assert parse_cgroup(b"1:cpu,cpuacct:/only\n0::/\n") == "/only"
     assert parse_cgroup(b"0::/\n") == "/"
     assert parse_cgroup(b"") == ""
+
+
+@pytest.mark.parametrize(
+    ("text", "path"),
+    [
+        (slurm_v1(77), "/slurm/uid_1000/job_77/step_0/task_0"),
+        (docker_hybrid(CONTAINER), f"/docker/{CONTAINER}"),
+        (f"4:memory:/docker/{CONTAINER}\n0::/kubepods/{POD}\n", f"/kubepods/{POD}"),
+        ("4:memory:/system.slice/a.service\n0::/user.slice\n", "/user.slice"),
+    ],
+)
+def test_the_cgroup_of_a_process_is_that_of_its_batch_job_pod_or_container(text: str, path: str) -> None:
+    assert parse_cgroup(text.encode()) == path
+
+
+def test_containers_beside_one_daemons_cgroup_of_v2_do_not_see_each_others_jobs() -> None:
+    own_cgroup, other_cgroup = (parse_cgroup(docker_hybrid(name * 64).encode()) for name in "ab")
+    assert may_see(Peer(0, own_cgroup), 0, own_cgroup)
+    assert not may_see(Peer(0, own_cgroup), 0, other_cgroup)
 
 
 def test_equal_records_of_many_processes_are_one_object() -> None:
