@@ -15,6 +15,7 @@ from iotop_ai.collectors.io.root import Root
 from iotop_ai.collectors.job.cgroup_paths import NO_MEMORY_LIMIT, parse_cgroups, unified_folder
 from iotop_ai.collectors.machine.pressure import RESOURCES, parse_pressure
 from iotop_ai.model.clean import clean_bytes
+from iotop_ai.model.job.batch_ids import first_batch_path
 from iotop_ai.model.job.cgroup import Cgroup, CgroupCpu, CgroupIo, CgroupMemory, CgroupTable
 from iotop_ai.model.job.records import MOST_JOBS, Job
 from iotop_ai.model.process.records import ProcessKey
@@ -45,7 +46,11 @@ class Jobs(Protocol):
 
 
 class CgroupCollector:
-    """Reads the cgroup of each job, which is that of its first rank. Jobs in the same cgroup share one record."""
+    """Reads the cgroup of each job, which is that of its first rank.
+
+    Jobs with the same own path share one record. Where their cgroups of another controller differ, that controller's
+    figures are unknown.
+    """
 
     field = "cgroups"
     every_s = 2.0
@@ -67,16 +72,15 @@ class CgroupCollector:
 
     def read(self) -> CgroupTable:
         """Read the cgroups of the jobs."""
-        groups: dict[str, Cgroup] = {}
+        shared: dict[str, dict[str, str]] = {}
         jobs: dict[ProcessKey, str] = {}
         for key, job in list(self._jobs.jobs.items())[:MOST_JOBS]:
             paths = self._reader.paths(job.ranks[0].key.pid if job.ranks else key.pid)
-            path = own_path(paths)
-            if not path:
-                continue
-            jobs[key] = path
-            if path not in groups:
-                groups[path] = self._reader.group(paths)
+            if own := own_path(paths):
+                jobs[key] = own
+                others = shared.get(own, paths)
+                shared[own] = {name: path for name, path in paths.items() if others.get(name) == path}
+        groups = {own: self._reader.group(paths) for own, paths in shared.items()}
         table = CgroupTable(groups, jobs, self._page_bytes)
         if groups or table != self._newest:
             self._newest, self._at_ns = table, self._clock.monotonic_ns()
@@ -208,9 +212,11 @@ class CgroupReader:
 def own_path(paths: Mapping[str, str]) -> str:
     """Return the path that identifies a job's cgroup: that of v2, or else of memory, blkio or cpu in v1.
 
-    "" when each of them is the root cgroup or unknown.
+    The first path with the id of a Slurm job, pod or container comes before all others, also that of another
+    controller. "" when each path is the root cgroup or unknown.
     """
-    return next((_subpath(paths.get(name)) for name in ("", "memory", "blkio", "cpu") if _subpath(paths.get(name))), "")
+    main = [_subpath(paths.get(name)) for name in ("", "memory", "blkio", "cpu")]
+    return first_batch_path((*main, *map(_subpath, paths.values()))) or next(filter(None, main), "")
 
 
 def _subpath(path: str | None) -> str:

@@ -79,7 +79,7 @@ class CgroupTable(NamedTuple):
     """The cgroups of the jobs.
 
     groups: each cgroup by its path
-    jobs: the cgroup path of each job's first rank; a job in the root cgroup is left out
+    jobs: the path of each job's cgroup; a job in the root cgroup is left out
     """
 
     groups: Mapping[str, Cgroup] = {}

@@ -23,6 +23,7 @@ from iotop_ai.model.job.cgroup import Cgroup, CgroupCpu, CgroupIo, CgroupMemory,
 from iotop_ai.model.job.records import Job, Rank
 from iotop_ai.model.machine.pressure import PressureTotals
 from iotop_ai.model.process.records import ProcessKey
+from tests.collectors.job.cgroup_lines import docker_hybrid
 from tests.rigs.slowdisk.loop import whole_disk
 
 KEY = ProcessKey(10, 1)
@@ -173,6 +174,31 @@ def test_the_files_of_v1_give_the_same_figures(tmp_path: Path) -> None:
     }
 
 
+def memory_v1(path: str, used: int) -> dict[str, str]:
+    return {f"sys/fs/cgroup/memory{path}/memory.usage_in_bytes": f"{used}\n"}
+
+
+def memory_by_pid(table: CgroupTable) -> dict[int, tuple[str, int | None]]:
+    return {key.pid: (path, table.groups[path].memory.current_bytes) for key, path in table.jobs.items()}
+
+
+def test_each_container_has_its_own_figures_though_all_share_the_daemons_cgroup_of_v2(tmp_path: Path) -> None:
+    one, two = (f"/docker/{letter * 64}" for letter in "ab")
+    put(tmp_path, {"proc/10/cgroup": docker_hybrid("a" * 64), "proc/11/cgroup": docker_hybrid("b" * 64)})
+    put(tmp_path, memory_v1(one, 700) | memory_v1(two, 100))
+    assert memory_by_pid(read(tmp_path, 10, 11)) == {10: (one, 700), 11: (two, 100)}
+
+
+def test_jobs_with_one_path_share_only_the_controllers_that_they_have_in_common(tmp_path: Path) -> None:
+    unified = "sys/fs/cgroup/unified/user.slice"
+    put(tmp_path, {f"proc/{pid}/cgroup": f"4:memory:/m{pid}\n0::/user.slice\n" for pid in (10, 11)})
+    put(tmp_path, {f"{unified}/cpu.stat": "usage_usec 5000\n"} | memory_v1("/m10", 700) | memory_v1("/m11", 100))
+    for pids, used in (((10, 11), None), ((10,), 700), ((11,), 100)):
+        table = read(tmp_path, *pids)
+        assert memory_by_pid(table) == dict.fromkeys(pids, ("/user.slice", used))
+        assert table.groups["/user.slice"].cpu == CgroupCpu(5000)
+
+
 def test_absent_files_are_unknown_and_without_a_job_nothing_is_read(tmp_path: Path) -> None:
     put(tmp_path, {"proc/10/cgroup": "0::/job\n", "sys/fs/cgroup/cgroup.controllers": ""})
     assert read(tmp_path, 10).groups == {"/job": Cgroup()}
@@ -181,6 +207,7 @@ def test_absent_files_are_unknown_and_without_a_job_nothing_is_read(tmp_path: Pa
     first = take_reading(collector, Clock())
     assert take_reading(collector, Clock()).at_ns == first.at_ns
     assert own_path({"": "/", "memory": "/a/../b"}) == ""
+    assert own_path({"freezer": "/a", "": "/"}) == ""
     assert parse_io_stat(b"\n254:0 rbytes=x\n") == {}
 
 
