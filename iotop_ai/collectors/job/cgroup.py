@@ -15,7 +15,7 @@ from iotop_ai.collectors.io.root import Root
 from iotop_ai.collectors.job.cgroup_paths import NO_MEMORY_LIMIT, parse_cgroups, unified_folder
 from iotop_ai.collectors.machine.pressure import RESOURCES, parse_pressure
 from iotop_ai.model.clean import clean_bytes
-from iotop_ai.model.job.batch_ids import first_batch_path
+from iotop_ai.model.job.batch_ids import first_batch_path, job_ids
 from iotop_ai.model.job.cgroup import Cgroup, CgroupCpu, CgroupIo, CgroupMemory, CgroupTable
 from iotop_ai.model.job.records import MOST_JOBS, Job
 from iotop_ai.model.process.records import ProcessKey
@@ -78,6 +78,7 @@ class CgroupCollector:
             paths = self._reader.paths(job.ranks[0].key.pid if job.ranks else key.pid)
             if own := own_path(paths):
                 jobs[key] = own
+                paths = own_cgroups(paths)
                 others = shared.get(own, paths)
                 shared[own] = {name: path for name, path in paths.items() if others.get(name) == path}
         groups = {own: self._reader.group(paths) for own, paths in shared.items()}
@@ -217,6 +218,16 @@ def own_path(paths: Mapping[str, str]) -> str:
     """
     main = [_subpath(paths.get(name)) for name in ("", "memory", "blkio", "cpu")]
     return first_batch_path((*main, *map(_subpath, paths.values()))) or next(filter(None, main), "")
+
+
+def own_cgroups(paths: Mapping[str, str]) -> dict[str, str]:
+    """Return a job's cgroups by controller, without that of the daemon that started it.
+
+    If the own path has the id of a Slurm job, pod or container, these are the cgroups with the same id; otherwise
+    these are all cgroups.
+    """
+    batch_id = job_ids(own_path(paths)).batch_id
+    return {name: path for name, path in paths.items() if not batch_id or job_ids(path).batch_id == batch_id}
 
 
 def _subpath(path: str | None) -> str:

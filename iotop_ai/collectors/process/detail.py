@@ -16,7 +16,7 @@ from iotop_ai.collectors.io.clock import Clock
 from iotop_ai.collectors.io.process_memory import ProcessMemory
 from iotop_ai.collectors.io.psutil_calls import PsutilProcess
 from iotop_ai.collectors.io.root import Root
-from iotop_ai.collectors.job.cgroup import CgroupReader, own_path
+from iotop_ai.collectors.job.cgroup import CgroupReader, own_cgroups, own_path
 from iotop_ai.collectors.job.cgroup_limits import cpu_quota, io_limits
 from iotop_ai.collectors.job.cgroup_paths import unified_folder
 from iotop_ai.collectors.job.wait_target import wait_target
@@ -189,7 +189,8 @@ class DetailReader:
         reader = CgroupReader(self._root)
         paths, unified = reader.paths(pid), unified_folder(self._root)
         cores, _ = cpu_quota(self._root, paths, unified)
-        return CgroupDetail(own_path(paths) or "/", reader.group(paths), io_limits(self._root, paths, unified), cores)
+        group = reader.group(own_cgroups(paths))
+        return CgroupDetail(own_path(paths) or "/", group, io_limits(self._root, paths, unified), cores)
 
 
 class _FdInfo(NamedTuple):

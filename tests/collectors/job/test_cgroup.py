@@ -23,7 +23,7 @@ from iotop_ai.model.job.cgroup import Cgroup, CgroupCpu, CgroupIo, CgroupMemory,
 from iotop_ai.model.job.records import Job, Rank
 from iotop_ai.model.machine.pressure import PressureTotals
 from iotop_ai.model.process.records import ProcessKey
-from tests.collectors.job.cgroup_lines import docker_hybrid
+from tests.collectors.job.cgroup_lines import docker_hybrid, slurm_v1
 from tests.rigs.slowdisk.loop import whole_disk
 
 KEY = ProcessKey(10, 1)
@@ -197,6 +197,19 @@ def test_jobs_with_one_path_share_only_the_controllers_that_they_have_in_common(
         table = read(tmp_path, *pids)
         assert memory_by_pid(table) == dict.fromkeys(pids, ("/user.slice", used))
         assert table.groups["/user.slice"].cpu == CgroupCpu(5000)
+
+
+def test_figures_of_the_daemons_cgroup_are_not_the_jobs(tmp_path: Path) -> None:
+    """Slurm makes no blkio cgroup for its job, and Docker no cgroup of v2: there the job is in that of the daemon."""
+    task, container = "/slurm/uid_1000/job_77/step_0/task_0", f"/docker/{'a' * 64}"
+    slurm, docker = tmp_path / "slurm", tmp_path / "docker"
+    daemon = "sys/fs/cgroup/blkio/system.slice/slurmd.service"
+    put(slurm, {"proc/10/cgroup": slurm_v1(77), f"{daemon}/{IO}": "8:0 Read 500\nTotal 500\n"} | memory_v1(task, 700))
+    assert read(slurm, 10).groups == {task: Cgroup(memory=CgroupMemory(700))}
+    daemon = "sys/fs/cgroup/unified/system.slice/containerd.service"
+    waits = "some avg10=0.00 avg60=0.00 avg300=0.00 total=500\n"
+    put(docker, {"proc/10/cgroup": docker_hybrid("a" * 64), f"{daemon}/io.pressure": waits} | memory_v1(container, 700))
+    assert read(docker, 10).groups == {container: Cgroup(memory=CgroupMemory(700))}
 
 
 def test_absent_files_are_unknown_and_without_a_job_nothing_is_read(tmp_path: Path) -> None:

@@ -17,9 +17,11 @@ from iotop_ai.collectors.io.root import Root
 from iotop_ai.collectors.process.collector import ProcessCollector
 from iotop_ai.collectors.process.detail import DetailReader, parse_fdinfo
 from iotop_ai.collectors.process.parse import PF_KTHREAD, parse_stat
+from iotop_ai.model.job.cgroup import Cgroup, CgroupMemory
 from iotop_ai.model.process.detail import OpenFiles, ProcessDetail, thread_cpu
 from iotop_ai.model.process.records import ProcessKey
 from iotop_ai.model.reading import Status
+from tests.collectors.job.cgroup_lines import docker_hybrid
 from tests.machines import build
 from tests.rigs.descriptors import too_many_open_files
 from tests.rigs.nobody import UID, as_user
@@ -148,6 +150,21 @@ def test_identity_limits_and_cgroup_are_read(child: subprocess.Popen[bytes], tmp
     files = next(one for one in identity.limits if one.name == "open files")
     assert files.soft == resource.prlimit(child.pid, resource.RLIMIT_NOFILE)[0]
     assert group.path.startswith("/")
+
+
+def test_the_cgroup_of_a_container_is_not_that_of_its_daemon(tmp_path: Path) -> None:
+    folder, path = tmp_path / "proc/10", f"/docker/{'a' * 64}"
+    folder.mkdir(parents=True)
+    (folder / "stat").write_text(f"10 (python) S {'0 ' * 18}1 {'0 ' * 30}\n")
+    (folder / "cgroup").write_text(docker_hybrid("a" * 64))
+    waits = ("unified/system.slice/containerd.service/io.pressure", "some avg10=0 total=500\n")
+    for name, text in ((f"memory{path}/memory.usage_in_bytes", "700\n"), waits):
+        file = tmp_path / "sys/fs/cgroup" / name
+        file.parent.mkdir(parents=True)
+        file.write_text(text)
+    group = DetailReader(Root(str(tmp_path)), Clock(), OWN).read_changing(ProcessKey(10, 1)).cgroup.value
+    assert group is not None
+    assert (group.path, group.group) == (path, Cgroup(memory=CgroupMemory(700)))
 
 
 def test_a_process_that_has_ended_is_not_mistaken_for_one_with_its_pid(child: subprocess.Popen[bytes]) -> None:
