@@ -7,12 +7,12 @@ https://docs.kernel.org/admin-guide/cgroup-v1/blkio-controller.html, memory.html
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Protocol
 
 from iotop_ai.collectors.io.clock import Clock
 from iotop_ai.collectors.io.root import Root
-from iotop_ai.collectors.job.cgroup_paths import NO_MEMORY_LIMIT, parse_cgroups, unified_folder
+from iotop_ai.collectors.job.cgroup_paths import NO_MEMORY_LIMIT, common_path, parse_cgroups, unified_folder
 from iotop_ai.collectors.machine.pressure import RESOURCES, parse_pressure
 from iotop_ai.model.clean import clean_bytes
 from iotop_ai.model.job.batch_ids import first_batch_path, job_ids
@@ -29,6 +29,7 @@ Files with one or more lines for each disk may be longer, so ``_read_all`` reads
 _IO_NAMES = {b"rbytes": 0, b"wbytes": 1, b"rios": 2, b"wios": 3}
 _V1_WORDS = {b"Read": 0, b"Write": 1}
 """``_IO_NAMES``: the index of each figure in CgroupIo. ``_V1_WORDS``: how far a figure is behind that of the reads."""
+_V1_RECURSIVE = "throttle.io_service_bytes_recursive"
 _NOT_DISKS = ("loop", "ram", "zram", "dm-", "md")
 """The prefixes of the names of block devices that are in memory or stacked on other devices or files."""
 _UNKNOWN_IO = CgroupIo(None, None, None, None)
@@ -46,7 +47,7 @@ class Jobs(Protocol):
 
 
 class CgroupCollector:
-    """Reads the cgroup of each job, which is that of its first rank.
+    """Reads the cgroup of each job: that of its ranks, or the nearest one above them in their batch job.
 
     Jobs with the same own path share one record. Where their cgroups of another controller differ, that controller's
     figures are unknown.
@@ -75,7 +76,7 @@ class CgroupCollector:
         shared: dict[str, dict[str, str]] = {}
         jobs: dict[ProcessKey, str] = {}
         for key, job in list(self._jobs.jobs.items())[:MOST_JOBS]:
-            paths = self._reader.paths(job.ranks[0].key.pid if job.ranks else key.pid)
+            paths = self._reader.common_paths([rank.key.pid for rank in job.ranks] or [key.pid])
             if own := own_path(paths):
                 jobs[key] = own
                 paths = own_cgroups(paths)
@@ -101,6 +102,29 @@ class CgroupReader:
     def paths(self, pid: int) -> dict[str, str]:
         """Return the paths of a process's cgroups by controller, with "" for v2; {} when they are unknown."""
         return parse_cgroups(self._raw(f"proc/{pid}/cgroup"))
+
+    def common_paths(self, pids: Iterable[int]) -> dict[str, str]:
+        """Return the paths by controller of the nearest cgroups that hold all these processes, as far as known.
+
+        If the processes are in different cgroups, the nearest one above them counts only if it has the id of their
+        Slurm job, pod or container: otherwise it may hold other jobs.
+        """
+        contents = dict.fromkeys(self._raw(f"proc/{pid}/cgroup") for pid in pids)
+        known = [paths for paths in map(parse_cgroups, contents) if paths]
+        if len(known) < 2:
+            return known[0] if known else {}
+        common = {}
+        for name in known[0]:
+            distinct = {paths.get(name, "/") for paths in known}
+            above = common_path(distinct)
+            if len(distinct) == 1 or (job_ids(above).batch_id and self._sums_descendants(name, above)):
+                common[name] = above
+        batch_ids = {job_ids(own_path(paths)).batch_id for paths in (common, *known)}
+        return common if len(batch_ids) == 1 else {}
+
+    def _sums_descendants(self, controller: str, path: str) -> bool:
+        """Whether the figures of a cgroup include those of the cgroups below it: not in blkio of an old kernel."""
+        return controller != "blkio" or self._root.exists(f"{TOP}/blkio{path}/blkio.{_V1_RECURSIVE}")
 
     def _raw(self, relative: str) -> bytes:
         """Return the first ``_SIZE`` bytes of a file; b"" when it cannot be read."""
@@ -159,7 +183,7 @@ class CgroupReader:
         return Cgroup(io, memory, cpu, {name: totals for name, totals in pressure.items() if totals is not None})
 
     def _v1_io(self, folder: str) -> dict[str, CgroupIo] | None:
-        name = "throttle.io_service_bytes_recursive"
+        name = _V1_RECURSIVE
         if not self._root.exists(f"{folder}/blkio.{name}"):
             name = "throttle.io_service_bytes"
         service_bytes = self._read_all(f"{folder}/blkio.{name}")

@@ -7,7 +7,8 @@ stat, failcnt).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import takewhile
 
 from iotop_ai.collectors.io.root import Root
 from iotop_ai.lazy.namedtuple import NamedTuple
@@ -46,6 +47,12 @@ def levels(path: str) -> Iterator[str]:
     half = MOST_LEVELS // 2
     for length in lengths if len(lengths) <= MOST_LEVELS else (*lengths[:half], *lengths[-half:]):
         yield "/".join(parts[:length])
+
+
+def common_path(paths: Iterable[str]) -> str:
+    """Return the path of the nearest cgroup that is each of these or above it: "/a" for "/a/b" and "/a/c"."""
+    levels_of_all = zip(*(path.split("/") for path in paths), strict=False)
+    return "/".join(names[0] for names in takewhile(lambda names: len(set(names)) == 1, levels_of_all))
 
 
 def unified_folder(root: Root) -> str:

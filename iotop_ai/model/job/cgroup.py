@@ -79,7 +79,8 @@ class CgroupTable(NamedTuple):
     """The cgroups of the jobs.
 
     groups: each cgroup by its path
-    jobs: the path of each job's cgroup; a job in the root cgroup is left out
+    jobs: the path of each job's cgroup; a job is left out if it is in the root cgroup, or if its ranks are in cgroups
+        that do not belong to one batch job, pod or container
     """
 
     groups: Mapping[str, Cgroup] = {}

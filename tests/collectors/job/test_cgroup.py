@@ -212,6 +212,67 @@ def test_figures_of_the_daemons_cgroup_are_not_the_jobs(tmp_path: Path) -> None:
     assert read(docker, 10).groups == {container: Cgroup(memory=CgroupMemory(700))}
 
 
+def read_as_one_job(root: Path, *pids: int) -> CgroupTable:
+    jobs = FoundJobs()
+    keys = [ProcessKey(pid, 1) for pid in pids]
+    jobs.jobs = {keys[0]: Job(keys[0], "train.py", "alice", 1000, tuple(map(Rank, keys)))}
+    return CgroupCollector(Root(str(root)), Clock(), jobs).read()
+
+
+def test_the_cgroup_of_ranks_in_several_tasks_is_that_of_their_step(tmp_path: Path) -> None:
+    step = "/system.slice/slurmstepd.scope/job_9/step_0/user"
+    for task in range(8):
+        put(tmp_path, {f"proc/{10 + task}/cgroup": f"0::{step}/task_{task}\n"})
+        put(tmp_path, {f"sys/fs/cgroup{step}/task_{task}/memory.current": "100\n"})
+    put(tmp_path, {"sys/fs/cgroup/cgroup.controllers": "", f"sys/fs/cgroup{step}/memory.current": "800\n"})
+    table = read_as_one_job(tmp_path, *range(10, 18))
+    assert table.groups == {step: Cgroup(memory=CgroupMemory(800))}
+    assert table.jobs == {KEY: step}
+    # The cgroup of a rank that has ended is unknown.
+    assert read_as_one_job(tmp_path, *range(10, 19)) == table
+    # With a rank of another step, it is that of the batch job.
+    put(tmp_path, {"proc/18/cgroup": "0::/system.slice/slurmstepd.scope/job_9/step_1/user/task_0\n"})
+    assert list(read_as_one_job(tmp_path, *range(10, 19)).groups) == ["/system.slice/slurmstepd.scope/job_9"]
+
+
+def test_the_cgroup_of_ranks_in_several_tasks_is_found_by_controller_in_v1(tmp_path: Path) -> None:
+    step, top = "/slurm/uid_1000/job_77/step_0", "sys/fs/cgroup"
+    put(tmp_path, {f"proc/{10 + task}/cgroup": slurm_v1(77, task) for task in range(2)})
+    put(tmp_path, {f"{top}/cpuacct{step}/cpuacct.usage": "7000000\n"} | memory_v1(step, 800))
+    put(tmp_path, {f"{top}/blkio/system.slice/slurmd.service/{IO}": "8:0 Read 500\nTotal 500\n"})
+    assert read_as_one_job(tmp_path, 10, 11).groups == {
+        step: Cgroup(memory=CgroupMemory(800), cpu=CgroupCpu(7000)),
+    }
+
+
+@pytest.mark.parametrize(("file", "read_bytes"), [(IO, None), (f"{IO}_recursive", 500)])
+def test_the_bytes_of_all_containers_of_a_pod_are_known_only_if_the_kernel_sums_them(
+    tmp_path: Path, file: str, read_bytes: int | None
+) -> None:
+    pod = "/kubepods/pod3f2a1b0c-1111-2222-3333-444455556666"
+    put(tmp_path, {f"proc/{pid}/cgroup": f"3:blkio:{pod}/{letter * 64}\n" for pid, letter in ((10, "a"), (11, "b"))})
+    put(tmp_path, {f"sys/fs/cgroup/blkio{pod}/{file}": "8:0 Read 500\nTotal 500\n"})
+    found = [group.io for group in read_as_one_job(tmp_path, 10, 11).groups.values()]
+    assert found == ([] if read_bytes is None else [{"8:0": CgroupIo(read_bytes, None, None, None)}])
+
+
+@pytest.mark.parametrize(
+    ("one", "two"),
+    [
+        (docker_hybrid("a" * 64), docker_hybrid("b" * 64)),
+        ("0::/user.slice/user-1000.slice/session-1.scope\n", "0::/user.slice/user-1000.slice/session-2.scope\n"),
+        ("0::/slurmstepd.scope/job_8/step_0\n", "0::/slurmstepd.scope/job_9/step_0\n"),
+        (f"0::/docker/{'a' * 64}/job_8/step_0\n", f"0::/docker/{'a' * 64}/job_9/step_0\n"),
+        (f"0::/docker/{'a' * 64}\n", "0::/\n"),
+    ],
+)
+def test_ranks_in_cgroups_of_different_jobs_or_sessions_have_no_cgroup_in_common(
+    tmp_path: Path, one: str, two: str
+) -> None:
+    put(tmp_path, {"proc/10/cgroup": one, "proc/11/cgroup": two})
+    assert read_as_one_job(tmp_path, 10, 11).groups == {}
+
+
 def test_absent_files_are_unknown_and_without_a_job_nothing_is_read(tmp_path: Path) -> None:
     put(tmp_path, {"proc/10/cgroup": "0::/job\n", "sys/fs/cgroup/cgroup.controllers": ""})
     assert read(tmp_path, 10).groups == {"/job": Cgroup()}
