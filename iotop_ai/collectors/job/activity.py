@@ -25,8 +25,8 @@ BUSY_TICKS = 100
 """One second of CPU time: Linux shows 100 clock ticks a second to programs."""
 BUSY_BYTES = 8 << 20
 """A process counts as busy once it has read this many bytes from storage, or has used BUSY_TICKS of CPU time."""
-GROWTH_FACTOR, GROWTH_PAGES = 1.5, 16384
-"""A process is inspected again when its memory has grown by half plus 16384 pages (64 MiB with pages of 4 KiB).
+GROWTH_FACTOR, GROWTH_BYTES = 1.5, 64 << 20
+"""A process is inspected again when its memory has grown by half plus 64 MiB.
 
 It may have loaded a library in the meantime.
 """
@@ -81,6 +81,7 @@ class ActivityTracker:
     def _measure(self, table: ProcessTable, candidates: Set[ProcessKey]) -> None:
         cores: dict[ProcessKey, float] = {}
         bytes_per_s: dict[ProcessKey, float] = {}
+        growth_pages = GROWTH_BYTES // table.page_bytes
         for key in candidates:
             stat, io = table.stat.get(key), table.io.get(key)
             if stat is None:
@@ -102,7 +103,7 @@ class ActivityTracker:
                     self._working.add(key)
                 now = now._replace(worked=worked)
             self._measurements[key] = now
-            if stat.rss_pages >= GROWTH_FACTOR * self._pages.setdefault(key, stat.rss_pages) + GROWTH_PAGES:
+            if stat.rss_pages >= GROWTH_FACTOR * self._pages.setdefault(key, stat.rss_pages) + growth_pages:
                 self._pages[key] = stat.rss_pages
                 self.grown.add(key)
         self.work = Work(self.work.busy, frozenset(self._working), cores, bytes_per_s)

@@ -167,3 +167,12 @@ def test_a_program_that_has_grown_is_inspected_again_once() -> None:
         tracker.update(table(second * EVERY_S, 0, pages=pages), {KEY}, int(second * EVERY_S * 1e9))
         assert tracker.grown == ({KEY} if pages == 30_000 else set())
         tracker.grown.clear()
+
+
+@pytest.mark.parametrize("page_bytes", [4096, 65536])
+def test_growth_is_measured_in_bytes_whatever_the_size_of_a_page(page_bytes: int) -> None:
+    def resident(second: float, mebibytes: int) -> ProcessTable:
+        return table(second, 0, pages=(mebibytes << 20) // page_bytes)._replace(page_bytes=page_bytes)
+
+    assert seen(resident(0, 40), resident(EVERY_S, 120)).grown == set()
+    assert seen(resident(0, 40), resident(EVERY_S, 125)).grown == {KEY}
