@@ -23,6 +23,7 @@ from iotop_ai.diagnosis.memory.jobs import NOTHING as NO_JOB_MEMORY
 from iotop_ai.diagnosis.memory.jobs import Memory
 from iotop_ai.diagnosis.thresholds import LIMITS, Thresholds
 from iotop_ai.lazy.namedtuple import NamedTuple
+from iotop_ai.model.block.tree import holds_mount
 from iotop_ai.model.job.records import Job, JobMount, JobPlace
 from iotop_ai.model.job.task_states import JobRates
 from iotop_ai.model.job.time_shares import TimeShares
@@ -416,8 +417,7 @@ def job_device(facts: JobFacts, devices: Sequence[DeviceFacts], part: float) -> 
     reading = [d for d in devices if d.read_bytes_per_s and (read is None or d.read_bytes_per_s >= part * read)]
     for mount in facts.place.mounts:
         for device in reading:
-            info = device.info
-            if mount.device == f"{info.major}:{info.minor}" or any(m.path == mount.path for m in info.mounts):
+            if holds_mount(device.info, mount):
                 return device
     if not read:
         return None

@@ -6,13 +6,19 @@ All functions are pure. For an unknown device name they return an empty result.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
 
 from iotop_ai.lazy.namedtuple import NamedTuple
 from iotop_ai.model.block.counters import BlockInfo, Mount
 
+if TYPE_CHECKING:
+    from iotop_ai.model.job.records import JobMount
+
 BlockInfos = Mapping[str, BlockInfo]
 """The BlockInfo of each device, by its kernel name."""
 
+_MULTI_DEVICE = ("btrfs", "bcachefs")
+"""Filesystems that may be on several devices, so their device number is not the number of a device."""
 _HIDDEN_KINDS = frozenset(("loop", "ram", "zram", "rom", "floppy"))
 _FOLDED_KINDS = frozenset(("partition", "nvme-path"))
 """Kinds of devices that always fold: they are listed, indented, under another device."""
@@ -207,7 +213,28 @@ def mount_of(path: str, mounts: Iterable[Mount]) -> Mount | None:
 def devices_of_mount(mount: Mount, infos: BlockInfos) -> tuple[str, ...]:
     """The kernel names of the devices that hold a mounted filesystem; several for btrfs, none for a network mount."""
     named = tuple(i.name for i in infos.values() if mount.device and f"{i.major}:{i.minor}" == mount.device)
-    return named or tuple(i.name for i in infos.values() if any(m.path == mount.path for m in i.mounts))
+    return named or tuple(i.name for i in infos.values() if holds_mount(i, mount))
+
+
+def holds_mount(info: BlockInfo, mount: Mount | JobMount) -> bool:
+    """Whether the device holds a mounted filesystem, by its number or by one of the mounts that are listed for it."""
+    numbered = f"{info.major}:{info.minor}" == mount.device
+    return numbered or any(_same_storage(listed, mount) for listed in info.mounts)
+
+
+def _same_storage(listed: Mount, mount: Mount | JobMount) -> bool:
+    """Whether two mounts have the same path, or are on the same filesystem or ZFS pool.
+
+    Only a few mounts of a device are listed, and the paths of a container differ. The datasets of a ZFS pool have
+    different device numbers; the subvolumes of a btrfs have the same.
+    """
+    if listed.path == mount.path:
+        return True
+    if listed.fstype != mount.fstype:
+        return False
+    if mount.fstype == "zfs":
+        return listed.source.split("/")[0] == mount.source.split("/")[0]
+    return mount.fstype in _MULTI_DEVICE and bool(mount.device) and listed.device == mount.device
 
 
 def chain_below(name: str, infos: BlockInfos) -> tuple[str, ...]:

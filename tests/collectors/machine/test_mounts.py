@@ -11,7 +11,7 @@ import psutil
 import pytest
 
 from iotop_ai.collectors.block.diskstats import BlockCollector
-from iotop_ai.collectors.block.inventory import BlockInfoCollector
+from iotop_ai.collectors.block.inventory import BlockInfoCollector, mounts_by_device
 from iotop_ai.collectors.io.clock import Clock
 from iotop_ai.collectors.io.root import Root
 from iotop_ai.collectors.machine.mounts import (
@@ -293,6 +293,26 @@ def live(path: str) -> PathDevices:
 def test_btrfs_subvolumes_lead_to_the_disk(tmp_path: Path) -> None:
     found = Box("made-laptop", tmp_path).resolve("/home/u/data")
     assert (found.chain, found.devices) == (("dm-0", "nvme0n1p2", "nvme0n1"), ("nvme0n1",))
+
+
+@pytest.mark.parametrize("fstype", ["btrfs", "zfs"])
+def test_each_of_many_subvolumes_or_datasets_leads_to_the_disk(fstype: str, tmp_path: Path) -> None:
+    paths = ["/", *(f"/{name}" for name in "abcdefgh"), "/srv/data"]
+    mounts = parse(
+        *(f"{30 + i} 20 0:39 /@{i} {path} rw - btrfs /dev/sda2 rw" for i, path in enumerate(paths))
+        if fstype == "btrfs"
+        else (f"{30 + i} 20 0:{50 + i} / {path} rw - zfs tank{path} rw" for i, path in enumerate(paths))
+    )
+    root = Root(str(tmp_path))
+    infos = {
+        "sda": BlockInfo("sda", 8, 0, "disk", "sda"),
+        "sda2": BlockInfo("sda2", 8, 2, "partition", "sda2", parent="sda"),
+    }
+    by_device = mounts_by_device(root, infos, mounts, {"8:2": "tank"})
+    infos = {name: info._replace(mounts=tuple(by_device.get(name, ()))) for name, info in infos.items()}
+    for path in paths:
+        (tmp_path / path.lstrip("/")).mkdir(parents=True, exist_ok=True)
+        assert resolve_path_devices(path, mounts, infos, root).chain == ("sda2", "sda")
 
 
 def test_an_overlay_is_followed_into_the_layers_that_can_be_seen(tmp_path: Path) -> None:

@@ -132,6 +132,22 @@ def test_devices_of_a_mount_are_found_by_number_or_as_members() -> None:
     assert devices_of_mount(Mount("/n", "nfs4", "srv:/n", device="0:50"), infos) == ()
 
 
+def test_a_mount_that_is_not_listed_is_on_the_devices_of_its_filesystem_or_pool() -> None:
+    """A device lists only the mounts with the shortest paths; a job in a container has other paths."""
+    btrfs = Mount("/", "btrfs", "/dev/a", device="0:39", root="/@")
+    zfs = Mount("/tank", "zfs", "tank", device="0:50")
+    infos = table(disk("a", mounts=(btrfs,)), disk("b", mounts=(btrfs,)), disk("c", mounts=(zfs,)))
+    for mount, devices in (
+        (Mount("/srv/data", "btrfs", "/dev/b", device="0:39", root="/@data"), ("a", "b")),
+        (Mount("/srv/data", "btrfs", "/dev/d", device="0:40"), ()),
+        (Mount("/srv/data", "btrfs", "/dev/a"), ()),
+        (Mount("/tank/data", "zfs", "tank/data", device="0:51"), ("c",)),
+        (Mount("/tank2/data", "zfs", "tank2/data", device="0:52"), ()),
+        (Mount("/x", "overlay", "tank", device="0:39"), ()),
+    ):
+        assert devices_of_mount(mount, infos) == devices
+
+
 links = st.lists(st.sampled_from(["a", "b", "md0", "dm-0", "dm-1", "loop0", "gone"]), max_size=3, unique=True)
 kinds = st.sampled_from(["disk", "partition", "dm", "md", "loop", "nvme-path", "zram"])
 

@@ -22,6 +22,7 @@ from iotop_ai.diagnosis.rules.job.common import (
 from iotop_ai.diagnosis.verdict.advice import job_worker_advice, storage_advice
 from iotop_ai.lazy.namedtuple import NamedTuple
 from iotop_ai.model.block.counters import block_totals
+from iotop_ai.model.block.tree import holds_mount
 from iotop_ai.model.finding import Advice, Evidence, Finding
 from iotop_ai.model.job.records import IoLimit
 from iotop_ai.model.sample import Sample
@@ -154,10 +155,7 @@ def _on_known_devices(facts: Facts, job: JobFacts) -> bool:
     mount, infos = job.place.mounts[0] if job.place.mounts else None, facts.snapshot.disks.value or {}
     if mount is None or facts.snapshot.block.value is None:
         return False
-    return any(
-        mount.device == f"{info.major}:{info.minor}" or any(m.path == mount.path for m in info.mounts)
-        for info in infos.values()
-    )
+    return any(holds_mount(info, mount) for info in infos.values())
 
 
 def _refault_ratio(facts: Facts, wait: Wait) -> float | None:
