@@ -154,6 +154,10 @@ def parse_exit(message: bytes) -> tuple[int, int] | None:
     A process gives a result when its thread group leader exits, and again when its last thread exits; the message of
     the last thread also holds the totals of the group. The later result is the right one, because the leader may exit
     before another thread calls exit_group.
+
+    Before Linux 5.19, each exiting thread gives a result under its own ID, because the message does not show whether
+    the thread is the leader. Only the leader's result is that of a process: many of these kernels put an exit code
+    only into the leader's message.
     """
     # The kernel gives taskstats an ID above that of the controller; lower types are answers and errors.
     if len(message) < HEADER.size or HEADER.unpack_from(message)[1] <= GENL_ID_CTRL:
@@ -164,9 +168,11 @@ def parse_exit(message: bytes) -> tuple[int, int] | None:
     if len(pid) < 4 or len(stats) < VERSION_AND_CODE.size:
         return None
     version, status = VERSION_AND_CODE.unpack_from(stats)
-    offset = MOVED_OFFSET if version == MOVED_VERSION else TGID_OFFSET
-    if version < TGID_SINCE or len(stats) < offset + 4:
-        return None
     thread = int(struct.unpack("=I", pid)[0])
+    if version < TGID_SINCE:
+        return thread, exit_code(status)
+    offset = MOVED_OFFSET if version == MOVED_VERSION else TGID_OFFSET
+    if len(stats) < offset + 4:
+        return None
     group = int(struct.unpack_from("=I", stats, offset)[0])
     return (group, exit_code(status)) if thread == group or TYPE_AGGR_TGID in parts else None

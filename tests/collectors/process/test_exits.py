@@ -38,9 +38,10 @@ os._exit(5)
 
 def message(thread: int, group: int, status: int, *, version: int = 16, last: bool = False) -> bytes:
     offset = 464 if version == 15 else 368
-    stats = bytearray(offset + 8)
+    stats = bytearray(328 if version < 12 else offset + 8)
     struct.pack_into("=HxxI", stats, 0, version, status)
-    struct.pack_into("=I", stats, offset, group)
+    if version >= 12:
+        struct.pack_into("=I", stats, offset, group)
     inner = attribute(TYPE_PID, struct.pack("=I", thread)) + attribute(TYPE_STATS, bytes(stats))
     body = attribute(TYPE_AGGR_PID, inner) + (attribute(TYPE_AGGR_TGID, b"") if last else b"")
     return HEADER.pack(HEADER.size + len(body), 31, 0, 0, 0, 2, 1, 0) + body
@@ -52,10 +53,17 @@ def test_taskstats_messages_give_exit_codes() -> None:
     assert parse_exit(message(7, 7, 11 | 0x80)) == (7, -11)
     assert parse_exit(message(8, 7, 3 << 8)) is None
     assert parse_exit(message(8, 7, 7 << 8, last=True)) == (7, 7)
-    assert parse_exit(message(7, 7, 0, version=11)) is None
     for version in (12, 14, 15, 16):
         assert parse_exit(message(7, 7, 9, version=version)) == (7, -9)
         assert parse_exit(message(8, 7, 9, version=version)) is None
+
+
+@pytest.mark.parametrize("version", [8, 9, 10, 11])
+def test_an_older_kernel_gives_the_exit_code_of_each_thread(version: int) -> None:
+    """Its messages end before ac_tgid; that of a last thread that is not the leader may have no exit code."""
+    assert parse_exit(message(7, 7, 3 << 8, version=version)) == (7, 3)
+    assert parse_exit(message(7, 7, 9, version=version, last=True)) == (7, -9)
+    assert parse_exit(message(8, 7, 0, version=version, last=True)) == (8, 0)
 
 
 def test_damaged_messages_are_ignored() -> None:
@@ -76,20 +84,24 @@ def watch() -> ExitWatch:
         pytest.skip(unavailable.reason)
 
 
-def test_taskstats_reports_every_exit(watch: ExitWatch) -> None:
+@pytest.mark.parametrize("older", [False, True])
+def test_taskstats_reports_every_exit(watch: ExitWatch, older: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """older: messages are read without ac_tgid, as before Linux 5.19; the result is then that of the leader."""
+    if older:
+        monkeypatch.setattr("iotop_ai.collectors.process.exit_codes.TGID_SINCE", 1000)
     try:
         watch.read()
         ended = {}
         python = [sys.executable, "-S", "-c"]
-        for command, code in (
-            (["sh", "-c", "exit 3"], 3),
-            (["sh", "-c", "kill -15 $$"], -15),
-            ([*python, THREADS], 5),
-            ([*python, LEADER_LEFT], 7),
+        for command, code, leaders_code in (
+            (["sh", "-c", "exit 3"], 3, 3),
+            (["sh", "-c", "kill -15 $$"], -15, -15),
+            ([*python, THREADS], 5, 5),
+            ([*python, LEADER_LEFT], 7, 0),
         ):
             child = subprocess.Popen(command)
             assert child.wait() == code
-            ended[child.pid] = code
+            ended[child.pid] = leaders_code if older else code
         codes = watch.read()
         assert {pid: codes.get(pid) for pid in ended} == ended
         assert not set(watch.read()) & set(ended)
