@@ -22,6 +22,7 @@ from iotop_ai.collectors.job.cgroup_paths import unified_folder
 from iotop_ai.collectors.job.wait_target import wait_target
 from iotop_ai.collectors.machine.mounts import every_mount
 from iotop_ai.collectors.process.parse import PF_KTHREAD, parse_stat
+from iotop_ai.collectors.process.python_code import read_python_code
 from iotop_ai.lazy.namedtuple import NamedTuple
 from iotop_ai.model.block.counters import Mount
 from iotop_ai.model.clean import clean, clean_bytes
@@ -35,6 +36,7 @@ from iotop_ai.model.process.detail import (
     ThreadTable,
 )
 from iotop_ai.model.process.records import ProcessKey
+from iotop_ai.model.process.stack import PythonCode
 from iotop_ai.model.reading import Reading, Status
 
 T = TypeVar("T")
@@ -78,6 +80,17 @@ class DetailReader:
             sockets=self._reading("sockets", key, lambda: self._sockets(key.pid, files.value)),
             cgroup=self._reading("cgroup", key, lambda: self._cgroup(key.pid)),
         )
+
+    def read_code(self, key: ProcessKey, uid: int | None) -> Reading[PythonCode]:
+        """Sample the lines of Python that the process executes, which takes a few seconds. uid: its user's UID."""
+
+        def sample() -> PythonCode:
+            code = read_python_code(self._root, key.pid, uid)
+            if not self._is_alive(key):  # the samples may be those of another process with its PID
+                raise Unavailable(Status.ABSENT, "it has ended")
+            return code
+
+        return self._reading("code", key, sample)
 
     def _reading(self, field: str, key: ProcessKey, read: Callable[[], T]) -> Reading[T]:
         def checked() -> T:

@@ -9,13 +9,11 @@ from collections.abc import Callable
 
 from textual.message import Message
 
-from iotop_ai.collectors.base import FunctionCollector, take_reading
 from iotop_ai.collectors.io.clock import Clock
 from iotop_ai.collectors.io.root import Root
 from iotop_ai.collectors.io.trust import invoking_user
 from iotop_ai.collectors.io.with_timeout import BackgroundWorker
 from iotop_ai.collectors.process.detail import DetailReader
-from iotop_ai.collectors.process.python_code import read_python_code
 from iotop_ai.model.process.detail import ProcessDetail
 from iotop_ai.model.process.records import ProcessKey
 from iotop_ai.model.process.stack import PythonCode
@@ -50,7 +48,6 @@ class DetailThreads:
         uids = (os.geteuid(), invoking_user(os.environ))
         self._reader = DetailReader(root, Clock(), frozenset(uid for uid in uids if uid is not None))
         self._post_message = post_message
-        self._root = root
         self._changing, self._whole = BackgroundWorker("process"), BackgroundWorker("process-whole")
         self._code = BackgroundWorker("process-code")
 
@@ -68,8 +65,7 @@ class DetailThreads:
         """
 
         def sample() -> None:
-            part = FunctionCollector("code", lambda: read_python_code(self._root, key.pid, uid))
-            self._post_message(CodeRead(key, take_reading(part, Clock())))
+            self._post_message(CodeRead(key, self._reader.read_code(key, uid)))
 
         return self._code.submit(sample)
 

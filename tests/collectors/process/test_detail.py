@@ -129,6 +129,12 @@ def test_threads_have_what_they_wait_for_and_their_cpu_time(child: subprocess.Po
     assert used[main.tid] == used[receiver.tid] == 0.0
 
 
+def test_the_code_of_another_process_with_the_same_pid_is_not_read(child: subprocess.Popen[bytes]) -> None:
+    key = key_of(child.pid)
+    code = DetailReader(Root(), Clock(), OWN).read_code(key._replace(start_ticks=key.start_ticks - 1), os.geteuid())
+    assert (code.value, code.status, code.reason) == (None, Status.ABSENT, "it has ended")
+
+
 def test_the_environment_is_cleaned_and_shown_only_for_ones_own_processes(child: subprocess.Popen[bytes]) -> None:
     found = read(child.pid).environ
     assert found.value is not None
