@@ -125,6 +125,7 @@ class MonitorApp(TerminalApp):
     def on_past_samples(self, message: PastSamples) -> None:
         """Show older Samples in the graphs."""
         self.main.time.show_past(message)
+        self.main.update_front()
 
     def on_timeline_update(self, message: TimelineUpdate) -> None:
         """Show the part of the timeline that has been read so far."""
@@ -142,7 +143,7 @@ class MonitorApp(TerminalApp):
         time = self.main.time
         actions: dict[str, Callable[..., object]] = {
             "step": time.step, "leap": time.leap, "verdict": time.go_to_verdict_change, "mark": time.mark,
-            "now": time.go_to_now, "record": self.main.recording.record,
+            "now": lambda: time.go_to_now() or time.seek_end(1), "record": self.main.recording.record,
         }  # fmt: skip
         actions[name](*arguments)
         self.main.update_front()

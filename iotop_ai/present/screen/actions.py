@@ -321,7 +321,7 @@ def _time_actions(screen: str) -> tuple[Action, ...]:
     return (
         *_pace_actions(screen),
         *DETAIL_ACTIONS,
-        _key("end", "app.time('now')", "Back to now", f"{screen}.now", Hint("", "back to now")),
+        _key("end", "app.time('now')", "Back to now", f"{screen}.now", Hint("", "back to now, or to the end")),
         _help_action(screen),
     )
 

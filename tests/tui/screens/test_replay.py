@@ -18,6 +18,7 @@ from iotop_ai.present.screen.view import Timeline, View
 from iotop_ai.store.read.file import FileRecording
 from iotop_ai.store.source import MemoryRecording
 from iotop_ai.tui.app import MonitorApp
+from iotop_ai.tui.screens.device import DeviceScreen
 from iotop_ai.tui.screens.main import screen as main_screen
 from iotop_ai.tui.threads.playback import PlaybackThread
 from tests.tui.recorded import record, stalling
@@ -272,6 +273,19 @@ async def test_a_seek_shows_numbers_and_verdict_at_once(path: str) -> None:
         replay.app.main.time.playback.seek(LIVE[-2].snapshot.wall_ns)
         await replay.at(len(LIVE) - 2)
         assert time.process_time() - started < 1.0
+
+
+async def test_the_page_of_a_disk_has_the_past_of_its_graphs_after_a_jump(path: str) -> None:
+    async with replaying(path, (120, 40)) as replay:
+        replay.app.main.panels["disk"].focus()
+        await replay.press("enter")
+        page = replay.app.screen
+        assert isinstance(page, DeviceScreen)
+        await replay.press("end")
+        await replay.at(len(LIVE) - 1)
+        await replay.until(lambda: len(replay.view.past) + len(replay.shown.history) == len(LIVE))
+        await replay.pilot.pause()
+        assert [line.text for line in page.panel.lines] == [line.text for line in page.rows(120, 40)]
 
 
 @pytest.mark.parametrize("key", ["g", "h"])
