@@ -80,7 +80,7 @@ def device_screen_rows(
     """The screen as exactly ``height`` lines of ``width`` columns."""
     device = device_or_selected(frame, view, name)
     if device is None:
-        out = [rule(width, "disk", mode_spans(frame, view)), missing_row(width, name, frame.snapshot.block)]
+        out = [rule(width, "disk", mode_spans(frame, view)), missing_row(width, name, frame.snapshot.block, view)]
     else:
         plain = view._replace(device=device.name, focus="", cursor="", scroll=0, tree=False)
         out = _body(frame, plain, width, height - 2, device, page)

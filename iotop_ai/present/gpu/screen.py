@@ -72,7 +72,7 @@ def gpu_screen_rows(frame: Frame, view: View, width: int, height: int, uuid: str
     """The screen as exactly ``height`` lines of ``width`` columns."""
     gpu = selected_gpu(frame, view, uuid)
     if gpu is None:
-        out = [rule(width, "GPU", mode_spans(frame, view)), missing_row(width, uuid, frame.snapshot.gpu)]
+        out = [rule(width, "GPU", mode_spans(frame, view)), missing_row(width, uuid, frame.snapshot.gpu, view)]
     else:
         out = _body(frame, view, width, height - 2, gpu)
     out = [verdict_row(frame, view, width), *out]

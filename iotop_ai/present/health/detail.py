@@ -17,6 +17,7 @@ from iotop_ai.present.screen.key_row import keys_text
 from iotop_ai.present.screen.view import View
 from iotop_ai.present.text.braille import Series, area, series_spans
 from iotop_ai.present.text.line import Cell, Line, Span, cells, place, row, stack_sections
+from iotop_ai.present.text.panel import missing_words, reason_spans
 from iotop_ai.present.text.scroll import below_note
 from iotop_ai.present.text.table import Column, fit_columns, head, place_columns, rule
 from iotop_ai.present.text.units import UNDEFINED, UNKNOWN, capacity, duration
@@ -43,8 +44,10 @@ def detail_rows(frame: Frame, view: View, health: HealthView, width: int, height
     """At most ``height`` rows: the head, then the body from row ``health.scroll`` on."""
     disk = disk_row(frame, health.disk)
     if disk is None:
-        sentence = [Span(health.disk, "strong"), Span(" is no longer present")]
-        return [top_row(width, "dim", sentence, keys_text("health.back", view))][:height]
+        known = frame.snapshot.disks.value is not None
+        words = [Span(missing_words(view))] if known else reason_spans(frame.snapshot.disks, view)
+        sentence = [Span(health.disk, "strong"), Span(" "), *words]
+        return [top_row(width, "dim" if known else "unsure", sentence, keys_text("health.back", view))][:height]
     head_rows = _head(frame, disk, width, keys_text("health.previous", view))
     room = max(0, height - len(head_rows))
     body = body_rows(disk, width, spread=height >= SPREAD_FROM)

@@ -12,6 +12,7 @@ from iotop_ai.present.block import devices
 from iotop_ai.present.health.summary import NO_SMART
 from iotop_ai.present.health.view import DiskRow, HealthView, disk_rows
 from iotop_ai.present.text.line import DISK_PREFIX, Cell, Line, Span, blank, cells, cut, cut_spans, place, plain, row
+from iotop_ai.present.text.panel import reason_row
 from iotop_ai.present.text.phrases import whole_clauses
 from iotop_ai.present.text.table import Column, fit_columns, head, place_columns, rule
 from iotop_ai.present.text.units import UNDEFINED, UNKNOWN, duration, plural
@@ -63,8 +64,11 @@ def list_rows(frame: Frame, view: HealthView, width: int, height: int) -> list[L
     """The list in at most ``height`` rows."""
     rows = disk_rows(frame)
     age_text = _newest_age_text(frame, rows)
-    sentence = whole_clauses(_sentence(rows), width - STATE_CELLS - 3 - cells(age_text))
-    out = [top_row(width, hue_of(rows), [Span(sentence, "strong")], age_text)]
+    known = bool(rows) or frame.snapshot.disks.value is not None
+    sentence = whole_clauses(
+        _sentence(rows) if known else "no disk has been read", width - STATE_CELLS - 3 - cells(age_text)
+    )
+    out = [top_row(width, hue_of(rows) if known else "unsure", [Span(sentence, "strong")], age_text)]
     selected = next((disk for disk in rows if disk.name == view.cursor), rows[0] if rows else None)
     reasons = [] if selected is None else why_rows(selected, width)
     without_smart = [row(width, [Span(cut(f" {text}", width), "dim")]) for text in _without_smart(frame)]
@@ -82,7 +86,9 @@ def list_rows(frame: Frame, view: HealthView, width: int, height: int) -> list[L
         out.append(place(width, *mark, *texts, background=background, key=DISK_PREFIX + disk.name))
     if len(rows) > room:
         out.append(row(width, [Span(f" {len(rows) - room} more", "dim")]))
-    if not rows:
+    if not known:
+        out.append(reason_row(width, frame.snapshot.disks))
+    elif not rows:
         smart = frame.snapshot.smart
         out.append(row(width, [Span(f" no disk here: {smart.reason or 'none was found'}", "dim")]))
     out += without_smart

@@ -20,7 +20,7 @@ from iotop_ai.present.screen.staleness import is_silent, silent_for
 from iotop_ai.present.screen.view import View
 from iotop_ai.present.text.frame_cache import cached_per_frame
 from iotop_ai.present.text.line import Cell, Line, Span, cut, place, row
-from iotop_ai.present.text.panel import panel, reason_row
+from iotop_ai.present.text.panel import panel, reason_row, reason_spans
 from iotop_ai.present.text.phrases import whole_clauses
 from iotop_ai.present.text.table import rule
 from iotop_ai.present.text.units import MIB, UNKNOWN, capacity, clock, duration, interval, percent, size, token_of
@@ -115,7 +115,8 @@ def hops(frame: Frame, view: View, width: int) -> list[Span]:
     else:
         device = devices.selected_device(frame, view)
     if device is None:
-        return [Span("no disk here", "dim")]
+        block = frame.snapshot.block
+        return [Span("no disk here", "dim")] if block.value is not None else reason_spans(block, view)
     direction = device.totals.direction
     partition = _partition(frame, view, device, direction, mount)
     for details in (True, False):

@@ -21,14 +21,14 @@ def process_graphs(frame: Frame, view: View, key: ProcessKey, slots: int) -> lis
     table = frame.snapshot.processes.value
     samples = (*view.past, *frame.history)
     readable = table is not None and key not in table.denied
-    start_ns, end_ns = _start_ns(frame, key), _end_ns(frame, samples, key)
+    begin_ns, end_ns = start_ns(frame, key), _end_ns(frame, samples, key)
 
     def series_of(value: Callable[[ProcessRates], float | None], if_unlisted: float | None) -> Series:
         """The series of a rate. if_unlisted: its value in a Sample that does not list the process, as while idle."""
 
         def of_sample(sample: Sample) -> float | None:
             listed = sample.processes.value
-            if listed is None or sample.processes.seconds is None or not start_ns <= sample.at_ns <= end_ns:
+            if listed is None or sample.processes.seconds is None or not begin_ns <= sample.at_ns <= end_ns:
                 return None
             rates = listed.rates.get(key)
             return if_unlisted if rates is None else value(rates)
@@ -56,7 +56,7 @@ def process_graphs(frame: Frame, view: View, key: ProcessKey, slots: int) -> lis
     return out
 
 
-def _start_ns(frame: Frame, key: ProcessKey) -> int:
+def start_ns(frame: Frame, key: ProcessKey) -> int:
     """The time at which the process started, on the clock of the Samples."""
     table = frame.snapshot.processes.value
     ticks_per_s = 100 if table is None else table.clk_tck

@@ -12,7 +12,7 @@ from iotop_ai.model.process.records import ProcessInfo, ProcessKey, ProcessTable
 from iotop_ai.model.process.stack import PythonCode
 from iotop_ai.model.reading import Reading
 from iotop_ai.present.process.code import code_rows, code_text
-from iotop_ai.present.process.graphs import process_graph_rows
+from iotop_ai.present.process.graphs import process_graph_rows, start_ns
 from iotop_ai.present.process.groups import groups
 from iotop_ai.present.process.screen_parts import part_rows, wait_text
 from iotop_ai.present.screen.key_row import above_rows, keys_text, mode_spans, words_above
@@ -125,7 +125,9 @@ def _summary_rows(frame: Frame, view: View, page: ProcessPage, width: int, heigh
     info = None if table is None else table.info.get(key)
     out = [_title(frame, view, page, info, width)]
     if table is None or info is None:
-        text = "the processes are not known here" if table is None else f"pid {key.pid} has ended"
+        text = "the processes are not known here"
+        if table is not None:
+            text = f"pid {key.pid} has {'not started yet' if _is_future(frame, key) else 'ended'}"
         return [*out, place(width, Cell(_LABEL, text, "dim"))]
     command = plain(" ".join(info.cmdline)) or "a kernel thread" * info.kernel or UNKNOWN
     most = 3 if height >= TALL else 1
@@ -147,11 +149,16 @@ def _summary_rows(frame: Frame, view: View, page: ProcessPage, width: int, heigh
     return [*out, *field_rows(_fact_fields(frame, view, table, page), width)[: 2 if height >= TALL else 1]]
 
 
+def _is_future(frame: Frame, key: ProcessKey) -> bool:
+    """Whether the process started after the Frame, which is an earlier moment."""
+    return start_ns(frame, key) > frame.snapshot.at_ns
+
+
 def _title(frame: Frame, view: View, page: ProcessPage, info: ProcessInfo | None, width: int) -> Line:
     table, key = frame.snapshot.processes.value, page.key
     # The details and the table are read at different times, and the state must agree with the main thread's wait.
     main = _main_thread(page) or (None if table is None else table.stat.get(key))
-    word, hue = ("ENDED", "dim") if info is None else ("UNSURE", "unsure")
+    word, hue = ("UNSURE", "unsure") if info is not None else ("FUTURE" if _is_future(frame, key) else "ENDED", "dim")
     if info is not None and main is not None:
         word, hue = _STATES.get(main.state, ("UNSURE", "unsure"))
     left = [Span(f" {word}".ljust(9), f"block-{hue}")]

@@ -64,15 +64,20 @@ def reason_row(width: int, reading: Reading[Any], view: View | None = None) -> L
     return row(width, [Span(" "), *reason_spans(reading, view)])
 
 
-def missing_row(width: int, name: str, reading: Reading[Any]) -> Line:
+def missing_row(width: int, name: str, reading: Reading[Any], view: View) -> Line:
     """One row that says that a device is missing, or why that is unknown. name: the device's name; "" if the machine
     has no such device.
     """
     if reading.value is None:
-        return reason_row(width, reading)
+        return reason_row(width, reading, view)
     if not name:
         return row(width, [Span(" none here", "dim")])
-    return row(width, [Span(" "), Span(name, "strong"), Span(" is no longer present")])
+    return row(width, [Span(" "), Span(name, "strong"), Span(f" {missing_words(view)}")])
+
+
+def missing_words(view: View) -> str:
+    """The words after the name of a device that is not in the Frame: an earlier moment may precede its arrival."""
+    return "is not present at this time" if view.mode in ("replay", "back") else "is no longer present"
 
 
 def scroll_to(at: int, scroll: int, count: int, visible: int) -> int:

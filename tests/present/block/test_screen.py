@@ -140,6 +140,7 @@ def test_a_missing_device_is_named() -> None:
     assert " sdz is no longer present" in text(STARVED, "sdz")
     failed = STARVED.snapshot._replace(block=Reading(None, Status.FAILED, "no answer"))
     assert " ? failed: no answer" in text(STARVED._replace(snapshot=failed), "sda")
+    assert "sda is not present at this time" in text(empty, "sda", view=VIEW._replace(mode="replay"))
     assert "◄ BACK 20 s" in text(empty, "sda", view=VIEW._replace(mode="back", back_s=20.0))
 
 

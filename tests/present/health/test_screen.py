@@ -2,6 +2,7 @@
 
 import pytest
 
+from iotop_ai.model.reading import Reading
 from iotop_ai.present.health.screen import health_screen_rows
 from iotop_ai.present.health.view import HealthView
 from iotop_ai.present.screen.keymap import user_keymap
@@ -38,6 +39,15 @@ def test_the_keys_are_those_that_the_user_has_set(health: HealthView, keys: str,
     assert rows(health, own)[-1] == own_keys
     last = health_screen_rows(ill(), own, health, 100, 24)[-1]
     assert key_at(last, last.text.index("self-test")) == "f8"
+
+
+@pytest.mark.parametrize(("disk", "sentence"), [("", "no disk has been read"), ("sda", "sda not read yet")])
+def test_disks_that_have_not_been_read_are_not_called_missing(disk: str, sentence: str) -> None:
+    snapshot = ill().snapshot._replace(disks=Reading(), smart=Reading())
+    frame = ill()._replace(snapshot=snapshot)
+    shown = [line.text for line in health_screen_rows(frame, View(mode="replay"), HealthView(disk=disk), 100, 24)]
+    assert shown[1].startswith(f" UNSURE   {sentence}")
+    assert not any("none was found" in line or "no longer" in line for line in shown)
 
 
 def test_the_page_of_a_disk_names_the_keys_that_lead_away() -> None:

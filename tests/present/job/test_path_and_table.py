@@ -141,6 +141,12 @@ def test_a_selected_disk_does_not_name_a_job_that_reads_another_disk() -> None:
     assert path_of(shown, PINNED_DATA) == "alice train.py › /data ext4 › loop0"
 
 
+def test_disks_that_cannot_be_read_are_not_called_missing() -> None:
+    shown = two_disks(1)
+    failed = shown.snapshot._replace(block=Reading(None, Status.FAILED, "/proc/diskstats: no answer"))
+    assert path_of(shown._replace(snapshot=failed), UTC) == "? failed: /proc/diskstats: no answer"
+
+
 def with_a_second_disk() -> Frame:
     """A job whose data is on sda, beside the idle disk sdz."""
     return play((replace(JOB_ALONE, disks=(*JOB_ALONE.disks, DiagnosedDisk("sdz", mount="/other", major=9))), 15))[-1]

@@ -237,6 +237,14 @@ def test_an_ended_process_is_reported() -> None:
     assert "pid 77 has ended" in text(ProcessPage(ProcessKey(77, 1)))
 
 
+def test_a_moment_before_a_process_started_is_not_called_its_end() -> None:
+    shown = frame()
+    later = ProcessKey(77, shown.snapshot.at_ns // 10_000_000 + 100)
+    seen = text(ProcessPage(later), view=View(mode="replay"), shown=shown)
+    assert seen.splitlines()[1].startswith(" FUTURE   pid 77")
+    assert "pid 77 has not started yet" in seen
+
+
 def test_the_graphs_of_an_ended_process_end_with_it() -> None:
     key, snapshots = worker(frame()), starved_snapshots(40)
     for at, one in enumerate(snapshots[30:], 30):
