@@ -51,6 +51,8 @@ PERIOD_S = 0.05
 MOST_TASKS = 32
 MOST_EXTRA = 32
 """The most further threads and children that are sampled; each training process has an equal share of them."""
+LEAST_WORKERS = 2
+"""The number of workers that are sampled with each training process, if it has so many."""
 SELECTIONS_PER_ROTATION = 5
 """The number of calls of ``select`` after which other processes are sampled, if not all fit."""
 NETWORK_SWEEPS = 8
@@ -369,25 +371,29 @@ class TaskSampler:
     def _plan(self, jobs: Mapping[ProcessKey, Job]) -> list[_Planned]:
         """Choose the training processes and workers to sample, at most ``_most`` tasks in all.
 
-        Every job gets an equal share. Training processes that do not fit are sampled in rotation, and so are the
-        workers of one training process.
+        Every job gets an equal share. If it is too small, every training process is sampled with an equal number of its
+        workers, at least ``LEAST_WORKERS``: the slowest one decides, and it can be any of them. Those that do not fit
+        even so are sampled in rotation, and so are workers.
         """
         out: list[_Planned] = []
         self._turn += 1
-        room = self._most
+        turn, room = self._turn // SELECTIONS_PER_ROTATION, self._most
         for i, (key, job) in enumerate(jobs.items()):
             share = room // (len(jobs) - i)
-            shift = self._turn // SELECTIONS_PER_ROTATION % max(1, len(job.ranks))
-            for j, rank in enumerate((*job.ranks[shift:], *job.ranks[:shift])):
-                need = 1 + len(rank.workers)
-                if need > share and j:
-                    break
-                count = min(need, share)
-                if count < 1:
-                    break
-                start = self._turn // SELECTIONS_PER_ROTATION * (count - 1) % len(rank.workers) if count < need else 0
-                workers = (*rank.workers[start:], *rank.workers[:start])[: count - 1]
-                out.append(_Planned(key, rank, workers, count < need))
-                share -= count
-                room -= count
+            shift = turn % max(1, len(job.ranks))
+            ranks = (*job.ranks[shift:], *job.ranks[:shift])[: _watched_ranks(job, share)]
+            for j, rank in enumerate(ranks):
+                fitting = share // (len(ranks) - j) - 1
+                count = min(len(rank.workers), fitting)
+                start = turn * count % len(rank.workers) if count < len(rank.workers) else 0
+                workers = (*rank.workers[start:], *rank.workers[:start])[:count]
+                out.append(_Planned(key, rank, workers, count < len(rank.workers)))
+                share -= 1 + count
+                room -= 1 + count
         return out
+
+
+def _watched_ranks(job: Job, share: int) -> int:
+    """How many training processes of a job are sampled at a time. share: the number of tasks that the job may have."""
+    most_workers = max((len(rank.workers) for rank in job.ranks), default=0)
+    return min(len(job.ranks), max(min(share, 1), share // (1 + min(most_workers, LEAST_WORKERS))))
