@@ -12,12 +12,12 @@ from operator import add
 from typing import TYPE_CHECKING
 
 from iotop_ai.lazy.namedtuple import NamedTuple
-from iotop_ai.model.counter import delta, quotient
+from iotop_ai.model.counter import delta
 from iotop_ai.model.gpu.activity import IDLE, all_spin, receives_at_link_rate
 from iotop_ai.model.gpu.sharing import COMPUTE, GpuParts, busy_parts, in_use
 from iotop_ai.model.gpu.state import busy_ratio, received_bytes_per_s
 from iotop_ai.model.job.looks import Loading, LookCounts
-from iotop_ai.model.job.movement import Movement, Totals
+from iotop_ai.model.job.movement import Movement, Totals, recent_rates
 from iotop_ai.model.job.programs import COMPILERS
 from iotop_ai.model.job.records import Job, JobPlace, Rank
 from iotop_ai.model.job.serving import may_rest
@@ -38,6 +38,11 @@ ATTACHED_S = 60.0
 """A job that is older than this, in seconds, when its ranks are first watched counts as training already."""
 ALONE_S = 10.0
 """The age, in seconds, from which a job without loaders counts as training, if the use of its GPUs is unknown."""
+FED_MS = 10_000
+"""A job counts as training after waiting this long for its loaders, in ms, in intervals in which its GPU was in use.
+
+The most starved jobs never use their GPU for ``LEAST_GPU_USE`` of an interval.
+"""
 HUNG_S = 60.0
 """A job that has trained and then makes no progress for this time, in seconds, counts as hung."""
 BLIND_MS = 5000
@@ -54,8 +59,6 @@ RESTS_NS = 60_000_000_000
 """A job rests if it has made no progress for this time, in nanoseconds."""
 MAIN_SLEEPS_NS = 60_000_000_000
 """A main thread sleeps if it has not run for this time, in nanoseconds. One that trains runs at least once a step."""
-RECENT_NS = 10_000_000_000
-"""The time over which recent rates are averaged, in nanoseconds."""
 _NO_PLACE = JobPlace()
 _UNSEEN = TaskCounts()
 _ENDED_STATES, _WORKING_STATES = ("Z", "X"), ("R", "D")
@@ -71,6 +74,7 @@ class _State:
         "at_ns",
         "compilers",
         "counts",
+        "fed_ms",
         "file_ms",
         "has_trained",
         "main_ran",
@@ -89,6 +93,8 @@ class _State:
         """The file waits so far, in ms; None if the job never read from a network mount."""
         self.started = started
         """Whether the start-up is over."""
+        self.fed_ms = 0.0
+        """How long it has waited for its loaders during the start-up while its GPU was in use, in ms."""
         self.has_trained = False
         """Whether the job has been observed to train: it had loaders, or it used a GPU."""
         self.ranks: frozenset[ProcessKey] = frozenset()
@@ -273,7 +279,7 @@ class TimeAccountant:
             ranks = frozenset(rank.key for rank in job.ranks)
             if ranks.isdisjoint(state.ranks):
                 # After a failure, torchrun starts all ranks again: they import, load and compile again.
-                state.started, state.has_trained = is_training, False
+                state.started, state.has_trained, state.fed_ms = is_training, False, 0.0
             if ranks != state.ranks:
                 state.keep(ranks)
             self._account(job, state, tick, hidden if key == owner else frozenset())
@@ -329,6 +335,8 @@ class TimeAccountant:
             for rank in watched
             if tick.looks[rank.key].looks
         ]
+        if phase is Phase.STARTUP and job.workers and gpus.busy:
+            state.fed_ms += milliseconds * max(map(_data_share, intervals))
         # Ranks that step together also wait together, so the rank that loses most time decides.
         slowest = max(intervals, key=_lost_share)
         state.counts = add_time(state.counts, account(slowest), milliseconds)
@@ -351,7 +359,7 @@ class TimeAccountant:
             growth = delta(old, new)
             return None if growth is None else growth / seconds
 
-        recent = _recent_rates(state, rank.key, tick.at_ns, now)
+        recent = recent_rates(state.past.setdefault(rank.key, deque()), tick.at_ns, now)
         return Interval(
             tick.looks[rank.key],
             tick.loading.get(rank.key, Loading.ITSELF),
@@ -366,7 +374,7 @@ class TimeAccountant:
             own_write_bytes_per_s=None if before is None else rate(before.own_write, now.own_write),
             gpu_receives=gpus.receive and bool(rank.gpus),
             others_busy=gpus.others,
-            core_wait=None if before is None else _core_wait(before, now),
+            core_wait=None if before is None else now.core_wait(before),
             main_sleeps=state.main_sleeps(rank.key, now.run_ns, tick.at_ns),
         )
 
@@ -389,7 +397,9 @@ class TimeAccountant:
         if not state.started:
             # The first compile precedes the first step. Until it ends, loaders and age do not prove that training runs.
             is_training = (
-                busy >= LEAST_GPU_USE if busy is not None else not compiles and (bool(job.workers) or age >= ALONE_S)
+                busy >= LEAST_GPU_USE or (not compiles and state.fed_ms >= FED_MS)
+                if busy is not None
+                else not compiles and (bool(job.workers) or age >= ALONE_S)
             )
             state.started = is_training or age >= STARTUP_MOST_S
         if not state.started:
@@ -403,34 +413,16 @@ def _lost_share(interval: Interval) -> float:
     return sum(shares[i] for i in _LOST_FOR_OTHERS)
 
 
-class _RecentRates(NamedTuple):
-    """A rank's bytes per second over the last 10 s, or since it was first watched; None when they are unknown.
-
-    own_read, own_write: the bytes of the process itself, without its children.
-    """
-
-    write: float | None = None
-    own_read: float | None = None
-    own_write: float | None = None
+def _data_share(interval: Interval) -> float:
+    """Return the share of the interval in which the rank would wait for data if it trained."""
+    shares = account(interval._replace(phase=Phase.TRAINING))
+    return sum(shares[SHARES.index(name)] for name in DATA)
 
 
 def _job_pids(job: Job, tick: Tick) -> frozenset[int]:
     """Return the PIDs of all processes of a job, with all descendants that are known."""
     below = (child.pid for rank in job.ranks for child in tick.children.get(rank.key, ()))
     return frozenset((job.key.pid, *(key.pid for key in job.members), *below))
-
-
-def _recent_rates(state: _State, key: ProcessKey, at_ns: int, now: Totals) -> _RecentRates:
-    past = state.past.setdefault(key, deque())
-    past.append((at_ns, now))
-    while at_ns - past[0][0] > RECENT_NS:
-        past.popleft()
-    oldest_ns, oldest = past[0]
-    if at_ns <= oldest_ns:
-        return _RecentRates()
-    pairs = ((oldest.write, now.write), (oldest.own_read, now.own_read), (oldest.own_write, now.own_write))
-    growths = [delta(a, b) for a, b in pairs]
-    return _RecentRates(*(None if growth is None else growth / (at_ns - oldest_ns) * 1e9 for growth in growths))
 
 
 def _own_cores(state: _State, key: ProcessKey, now: Totals, clk_tck: int) -> float | None:
@@ -443,12 +435,6 @@ def _own_cores(state: _State, key: ProcessKey, now: Totals, clk_tck: int) -> flo
         growth = delta(before.own_ticks, now.own_ticks)
         state.own_cores[key] = None if growth is None else growth / clk_tck / ((now.stat_ns - before.stat_ns) / 1e9)
     return state.own_cores.get(key)
-
-
-def _core_wait(before: Totals, now: Totals) -> float | None:
-    """Return the share of its runnable time, 0..1, in which a main thread waited for a CPU; None when it is unknown."""
-    run, wait = delta(before.run_ns, now.run_ns), delta(before.wait_ns, now.wait_ns)
-    return quotient(wait, None if run is None or wait is None else run + wait)
 
 
 def _compiles(job: Job, state: _State, tick: Tick) -> bool:

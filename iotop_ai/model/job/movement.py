@@ -6,9 +6,11 @@ client that pings its server. Over 10 s they do less than a working job.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Mapping
 
 from iotop_ai.lazy.namedtuple import NamedTuple
+from iotop_ai.model.counter import delta, quotient
 from iotop_ai.model.job.looks import LookCounts
 from iotop_ai.model.process.records import ProcessKey
 
@@ -42,6 +44,35 @@ class Totals(NamedTuple):
     stat_ns: int = 0
     run_ns: int | None = None
     wait_ns: int | None = None
+
+    def core_wait(self, before: Totals) -> float | None:
+        """The share of the main thread's runnable time since ``before``, 0..1, in which it waited for a core."""
+        run, wait = delta(before.run_ns, self.run_ns), delta(before.wait_ns, self.wait_ns)
+        return quotient(wait, None if run is None or wait is None else run + wait)
+
+
+class RecentRates(NamedTuple):
+    """The bytes per second of a training process over the last 10 s, or since it was first watched; None if unknown.
+
+    own_read, own_write: the bytes of the process itself, without its children.
+    """
+
+    write: float | None = None
+    own_read: float | None = None
+    own_write: float | None = None
+
+
+def recent_rates(past: deque[tuple[int, Totals]], at_ns: int, now: Totals) -> RecentRates:
+    """The rates up to now. past: earlier (time, totals), oldest first; ``now`` is added, and what is too old removed."""
+    past.append((at_ns, now))
+    while at_ns - past[0][0] > WINDOW_NS:
+        past.popleft()
+    oldest_ns, oldest = past[0]
+    if at_ns <= oldest_ns:
+        return RecentRates()
+    pairs = ((oldest.write, now.write), (oldest.own_read, now.own_read), (oldest.own_write, now.own_write))
+    growths = [delta(a, b) for a, b in pairs]
+    return RecentRates(*(None if growth is None else growth / (at_ns - oldest_ns) * 1e9 for growth in growths))
 
 
 class Movement:

@@ -104,6 +104,25 @@ def test_startup_ends_at_the_first_use_of_the_gpu() -> None:
     assert machine.grown() == {"host": 1000}
 
 
+def test_waiting_for_loaders_ends_the_startup_of_a_job_that_hardly_uses_its_gpu() -> None:
+    machine = Machine(WITH_WORKERS, age_s=2.0)
+    machine.looks = {TRAINER: WAITS}
+    for _ in range(30):  # the loaders import their libraries, and no batch has come yet
+        assert machine.grown() == {"startup": 1000}
+    machine.busy[GPU] = 3
+    for _ in range(10):
+        assert machine.grown() == {"compute": 30, "startup": 970}
+    machine.next()
+    assert machine.grown() == {"compute": 30, "data_disk": 970}
+
+
+def test_a_job_that_compiles_in_its_own_process_does_not_wait_for_its_loaders() -> None:
+    machine = Machine(WITH_WORKERS, age_s=2.0)
+    machine.busy[GPU] = 3
+    machine.next(60.0)
+    assert machine.grown() == {"compute": 30, "startup": 970}
+
+
 def test_a_job_that_is_old_when_first_watched_is_not_starting() -> None:
     assert Machine(age_s=ATTACHED_S + 1).grown() == {"host": 1000}
     assert Machine(age_s=ATTACHED_S - 1).grown() == {"startup": 1000}
