@@ -18,6 +18,7 @@ from typing import NamedTuple
 
 from iotop_ai.actions.audit import Audit
 from iotop_ai.actions.outcome import Outcome, audited
+from iotop_ai.collectors.io.linux_calls import pidfd_open, pidfd_send_signal
 from iotop_ai.collectors.io.root import Root
 from iotop_ai.collectors.process.parse import PF_KTHREAD, parse_stat
 from iotop_ai.model.clean import clean
@@ -162,7 +163,7 @@ def _act(command: ProcessAction, key: ProcessKey, root: Root) -> str:
     try:
         with _pidfd_of(key, root) as pidfd:
             if command.kind == "signal":
-                signal.pidfd_send_signal(pidfd, command.value)
+                pidfd_send_signal(pidfd, command.value)
             else:
                 _act_on_each_thread(command, key, root, pidfd)
     except ProcessLookupError:
@@ -177,7 +178,7 @@ def _act(command: ProcessAction, key: ProcessKey, root: Root) -> str:
 @contextmanager
 def _pidfd_of(key: ProcessKey, root: Root) -> Iterator[int]:
     """Yield a pidfd of the process. Raises ProcessLookupError if the process has exited, even if its pid is reused."""
-    pidfd = os.pidfd_open(key.pid)
+    pidfd = pidfd_open(key.pid)
     try:
         try:
             start = parse_stat(root.read(f"proc/{key.pid}/stat")).start_ticks

@@ -14,6 +14,8 @@ import signal
 import sys
 import time
 
+from iotop_ai.collectors.io.linux_calls import pidfd_open
+
 CLONE_FILES = 0x400
 _SIGCHLD = 17
 _CLONE = {"x86_64": 56, "aarch64": 220}
@@ -65,6 +67,6 @@ def abandon_files() -> bool:
 def _exit_handle(pid: int) -> int:
     """Return a pidfd, which is readable once all threads of the process have ended; -1 before Linux 5.3."""
     try:
-        return os.pidfd_open(pid)
+        return pidfd_open(pid)
     except OSError:
         return -1

@@ -13,7 +13,7 @@ import subprocess
 import sys
 
 from iotop_ai.collectors.base import Unavailable
-from iotop_ai.collectors.io.memory_file import memory_file
+from iotop_ai.collectors.io.linux_calls import memory_file
 from iotop_ai.collectors.io.programs import SYSTEM_PATH, find_user_program
 from iotop_ai.collectors.io.root import Root
 from iotop_ai.collectors.io.spawn import run

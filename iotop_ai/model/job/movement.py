@@ -63,7 +63,7 @@ class RecentRates(NamedTuple):
 
 
 def recent_rates(past: deque[tuple[int, Totals]], at_ns: int, now: Totals) -> RecentRates:
-    """The rates up to now. past: earlier (time, totals), oldest first; ``now`` is added, and what is too old removed."""
+    """The rates up to now. past: earlier (time, totals), oldest first; ``now`` is added, what is too old removed."""
     past.append((at_ns, now))
     while at_ns - past[0][0] > WINDOW_NS:
         past.popleft()

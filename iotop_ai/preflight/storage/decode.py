@@ -11,7 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from iotop_ai.collectors.io.clock import Clock
-from iotop_ai.collectors.io.memory_file import memory_file
+from iotop_ai.collectors.io.linux_calls import memory_file
 from iotop_ai.collectors.io.spawn import start
 from iotop_ai.model.clean import clean
 from iotop_ai.model.job.exits import how_it_ended

@@ -18,6 +18,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from iotop_ai.collectors.io.clock import Clock
+from iotop_ai.collectors.io.linux_calls import pidfd_open
 from iotop_ai.collectors.io.marks_socket import LARGEST_BYTES, parse_message
 from iotop_ai.model.job.steps import StepCounts
 from iotop_ai.sources.live.source import LiveSource
@@ -71,11 +72,18 @@ class Control:
             self._line_is_open = os.write(1, line) < len(line)
 
     def _run(self) -> None:
+        try:
+            self._serve()
+        finally:  # without this thread nothing could end the recording
+            self._on_end()
+
+    def _serve(self) -> None:
+        """Handle requests until the program that started this one ends it, or has ended itself."""
         poll = select.poll()
         poll.register(0, select.POLLIN)
         starter_fd = -1
         with contextlib.suppress(OSError):  # the program has ended already
-            starter_fd = os.pidfd_open(self.starter_pid)
+            starter_fd = pidfd_open(self.starter_pid)
             poll.register(starter_fd, select.POLLIN)
         rest = b""
         while True:
@@ -94,7 +102,6 @@ class Control:
                 break
         if starter_fd >= 0:
             os.close(starter_fd)
-        self._on_end()
 
     def _handle_request(self, line: bytes) -> None:
         """Answer a status request, or pass a mark or steps to the source. Other lines are ignored."""
