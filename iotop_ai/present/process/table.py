@@ -13,8 +13,9 @@ from iotop_ai.model.process.records import ProcessKey, ProcessTable, delay_remed
 from iotop_ai.present.block import devices
 from iotop_ai.present.process.disk_column import disk_of
 from iotop_ai.present.process.filter import hint_for, parse_filter
-from iotop_ai.present.process.group_stats import GroupStatsCache, any_in_group, group_stats
+from iotop_ai.present.process.group_stats import GroupStatsCache, any_in_group
 from iotop_ai.present.process.groups import Group, group_at_cursor, groups, process_list, rates_of, ungrouped
+from iotop_ai.present.process.sentence import sentence_row
 from iotop_ai.present.process.sort_value import order_arrow
 from iotop_ai.present.process.tags import tag_sign, tagged_note
 from iotop_ai.present.screen.view import View
@@ -88,17 +89,21 @@ are not all read in every interval.
 
 @panel
 def process_rows(frame: Frame, view: View, width: int, height: int) -> list[Line]:
-    """The line with the titles, a row for each process group, and a footer; one sentence if height is 1."""
+    """The line with the titles, a row for each process group, and a footer.
+
+    If height is 2, the titles and one row; if it is 1, one sentence. The keys act on the group of that row or sentence,
+    or on none.
+    """
+    if height == 1:
+        return [sentence_row(frame, view, width)]
     table = frame.snapshot.processes.value
     every = groups(frame, view)
-    if height == 1:
-        return [_sentence(frame, view, width, every)]
     without = _left_out(table, view.no_columns)
     slots = _columns(width, without)
     out = [_head(frame, view, width, slots)]
     if table is None:
         return [*out, reason_row(width, frame.snapshot.processes, view)]
-    room = height - 2
+    room = max(1, height - 2)
     selected = group_at_cursor(frame, view)
     cursor_key = "" if selected is None else selected.row_key
     start = _first_row(every, view, room, cursor_key)
@@ -111,7 +116,8 @@ def process_rows(frame: Frame, view: View, width: int, height: int) -> list[Line
         background = "sel" if group.row_key == cursor_key else ""
         out.append(_row(width, group.first_only, facts, seconds, background, without, tag))
     hidden = every[:start], every[start + room :]
-    out.append(_footer(frame, view, width, part, hidden, table))
+    if height > 2 or not part:
+        out.append(_footer(frame, view, width, part, hidden, table))
     return out
 
 
@@ -123,7 +129,7 @@ def _first_row(every: tuple[Group, ...], view: View, room: int, cursor_key: str)
     if not cursor_key or any(group.row_key == cursor_key for group in every[start : start + room]):
         return start
     at = next(i for i, group in enumerate(every) if group.row_key == cursor_key)
-    return scroll_to(at, start, len(every), max(1, room))
+    return scroll_to(at, start, len(every), room)
 
 
 def _left_out(table: ProcessTable | None, by_user: frozenset[str]) -> frozenset[str]:
@@ -464,28 +470,3 @@ def _at_most(hidden: tuple[Group, ...], tree: bool) -> str:
         if most <= number * rate_bytes(power):
             return f", none over {number} {'KMG'[power - 1]}B/s"
     return ""
-
-
-def _sentence(frame: Frame, view: View, width: int, every: tuple[Group, ...]) -> Line:
-    """The group with the most I/O in one row: name, bytes, IO-wait, state. Without I/O, the number of processes."""
-    table = frame.snapshot.processes.value
-    if table is None:
-        return reason_row(width, frame.snapshot.processes, view)
-    busy = [g for g in every if g.io]
-    if not busy:
-        number = f"{len(table.info)} process{'' if len(table.info) == 1 else 'es'}"
-        unread = sum(len(g.keys) for g in every if g.io is None)
-        known = f", {unread} unreadable" if unread else ""
-        none = "" if rates_of(frame, view)[0] is None else f", none with I/O{known}"
-        return row(width, [Span(f" {number}{none}", "dim")])
-    group = max(busy, key=lambda g: g.io or 0.0)
-    out = [Span(" " + group.label)]
-    for word, value in (("read", group.rates.read_bytes_per_s), ("write", group.rates.write_bytes_per_s)):
-        if value:
-            text, letter = scaled(value)
-            out += [Span(f"  {word} ", "dim"), Span(text), Span(f" {letter}/s", "dim")]
-    if table.delayacct and group.rates.io_delay_ratio is not None:
-        out += [Span("  IO-wait ", "dim"), Span(percent(group.rates.io_delay_ratio), "strong"), Span(" %", "dim")]
-    state = group_stats(group.keys, table).state
-    out += [Span("  state ", "dim"), Span(state, "strong" if state == "D" else "text")]
-    return row(width, out, key=group.row_key)

@@ -5,7 +5,7 @@ import re
 import pytest
 
 from iotop_ai.model.frame import Frame
-from iotop_ai.present.process.groups import groups
+from iotop_ai.present.process.groups import groups, selected_group
 from iotop_ai.present.process.table import SHOWN, column_state, process_rows
 from iotop_ai.present.screen.view import View
 from tests.present.make import KIB, MIB, START_NS, Machine, Proc, frame, snapshots
@@ -216,6 +216,28 @@ def test_a_panel_of_one_row_names_the_busiest_process() -> None:
     assert quiet.text.strip() == "1 process, none with I/O"
     (hidden,) = process_rows(made(Proc(1, "bash"), Proc(2, "secret", "eve", denied=True)), UTC, 60, 1)
     assert hidden.text.strip() == "2 processes, none with I/O, 1 unreadable"
+
+
+@pytest.mark.parametrize("height", [1, 2])
+@pytest.mark.parametrize("sort", ["io", "cpu", "name"])
+def test_a_low_panel_shows_the_process_that_the_keys_act_on(height: int, sort: str) -> None:
+    shown, focused = made(), UTC._replace(focus="process", sort=sort)
+    for view in (focused, *(focused._replace(cursor=group.row_key) for group in groups(shown, focused))):
+        lines, acted = process_rows(shown, view, 80, height), selected_group(shown, view)
+        assert acted is not None
+        assert len(lines) == height
+        assert (lines[-1].key, lines[-1].background) == (acted.row_key, "sel" if view.cursor else "")
+        assert lines[-1].text.startswith(f" {acted.label} ")
+
+
+def test_a_panel_of_one_row_says_that_the_bytes_of_the_process_at_the_cursor_are_unknown() -> None:
+    shown, focused = made(), UTC._replace(focus="process", cursor="process:idle:eve:secret")
+    assert process_rows(shown, focused, 60, 1)[0].text.rstrip() == " secret  I/O ?  state S"
+
+
+def test_a_panel_of_two_rows_has_no_footer_but_shows_that_nothing_matches() -> None:
+    assert process_rows(made(), UTC, 80, 2)[1].text.startswith(" worker x4 ")
+    assert process_rows(made(), UTC._replace(pattern="nowhere"), 80, 2)[1].text.startswith(" 0 of 10 match")
 
 
 def test_a_new_process_has_an_exact_rate_but_not_in_the_first_reading() -> None:
