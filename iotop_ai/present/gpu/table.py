@@ -45,7 +45,7 @@ COLUMNS = (
     Column("mem", "mem G", 8, 0, 10),
     Column("temp", "temp C", 7, 20, 9),
     Column("power", "power W", 10, 10, 12),
-    Column("mhz", "MHz", 6, 80, 8),
+    Column("mhz", "MHz", 7, 80, 10),
     Column("fan", "fan%", 6, 85, 7),
     Column("link", "link", 8, 40, 10),
     Column("throttle", "throttle", 11, 35, 14, left=True, gap=2),
@@ -241,8 +241,8 @@ def _cells(frame: Frame, view: View, group: tuple[Gpu, ...], slot: ColumnSlot) -
         text = text if cells(text) <= slot.last + 1 - slot.first else text.replace(" ", "")
         return [slot.cell(text, "strong" if "/" in text else "")]
     if id_ == "fan":
-        return [slot.cell(_range_text([g.state.fan_percent if g.state else None for g in group]))]
-    return [slot.cell(_group_text(group, _FIGURES[id_]))]
+        return [slot.cell(_fitting_range(_range_text([g.state.fan_percent if g.state else None for g in group]), slot))]
+    return [slot.cell(_fitting_range(_group_text(group, _FIGURES[id_]), slot))]
 
 
 @cached_per_item(lambda gpu: gpu.uuid)
@@ -316,6 +316,16 @@ def _range_text(values: list[float | None], text: Callable[[float], str] = _roun
         return UNKNOWN
     low, high = text(min(known_values)), text(max(known_values))
     return low if low == high else f"{low}-{high}"
+
+
+def _fitting_range(text: str, slot: ColumnSlot) -> str:
+    """A range or a single figure. If a range does not fit, its lower end with a sign ("≥98"); of the temperature, which
+    matters when it is high, its upper end ("≤105").
+    """
+    low, dash, high = text.partition("-")
+    if not dash or cells(text) <= _room(slot):
+        return text
+    return f"≤{high}" if slot.column.id == "temp" else f"≥{low}"
 
 
 def _value_and_limit(slot: ColumnSlot, value: str, limit: str) -> list[Cell]:

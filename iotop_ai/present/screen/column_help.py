@@ -43,6 +43,7 @@ GPUS: Entries = (
     ("throttle", "why its clocks are lowered"),
     ("meaning", "the figures in a sentence"),
     ("last 60 s", "busy%"),
+    ("98-100 ≥98 ≤88", "of several GPUs in a row: the range, or only its lower or upper end"),
 )
 PROCESSES: Entries = (
     ("xN", "N of one name, script, user and job; bytes are summed"),

@@ -43,6 +43,35 @@ def test_the_panel_groups_similar_gpus_and_lists_outliers_separately() -> None:
     assert lines[3] == ["7", "96", "14", "61/80", "44", "96/700", "Gen5x16", "none"]
 
 
+@pytest.mark.parametrize("width", [60, 72, 80, 87, 90, 100, 110, 120, 130, 140, 160, 200, 250])
+def test_a_range_of_several_gpus_that_does_not_fit_is_shown_by_one_end(width: int) -> None:
+    gpus = tuple(
+        gpu(
+            n,
+            98 + n % 3,
+            sm_mhz=1755 + 30 * n,
+            gpm_sm_percent=97.0 + n % 4,
+            fan_percent=98 + n % 3,
+            temperature_celsius=99 + n % 3,
+        )
+        for n in range(8)
+    )
+    head, row = (line.text for line in gpu_rows(frame(snapshots(lambda _: Machine(gpus=gpus), 20)), VIEW, width, 3))
+    shown = row.split()
+    assert "…" not in row
+    assert shown[3] in ("98-100", "≥98")
+    for title, range_, end in (("MHz", "1755-1965", "≥1755"), ("SM%", "97-100", "≥97"), ("fan%", "98-100", "≥98")):
+        assert title not in head or range_ in shown or end in shown
+    assert "99-101" in shown
+
+
+def test_a_range_of_temperatures_that_does_not_fit_is_shown_by_its_upper_end() -> None:
+    gpus = tuple(gpu(n, 50, temperature_celsius=100 + n) for n in range(8))
+    made = frame(snapshots(lambda _: Machine(gpus=gpus), 3))
+    assert "≤107" in gpu_rows(made, VIEW, 80, 3)[1].text.split()
+    assert "100-107" in gpu_rows(made, VIEW, 110, 3)[1].text.split()
+
+
 def test_an_earlier_moment_without_gpus_is_marked_as_such() -> None:
     pending = EIGHT._replace(snapshot=EIGHT.snapshot._replace(gpu=Reading(None, Status.PENDING, "no answer yet")))
     lines = gpu_screen_rows(pending, VIEW._replace(mode="back", back_s=20.0), 80, 24, "")
