@@ -25,7 +25,7 @@ from iotop_ai.present.text.fit import fit
 from iotop_ai.present.text.line import Cell, Line, Span, blank, cut, place, row
 from iotop_ai.present.text.panel import reason_row
 from iotop_ai.present.text.table import Column, ColumnSlot, fit_columns, head, place_columns, rule
-from iotop_ai.present.text.units import UNDEFINED, UNKNOWN, duration, figure, gpu_time, mib, percent, size
+from iotop_ai.present.text.units import UNDEFINED, UNKNOWN, count, duration, figure, gpu_time, mib, percent, size
 from iotop_ai.present.text.wrap import wrap_cells
 from iotop_ai.present.verdict import headline
 from iotop_ai.present.verdict.advice import limit_text, word
@@ -55,6 +55,8 @@ COLUMNS = (
     Column("lost", "GPU-h lost", 12, 6),
     Column("device", "disk", 8, 1, 24, left=True, gap=2),
 )
+_COUNTS = ("ranks", "workers", "gpus")
+"""The columns of counts."""
 _WIDE = 120
 """The minimum width of a screen on which a job's name has more room."""
 _HIGH_WAIT = 0.2
@@ -159,7 +161,7 @@ def _body(frame: Frame, view: View, width: int, height: int, jobs: tuple[JobRow,
     selected = next((job_row for job_row in jobs if job_row.pid == cursor), jobs[0])
     visible = max(1, min(len(jobs), height // 3))
     start = max(0, min(jobs.index(selected) - visible // 2, len(jobs) - visible))
-    slots = _column_slots(width)
+    slots = _column_slots(width, jobs)
     title = "jobs" if len(jobs) == visible else f"jobs {start + 1}-{start + visible} of {len(jobs)}"
     out = [head(width, title, slots)]
     out += [
@@ -177,9 +179,22 @@ def _body(frame: Frame, view: View, width: int, height: int, jobs: tuple[JobRow,
     return out
 
 
-def _column_slots(width: int) -> list[ColumnSlot]:
+def _column_slots(width: int, jobs: tuple[JobRow, ...]) -> list[ColumnSlot]:
+    """The columns that fit. Those of counts are as wide as the counts of these jobs; on a narrow screen, the user's
+    column gives them the room.
+    """
     start = 30 if width >= _WIDE else _NAME_END
-    return place_columns(fit_columns(COLUMNS, width - start), start, width)
+    texts = [_counts_of(job_row.facts) for job_row in jobs]
+    widths = {id_: max(len(counts[id_]) for counts in texts) + 1 for id_ in _COUNTS}
+    columns = [c._replace(width=max(c.width, widths.get(c.id, 0))) for c in COLUMNS]
+    more = sum(c.width for c in columns) - sum(c.width for c in COLUMNS)
+    columns = [c._replace(width=c.width - more) if c.id == "user" else c for c in columns]
+    return place_columns(fit_columns(columns, width - start), start, width)
+
+
+def _counts_of(facts: JobFacts) -> dict[str, str]:
+    """The numbers of ranks, workers and GPUs by column, from 10,000 on as "12k"."""
+    return dict(zip(_COUNTS, map(count, (len(facts.job.ranks), facts.workers, facts.gpus)), strict=True))
 
 
 def _row(frame: Frame, width: int, slots: list[ColumnSlot], job_row: JobRow, *, selected: bool) -> Line:
@@ -187,9 +202,7 @@ def _row(frame: Frame, width: int, slots: list[ColumnSlot], job_row: JobRow, *, 
     stall = facts.stall
     texts = {
         "user": facts.job.user or UNKNOWN,
-        "ranks": str(len(facts.job.ranks)),
-        "workers": str(facts.workers),
-        "gpus": str(facts.gpus),
+        **_counts_of(facts),
         "wait": percent(stall),
         "au": percent(None if stall is None else 1 - stall),
         "gpu": percent(facts.gpu_busy) if facts.gpus else UNDEFINED,

@@ -7,7 +7,8 @@ from dataclasses import replace
 import pytest
 
 from iotop_ai.model.frame import Frame
-from iotop_ai.model.job.records import IoLimit
+from iotop_ai.model.job.records import IoLimit, Rank
+from iotop_ai.model.process.records import ProcessKey
 from iotop_ai.present.job.screen import job_after, job_rows, jobs_screen_rows
 from iotop_ai.present.screen.view import View
 from iotop_ai.present.text.line import cells
@@ -41,6 +42,28 @@ def test_at_80_columns_a_row_has_the_essential_columns() -> None:
         ">train.py     alice    1   8   8    78  22   22  83.9   1     0  97    2  sda",
         " train.py     alice    1   4   0    95   5    -     0  97     2   1    2  sda",
     ]
+
+
+@pytest.mark.parametrize("width", [60, 72, 80, 90, 100, 119, 120, 160])
+def test_large_numbers_of_ranks_and_workers_are_not_cut(width: int) -> None:
+    frame = two(JOB_STARVED, PREPARES)
+    table = frame.snapshot.jobs.value
+    assert table is not None
+    jobs = dict(table.jobs)
+    for key, ranks, workers in zip(jobs, (128, 1024), (8, 12), strict=True):
+        keys = tuple(ProcessKey(10_000 + n, 1) for n in range(workers))
+        jobs[key] = jobs[key]._replace(ranks=tuple(Rank(keys[0], keys) for _ in range(ranks)))
+    jobs_reading = frame.snapshot.jobs._replace(value=table._replace(jobs=jobs))
+    large = frame._replace(snapshot=frame.snapshot._replace(jobs=jobs_reading))
+    head, *rows = text(large, width)[1:4]
+    assert head.split()[1:] == text(frame, width)[1].split()[1:], "the same columns fit"
+    if "rk" in head:
+        ranks, workers = head.index("rk") + 2, head.index("wrk") + 3
+        assert sorted((row[:ranks].split()[-1], row[ranks:workers].strip()) for row in rows) == [
+            ("1024", "12k"),
+            ("128", "1024"),
+        ]
+    assert ("rk" in head) == (width >= 61)
 
 
 def test_at_160_columns_a_row_has_the_gpu_hours() -> None:
