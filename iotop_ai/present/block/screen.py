@@ -6,6 +6,7 @@ from textwrap import wrap
 
 from iotop_ai.diagnosis.thresholds import LIMITS
 from iotop_ai.lazy.namedtuple import NamedTuple
+from iotop_ai.model.block.counters import UNKNOWN_BLOCK_RATES
 from iotop_ai.model.frame import Frame
 from iotop_ai.present.block import devices
 from iotop_ai.present.block.await_histogram import await_rows
@@ -32,7 +33,7 @@ from iotop_ai.present.text.fields import field_rows
 from iotop_ai.present.text.line import Line, Span, blank, row, spans_cells
 from iotop_ai.present.text.panel import missing_row
 from iotop_ai.present.text.table import rule
-from iotop_ai.present.text.units import brief, capacity, figure, percent
+from iotop_ai.present.text.units import brief, capacity, duration, figure, percent
 from iotop_ai.present.verdict.banner import verdict_row
 
 KEYS = (
@@ -103,9 +104,7 @@ def _overview(
     rows first.
     """
     tall, roomy = height >= TALL - _TOP, height >= _ROOMY - _TOP
-    table = device_rows(
-        frame, view, width, time_shown(frame, view), _stack(frame, view, device)[: _MOST_ROWS if roomy else 2]
-    )
+    table = _device_rows(frame, view, width, _stack(frame, view, device)[: _MOST_ROWS if roomy else 2])
     awaits = await_rows(frame, device.key, width, 3 if tall else 0)
     facts = settings(frame, device)
     if roomy:
@@ -153,7 +152,7 @@ def _latency(
     """The tab "latency": the chart of awaits over most of the screen, then their distribution and the current
     figures.
     """
-    table = device_rows(frame, view, width, time_shown(frame, view), _stack(frame, view, device)[:2])
+    table = _device_rows(frame, view, width, _stack(frame, view, device)[:2])
     awaits = await_rows(frame, device.key, width, 4 if height >= TALL else 2 if height >= 24 else 0)
     rows_left = height - len(table) - len(awaits)
     graphs = device_graph_rows(frame, view, device.key, width, rows_left, _limits(recent), log=page.log, alone=True)
@@ -170,11 +169,20 @@ def _facts_tab(
     frame: Frame, view: View, width: int, height: int, device: BlockDevice, recent: DeviceWindow, page: DevicePage
 ) -> list[Line]:
     """The tab "facts": the disk's stack, its peaks and settings, and as many filesystems on it as fit."""
-    table = device_rows(frame, view, width, time_shown(frame, view), _stack(frame, view, device))
+    table = _device_rows(frame, view, width, _stack(frame, view, device))
     peaks, fields = field_rows(peak_fields(frame, view, device), width), field_rows(settings(frame, device), width)
     out = [*table, *([rule(width, "peaks"), *peaks] if peaks else [])]
     out += [rule(width, "settings"), *fields] if fields else []
     return [*out, *mount_rows(frame, device, width, max(0, height - len(out) - 1))]
+
+
+def _device_rows(frame: Frame, view: View, width: int, stack: list[tuple[BlockDevice, bool]]) -> list[Line]:
+    """The rows of the disk's stack under the time that their figures are of: now, or the sum of so many seconds."""
+    if view.base is None:
+        return device_rows(frame, view, width, time_shown(frame, view), stack)
+    seconds = duration(devices.rates_of(frame, view)[1])
+    hours = " ".join(seconds.split()[:2])  # of "2 h 5 min", on a narrow screen
+    return device_rows(frame, view, width, "sum", stack, (f"of {seconds}", seconds, f"of {hours}"))
 
 
 def _limits(recent: DeviceWindow) -> AwaitLimits:
@@ -238,11 +246,12 @@ def _tab_key(view: View) -> list[Span]:
 
 
 def _state(frame: Frame, device: BlockDevice, recent: DeviceWindow) -> tuple[str, str]:
-    """(the word for the disk's state, its token)."""
+    """(the word for the disk's state, its token). In accumulation mode too, it is the state now."""
     own_health = health(frame, device.name)
     if own_health.token == "bad":
         return own_health.word.upper(), "bad"
-    if recent.facts is None or device.rates.reads_per_s is None:
+    now = (frame.sample.block.value or {}).get(device.key, UNKNOWN_BLOCK_RATES)
+    if recent.facts is None or now.reads_per_s is None:
         return "UNSURE", "unsure"
     slow = slowness(recent.facts)
     if slow or device.is_culprit:

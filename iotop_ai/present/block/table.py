@@ -15,7 +15,7 @@ from iotop_ai.present.health.summary import Health, health, temperature
 from iotop_ai.present.screen.view import View
 from iotop_ai.present.text.line import Cell, Line, Span, cells, cut, place, row
 from iotop_ai.present.text.panel import panel, reason_row, scroll_to
-from iotop_ai.present.text.table import Column, ColumnSlot, fit_columns, head, place_columns
+from iotop_ai.present.text.table import Column, ColumnSlot, fit_columns, head, note_room, place_columns
 from iotop_ai.present.text.units import UNDEFINED, UNKNOWN, brief, count, figure, mib, percent, size
 
 COLUMNS = (
@@ -140,8 +140,12 @@ def _title(view: View) -> str:
     return "disk active" if view.only_active else "disk"
 
 
-def device_rows(frame: Frame, view: View, width: int, title: str, rows: list[tuple[BlockDevice, bool]]) -> list[Line]:
-    """The rule with the titles, then a row for each (device, whether it is nested under the row above)."""
+def device_rows(
+    frame: Frame, view: View, width: int, title: str, rows: list[tuple[BlockDevice, bool]], notes: tuple[str, ...] = ()
+) -> list[Line]:
+    """The rule with the titles, then a row for each (device, whether it is nested under the row above). notes: the
+    first that fits is the note of ``head``.
+    """
     names = [devices.title_of(d, frame) for d, _ in rows]
     mounts = [_mount_path(d, frame) for d, _ in rows]
     has_job = bool(frame.snapshot.jobs.value and frame.snapshot.jobs.value.jobs)
@@ -151,7 +155,9 @@ def device_rows(frame: Frame, view: View, width: int, title: str, rows: list[tup
         title_slots = [
             slot._replace(column=slot.column._replace(title=slot.column.title.removesuffix("/s"))) for slot in slots
         ]
-    out = [head(width, title, title_slots, focus=view.focus == "disk")]
+    room = note_room(width, title, title_slots)
+    note = next((note for note in notes if cells(note) <= room), "")
+    out = [head(width, title, title_slots, focus=view.focus == "disk", note=note)]
     for (device, nested), name, mount in zip(rows, names, mounts, strict=True):
         out.append(_row(frame, view, width, device, nested, slots, cut(name, name_room), mount, mount_at))
     return out

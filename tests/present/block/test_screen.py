@@ -27,7 +27,7 @@ from iotop_ai.present.block.figures import (
     process_attribution,
     slowness,
 )
-from iotop_ai.present.block.screen import KEYS, device_screen_rows
+from iotop_ai.present.block.screen import KEYS, TABS, DevicePage, device_screen_rows
 from iotop_ai.present.block.table import block_rows
 from iotop_ai.present.screen.actions import DEVICE_ACTIONS
 from iotop_ai.present.screen.key_names import key_label
@@ -69,6 +69,29 @@ def test_the_keys_beside_position_and_tabs_are_those_that_the_user_has_set() -> 
     assert lines[3].endswith("F8 [all] 1/4")
     no_key = text(STARVED, "sda", view=VIEW._replace(keymap=user_keymap({"disk.tab": []})[0])).splitlines()
     assert no_key[3].endswith("  [all] 1/4")
+
+
+def test_while_figures_are_sums_the_table_says_so_and_the_state_is_that_of_now() -> None:
+    taken = snapshots(lambda _: Machine(disks=(Disk(disk("sda"), reads=100, read_bytes=10 * MIB),)), 61)
+    made = frame(taken)
+    for tab in TABS:
+        for base, title in ((taken[0], "sum of 60 s"), (taken[-1], "sum of ?")):
+            lines = device_screen_rows(made, VIEW._replace(base=base), 80, 24, "sda", DevicePage(tab))
+            assert lines[1].text.startswith(" OK ")
+            assert tab == "processes" or any(line.text.startswith(f"── {title} ─") for line in lines)
+            assert not any(line.text.startswith("── now ") for line in lines)
+
+
+@pytest.mark.parametrize(
+    ("minutes", "title"),
+    [(5, "sum of 5 min"), (50, "sum 50 min"), (119, "sum 119 min"), (125, "sum of 2 h"), (1e4, "sum 6 d 22 h")],
+)
+def test_the_duration_of_a_long_sum_fits_a_narrow_screen(minutes: float, title: str) -> None:
+    taken = snapshots(lambda _: Machine(disks=(Disk(disk("sda"), reads=100),)), 5)
+    block = taken[0].block
+    assert block.at_ns is not None
+    base = taken[0]._replace(block=block._replace(at_ns=block.at_ns + 4 * 10**9 - round(minutes * 60e9)))
+    assert f"── {title} " in text(frame(taken), "sda", view=VIEW._replace(base=base))
 
 
 def test_the_screen_begins_with_state_reason_and_health() -> None:
