@@ -31,7 +31,8 @@ def plan(
     """
     tree = Tree(ends.pinned)
     sample = FileSample()
-    files = size = folders = links = back_links = others = there = there_bytes = there_links = differing = 0
+    files = size = folders = links = back_links = others = there = there_bytes = there_links = differing = new_space = 0
+    block = _block_bytes(os.fstatvfs(ends.folder))
     first_differing = ""
     with Target(ends, change=False) as target:
         if ends.pinned.name == ".":
@@ -63,6 +64,8 @@ def plan(
                 if same:
                     there += 1
                     there_bytes += entry.stat.st_size
+                else:
+                    new_space += -(-entry.stat.st_size // block) * block
                 if files % FILES_PER_PROGRESS == 0:
                     on_progress(files, size)
             if same is False:
@@ -72,7 +75,7 @@ def plan(
     result = Plan(
         clean(ends.source), clean(ends.target), files, size, folders, links, back_links, others, there, there_bytes,
         differing, clean(first_differing), tree.unreadable, clean(tree.first_unreadable), tree.elsewhere,
-        there_links=there_links,
+        there_links=there_links, new_space_bytes=new_space,
     )  # fmt: skip
     return _with_room(result, ends, root), sample.paths
 
@@ -125,6 +128,11 @@ def _granularity_ns(mtime_ns: int) -> int:
     The steps are 2 s for FAT, 1 s for NFSv2 and tar, 10 ms for exFAT, 1 µs for others, and 100 ns for NTFS.
     """
     return next((step for step in (2_000_000_000, 1_000_000_000, 10_000_000, 1000, 100) if mtime_ns % step == 0), 1)
+
+
+def _block_bytes(space: os.statvfs_result) -> int:
+    """The space that a file of one byte takes. NFS reports the size of its transfers instead, so a page is the most."""
+    return min(space.f_frsize or space.f_bsize or 1, os.sysconf("SC_PAGE_SIZE"))
 
 
 def _with_room(result: Plan, ends: Ends, root: Root) -> Plan:

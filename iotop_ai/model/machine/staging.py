@@ -38,6 +38,7 @@ class Plan(NamedTuple):
     memory: whether the target is in memory
     swap: whether that memory can be swapped out
     same_disk: the storage that source and target share; "" if none or unknown
+    new_space_bytes: the space that the files still to be copied take, because a file occupies whole blocks
     """
 
     source: str
@@ -63,6 +64,7 @@ class Plan(NamedTuple):
     fstype: str = ""
     same_disk: str = ""
     there_links: int = 0
+    new_space_bytes: int = 0
 
     @property
     def left_bytes(self) -> int:
@@ -80,12 +82,17 @@ class Plan(NamedTuple):
         return self.links - self.there_links
 
     @property
+    def needed_bytes(self) -> int:
+        """The space that the rest of the copy needs."""
+        return max(self.left_bytes, self.new_space_bytes)
+
+    @property
     def fits(self) -> bool | None:
         """Whether the rest of the copy fits into the target; None if unknown."""
         if self.room_bytes is None:
             return None
         new = self.left_files + self.folders + self.links
-        return self.left_bytes <= self.room_bytes and (self.inodes is None or new <= self.inodes)
+        return self.needed_bytes <= self.room_bytes and (self.inodes is None or new <= self.inodes)
 
 
 class Speed(NamedTuple):

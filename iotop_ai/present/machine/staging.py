@@ -20,10 +20,15 @@ def plan_text(plan: Plan) -> list[str]:
     room = f"{amount(plan.room_bytes)} of room ({where}, {reserve})"
     if plan.fits is None:
         out.append(f"? unknown whether it fits: {where} does not report its free space")
-    elif plan.fits is False and plan.room_bytes is not None and plan.left_bytes <= plan.room_bytes:
+    elif plan.fits is False and plan.room_bytes is not None and plan.needed_bytes <= plan.room_bytes:
         out.append(f"does not fit: {plural(plan.inodes or 0, 'more file')} can be created there")
     elif plan.fits is False:
-        out.append(f"does not fit: {room}")
+        needs = (
+            ""
+            if plan.needed_bytes <= 1.05 * plan.left_bytes
+            else f"needs {amount(plan.needed_bytes)} in whole blocks, "
+        )
+        out.append(f"does not fit: {needs}{room}")
     else:
         out.append(f"fits: {room}")
     if plan.swap:
