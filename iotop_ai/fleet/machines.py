@@ -11,7 +11,7 @@ from typing import Any
 from iotop_ai.fleet.answer import Answer, Series
 from iotop_ai.fleet.jobs import job_parts, joined_jobs
 from iotop_ai.fleet.names import MachineNames
-from iotop_ai.fleet.queries import READING
+from iotop_ai.fleet.queries import ALIVE, READING
 from iotop_ai.model.fleet.records import (
     CRITICAL,
     OK,
@@ -99,11 +99,13 @@ class _Assembly:
                 yield machine, entry
 
     def _add_iotop(self) -> None:
+        alive = self._instances(ALIVE) if ALIVE in self._answers else None
         for entry in self._series(READING):
             if (instance := entry.label("instance")) and entry.value is not None:
                 age_s = max(0.0, self._at_s - entry.value)
                 name = self._names.of(instance)
-                self._change(name, instance, IOTOP, age_s=age_s, silent=age_s > SILENT_S)
+                silent = age_s > SILENT_S if alive is None else instance not in alive
+                self._change(name, instance, IOTOP, age_s=age_s, silent=silent)
         # The last verdict of a silent machine is out of date.
         for name, entry in self._iotop_series("verdict"):
             if not self._machines[name].silent:

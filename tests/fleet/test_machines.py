@@ -7,7 +7,7 @@ import pytest
 from iotop_ai.fleet.answer import Answer, Series
 from iotop_ai.fleet.machines import dcgm_percent, fleet_of
 from iotop_ai.fleet.names import MachineNames, host_of
-from iotop_ai.fleet.queries import READING, queries
+from iotop_ai.fleet.queries import ALIVE, READING, queries
 from iotop_ai.model.fleet.records import CRITICAL, OK, Fleet, FleetAlert, FleetHealth, FleetMachine
 from tests.rigs.fleet.small import JOB, WINDOW_S, kept_answers
 
@@ -155,11 +155,30 @@ def test_a_machine_that_stopped_reporting_is_silent_and_has_no_verdict() -> None
         one._replace(value=at_s - 300) if one.label("instance") == "gpu03:9743" else one
         for one in ANSWERS[READING].series
     ]
-    one = machines(fleet(**{READING: Answer(tuple(old), at_s)}))["gpu03"]
+    alive = Answer(tuple(one for one in ANSWERS[ALIVE].series if one.label("instance") != "gpu03:9743"), at_s)
+    one = machines(fleet(**{READING: Answer(tuple(old), at_s), ALIVE: alive}))["gpu03"]
     assert (one.silent, one.age_s, one.state, one.findings) == (True, 300.0, "", ())
     assert one.troubled
     node = machines(fleet(**{"node's reading": vector()}))["node01"]
     assert node.silent
+
+
+@pytest.mark.parametrize("clock_s", [-120.0, 0.0, 3600.0])
+def test_the_clock_of_a_machine_does_not_decide_whether_it_is_silent(clock_s: float) -> None:
+    own, now_s = {"instance": "gpu07:9743"}, 1000.0
+    verdict = vector(({**own, "state": "STARVED"}, 1.0))
+    live = {READING: vector((own, now_s - 2 + clock_s)), ALIVE: vector((own, 3.0)), "verdict": verdict}
+    one = machines(fleet_of(live, WINDOW_S))["gpu07"]
+    assert (one.silent, one.state) == (False, "STARVED")
+    dead = {READING: vector((own, now_s - 3000 + clock_s)), ALIVE: vector()}
+    one = machines(fleet_of(dead, WINDOW_S))["gpu07"]
+    assert (one.silent, one.troubled) == (True, True)
+
+
+def test_without_an_answer_about_readings_their_age_decides() -> None:
+    own = {"instance": "gpu07:9743"}
+    ages = {age_s: fleet_of({READING: vector((own, 1000.0 - age_s))}, WINDOW_S) for age_s in (80.0, 100.0)}
+    assert [machines(found)["gpu07"].silent for found in ages.values()] == [False, True]
 
 
 def test_a_silent_node_exporter_does_not_make_a_machine_with_iotop_silent() -> None:
