@@ -156,19 +156,29 @@ def test_the_time_of_a_finding_begins_again_with_another_disk() -> None:
     assert [second for second, frame in enumerate(history) for _ in rules.add(frame)] == [8]
 
 
+def reading(second: int, reads: int, await_ms: int = 0, diskseq: int = 1) -> Frame:
+    """A Frame at this second in which the disk sda finished so many reads in the last second."""
+    frame, key = frame_at(second, 40.0), BlockKey("sda", diskseq)
+    before = BlockCounters(*[0] * len(BlockCounters._fields))
+    counters = before._replace(rd_ios=reads, rd_ms=reads * await_ms)
+    rates = block_rates_of(before, counters, 1.0)
+    return frame._replace(
+        snapshot=frame.snapshot._replace(block=Reading({key: counters}, Status.OK)),
+        sample=frame.sample._replace(block=frame.sample.block._replace(value={key: rates}, renewed=True, seconds=1.0)),
+    )
+
+
+def test_an_alert_about_slow_reads_ends_while_the_disk_is_idle() -> None:
+    rules, out = AlertRules([Rule("slow", parse_condition("disks.sda.r_await > 20ms"))]), []
+    for second in (*range(200), *range(25_200, 25_210)):
+        slow = second < 60 or second >= 25_200
+        out += [(second, alert.state) for _, alert in rules.add(reading(second, 50 if slow else 0, 40))]
+    assert out == [(0, FIRING), (120, RESOLVED), (25_200, FIRING)]
+
+
 def test_another_busy_disk_of_the_same_name_fires_again() -> None:
     rules = AlertRules([Rule("queued", parse_condition("disks.sda.in_flight >= 0"))])
-    history = []
-    for second, diskseq in enumerate([1, 1, 2, 2]):
-        frame, key = frame_at(second, 40.0), BlockKey("sda", diskseq)
-        counters = BlockCounters(*[0] * len(BlockCounters._fields))
-        rates = block_rates_of(counters, counters, 1.0)
-        history.append(
-            frame._replace(
-                snapshot=frame.snapshot._replace(block=Reading({key: counters}, Status.OK)),
-                sample=frame.sample._replace(block=frame.sample.block._replace(value={key: rates}, renewed=True)),
-            )
-        )
+    history = [reading(second, 0, diskseq=diskseq) for second, diskseq in enumerate([1, 1, 2, 2])]
     assert [second for second, frame in enumerate(history) for _ in rules.add(frame)] == [0, 2]
 
 

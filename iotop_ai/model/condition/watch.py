@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from iotop_ai.lazy.namedtuple import NamedTuple
 from iotop_ai.model.block.counters import BlockKey
-from iotop_ai.model.condition.figures import values
+from iotop_ai.model.condition.figures import disks_measured, values
 from iotop_ai.model.condition.grammar import Clause, Condition
 from iotop_ai.model.frame import Frame
 
@@ -142,6 +142,8 @@ class ClauseWatch:
             if name in since or renewed:
                 self._since[name] = since.get(name, begin_ns)
         known = any(value is not None for value in self._known.values())
+        if self.clause.figure.family == "disks":  # without a read, r_await is undefined, which is not unknown
+            known = known or any(disks_measured(self.clause.figure, frame).values())
         self._was_known |= known
         return known or (self._was_known and not self._known)
 
