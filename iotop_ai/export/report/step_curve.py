@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Sequence
 from itertools import pairwise
@@ -37,10 +38,10 @@ def with_steps(story: Story, log: StepLog) -> Story:
     if end_ns < story.begin_ns or begin_ns > story.end_ns:
         times = f"{clock(begin_ns, pattern='%F %T')} to {clock(end_ns, pattern='%F %T')}"
         raise InputError(f"the log's steps are from {times}, outside of the recording; is the log of another run?")
-    grid = Grid(story.begin_ns, story.end_ns, story.interval_s)
-    track = Track(grid.series())
     steps, spans = _spans(timed_steps)
     usual_ns = sorted(b - a for a, b, _ in spans)[len(spans) // 2] if spans else 0
+    grid = _grid(story, usual_ns)
+    track = Track(grid.series())
     steps_within = 0.0
     for first_ns, last_ns, new_steps in spans:
         if last_ns <= story.begin_ns or first_ns >= story.end_ns or last_ns - first_ns > _PAUSE_FACTOR * usual_ns:
@@ -107,6 +108,18 @@ def _spans(timed_steps: Sequence[tuple[int, int]]) -> tuple[int, list[tuple[int,
                 spans.append((at_ns, next_ns, pending_steps))
             at_ns, pending_steps = next_ns, 0
     return sum(new_step_counts), spans
+
+
+def _grid(story: Story, usual_ns: int) -> Grid:
+    """The grid of the steps per second. usual_ns: the usual time between two logged steps.
+
+    As many points as times between logged steps fit into the run, at most one for each interval. More points would
+    repeat the same value, and a comparison would take them for readings.
+    """
+    run_ns = max(1, story.end_ns - story.begin_ns)
+    most_points = run_ns // usual_ns if usual_ns else run_ns
+    step_ns = math.ceil(run_ns / max(1, most_points))
+    return Grid(story.begin_ns, story.end_ns, max(story.interval_s, step_ns / _SECOND))
 
 
 def _new_steps(steps: Sequence[int]) -> list[int]:

@@ -17,6 +17,7 @@ from iotop_ai.export.compare.text import (
 )
 from iotop_ai.export.html.compare import render_compare_html
 from iotop_ai.export.report.series import downsampled
+from iotop_ai.export.report.step_curve import with_steps
 from iotop_ai.export.report.story import Story
 from iotop_ai.export.report.words import verdicts_over_time
 from iotop_ai.model.block.counters import BlockInfo
@@ -24,6 +25,7 @@ from iotop_ai.model.condition.figures import SHARE_NAMES
 from iotop_ai.model.errors import UsageError
 from iotop_ai.model.job.time_shares import LOST
 from iotop_ai.model.snapshot import Event
+from iotop_ai.sources.imports.step_log import PRINTED, StepLog, StepPoint
 from tests.export.compare.kept import TRUTH, comparison, story
 
 # the tests share cached stories and comparisons, so one worker runs them all
@@ -330,6 +332,19 @@ def test_a_verdict_that_often_changes_is_summed() -> None:
     run = story("slow")
     text = verdicts_over_time(run._replace(timeline=run.timeline * 3))
     assert text == "STARVED (slow disk) 78 s, UNSURE (cause not seen) 15 s"
+
+
+def test_two_lines_of_a_log_give_no_answer() -> None:
+    """A log with a line every few minutes shows one rate for all the time between two lines."""
+
+    def with_two_lines(steps: int) -> Story:
+        run = story("slow")
+        lines = ((100, 1.5), (100 + steps, 37.5))
+        points = tuple(StepPoint(step, run.begin_ns + round(at * 1e9)) for step, at in lines)
+        return with_steps(run, StepLog(PRINTED, points))
+
+    found = compare_runs(with_two_lines(432), with_two_lines(461))
+    assert sentence(found).startswith("Cannot tell: the runs are too short for a comparison, each run needs 201 s")
 
 
 def test_a_short_run_gives_no_answer() -> None:

@@ -11,6 +11,7 @@ from tests.export.compare.kept import TRUTH, log, path, story
 from tests.export.report.stories import read
 
 S = 1_000_000_000
+RUN_S = 40.1
 
 
 def points(*pairs: tuple[float, int]) -> StepLog:
@@ -33,6 +34,16 @@ def test_a_count_that_begins_again_is_continued() -> None:
     assert steps is not None
     assert steps.steps == 10 + 4 + 16
     assert steps.per_s == pytest.approx(30 / 15)
+
+
+@pytest.mark.parametrize(("every_s", "expected"), [(1, 40), (10, 4), (30, 1), (100, 1)])
+def test_the_curve_has_as_many_points_as_the_log_has_lines(every_s: int, expected: int) -> None:
+    steps = with_steps(story("slow"), points(*((at, 12 * at) for at in range(-200, 300, every_s)))).steps
+    assert steps is not None
+    assert steps.curve is not None
+    assert len(steps.curve.values) == expected
+    assert sum(steps.curve.weights) == pytest.approx(RUN_S, abs=0.01)
+    assert steps.per_s == pytest.approx(12)
 
 
 def test_only_steps_during_the_recording_count() -> None:
