@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import pairwise
+from typing import NamedTuple
 
 from iotop_ai.export.report.series import Grid, Track, curve_of
 from iotop_ai.export.report.story import Steps, Story
@@ -15,15 +16,32 @@ from iotop_ai.sources.imports.step_log import StepLog, StepPoint
 
 _SECOND = 1_000_000_000
 _PAUSE_FACTOR = 20
-"""If two logged steps are further apart than usual by this factor, there was an evaluation or a restart between
-them."""
+"""If two logged steps are further apart than usual by this factor, an evaluation or a restart between them is a pause.
+"""
+
+
+class _TimedStep(NamedTuple):
+    """A logged step and its wall time. after_evaluation: as in StepPoint."""
+
+    step: int
+    wall_ns: int
+    after_evaluation: bool
+
+
+class _Span(NamedTuple):
+    """The time between two logged steps. has_other_work: whether the log shows an evaluation or a restart in it."""
+
+    begin_ns: int
+    end_ns: int
+    steps: int
+    has_other_work: bool
 
 
 def with_steps(story: Story, log: StepLog) -> Story:
     """The Story with the log's steps. Raises InputError if the log's times do not overlap the run."""
     bar = _main_bar(log.points)
     points = bar or _main_series([point for point in log.points if point.wall_ns is not None] or log.points)
-    timed_steps = _steps_with_times(story, points)
+    timed_steps = _steps_with_times(story, _with_evaluations(log.points, points))
     step_count = _total_steps([point.step for point in points])
     elapsed = [point.elapsed_s or 0.0 for point in bar]
     earlier_bars_s = [a for a, b in pairwise(elapsed) if b < a]
@@ -34,17 +52,21 @@ def with_steps(story: Story, log: StepLog) -> Story:
     if not timed_steps:
         note = "the log has no times" + ("" if log.per_s is None else "; its own mean is shown")
         return story._replace(log=Steps(log.kind, step_count, log.per_s, None, note))
-    begin_ns, end_ns = timed_steps[0][1], timed_steps[-1][1]
+    begin_ns, end_ns = timed_steps[0].wall_ns, timed_steps[-1].wall_ns
     if end_ns < story.begin_ns or begin_ns > story.end_ns:
         times = f"{clock(begin_ns, pattern='%F %T')} to {clock(end_ns, pattern='%F %T')}"
         raise InputError(f"the log's steps are from {times}, outside of the recording; is the log of another run?")
     steps, spans = _spans(timed_steps)
-    usual_ns = sorted(b - a for a, b, _ in spans)[len(spans) // 2] if spans else 0
+    usual_ns = sorted(span.end_ns - span.begin_ns for span in spans)[len(spans) // 2] if spans else 0
+    # What the log shows in most spans is part of the usual time between two lines.
+    has_pauses = 2 * sum(span.has_other_work for span in spans) < len(spans)
     grid = _grid(story, usual_ns)
     track = Track(grid.series())
     steps_within = 0.0
-    for first_ns, last_ns, new_steps in spans:
-        if last_ns <= story.begin_ns or first_ns >= story.end_ns or last_ns - first_ns > _PAUSE_FACTOR * usual_ns:
+    for first_ns, last_ns, new_steps, has_other_work in spans:
+        if last_ns <= story.begin_ns or first_ns >= story.end_ns:
+            continue
+        if has_pauses and has_other_work and last_ns - first_ns > _PAUSE_FACTOR * usual_ns:
             continue
         seconds = (last_ns - first_ns) / _SECOND
         per_s = new_steps / seconds
@@ -66,8 +88,14 @@ def _main_bar(points: Sequence[StepPoint]) -> list[StepPoint]:
     bars = [point for point in points if point.elapsed_s is not None]
     if not bars or any(point.wall_ns is not None for point in points):
         return []
-    total, _ = Counter(point.total for point in bars).most_common(1)[0]
+    total = _main_total(points)
     return [point for point in bars if point.total == total]
+
+
+def _main_total(points: Iterable[StepPoint]) -> str:
+    """The number of steps of the most frequent progress bar; "" without a progress bar."""
+    totals = Counter(point.total for point in points if point.elapsed_s is not None)
+    return max(totals, key=lambda total: totals[total], default="")
 
 
 def _main_series(points: Sequence[StepPoint]) -> list[StepPoint]:
@@ -77,36 +105,59 @@ def _main_series(points: Sequence[StepPoint]) -> list[StepPoint]:
     return [point for point in points if point.series == main]
 
 
-def _steps_with_times(story: Story, points: Sequence[StepPoint]) -> list[tuple[int, int]]:
-    """(step, wall time in ns) of the points with a time. The times of a progress bar start when the job starts."""
-    timed_steps = [(point.step, point.wall_ns) for point in points if point.wall_ns is not None]
+def _with_evaluations(all_points: Sequence[StepPoint], points: Iterable[StepPoint]) -> list[StepPoint]:
+    """The points, each with whether the log shows an evaluation between the point before and this one.
+
+    all_points: those of the whole log. A progress bar other than the most frequent one shows an evaluation, too.
+    """
+    selected, total, after_evaluation = set(points), _main_total(all_points), False
+    out: list[StepPoint] = []
+    for point in all_points:
+        after_evaluation = after_evaluation or point.after_evaluation
+        if point in selected:
+            out.append(point._replace(after_evaluation=after_evaluation))
+            after_evaluation = False
+        elif point.elapsed_s is not None and point.total != total:
+            after_evaluation = True
+    return out
+
+
+def _steps_with_times(story: Story, points: Sequence[StepPoint]) -> list[_TimedStep]:
+    """The steps of the points with a time. The times of a progress bar start when the job starts."""
+    timed_steps = [
+        _TimedStep(point.step, point.wall_ns, point.after_evaluation) for point in points if point.wall_ns is not None
+    ]
     if timed_steps:
-        return sorted(timed_steps, key=lambda step_and_ns: step_and_ns[1])
-    bars = [(point.step, point.elapsed_s) for point in points if point.elapsed_s is not None]
+        return sorted(timed_steps, key=lambda timed: timed.wall_ns)
+    bars = [point for point in points if point.elapsed_s is not None]
     if not bars:
         return []
     job = story.main_job
     begin_ns = story.begin_ns if job is None else job.begin_ns
     if job is not None and begin_ns <= story.begin_ns and job.process_began_ns is not None:
         begin_ns = min(begin_ns, job.process_began_ns)  # the job started before the part of the recording that is read
-    return [(step, begin_ns + round(elapsed_s * _SECOND)) for step, elapsed_s in bars]
+    return [
+        _TimedStep(point.step, begin_ns + round((point.elapsed_s or 0.0) * _SECOND), point.after_evaluation)
+        for point in bars
+    ]
 
 
-def _spans(timed_steps: Sequence[tuple[int, int]]) -> tuple[int, list[tuple[int, int, int]]]:
-    """The number of steps after the first logged time, and the spans between logged times as (begin, end, steps).
+def _spans(timed_steps: Sequence[_TimedStep]) -> tuple[int, list[_Span]]:
+    """The number of steps after the first logged time, and the spans between logged times.
 
     Steps that are logged at the same time are added to the next span.
     """
-    new_step_counts = _new_steps([step for step, _ in timed_steps])
-    spans, at_ns, pending_steps = [], timed_steps[0][1], 0
-    for (step, _), (next_step, next_ns), new_steps in zip(timed_steps, timed_steps[1:], new_step_counts, strict=False):
-        if next_step == step:
+    new_step_counts = _new_steps([timed.step for timed in timed_steps])
+    spans, at_ns, pending_steps, has_other_work = [], timed_steps[0].wall_ns, 0, False
+    for (before, after), new_steps in zip(pairwise(timed_steps), new_step_counts, strict=True):
+        has_other_work = has_other_work or after.after_evaluation or after.step < before.step
+        if after.step == before.step:
             continue
         pending_steps += new_steps
-        if next_ns > at_ns:
+        if after.wall_ns > at_ns:
             if new_steps:
-                spans.append((at_ns, next_ns, pending_steps))
-            at_ns, pending_steps = next_ns, 0
+                spans.append(_Span(at_ns, after.wall_ns, pending_steps, has_other_work))
+            at_ns, pending_steps, has_other_work = after.wall_ns, 0, False
     return sum(new_step_counts), spans
 
 

@@ -2,7 +2,8 @@
 
 The file consists of TFRecords: the length as uint64, its masked CRC as uint32, the data, and its masked CRC as uint32.
 The data of each record is an Event message with wall_time (field 1, double), step (field 2, varint) and summary (field
-5). Sources: tensorflow/core/lib/io/record_writer.h, tensorflow/core/util/event.proto.
+5). A Summary has Values (field 1), and a Value has a tag (field 1, string). Sources:
+tensorflow/core/lib/io/record_writer.h, tensorflow/core/util/event.proto, tensorflow/core/framework/summary.proto.
 """
 
 from __future__ import annotations
@@ -18,15 +19,17 @@ LONGEST_RECORD = 64 << 20
 _HEAD = struct.Struct("<QI")
 _DOUBLE = struct.Struct("<d")
 _WALL_TIME, _STEP, _SUMMARY = 1, 2, 5
+_VALUE = _TAG = 1
 _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
 _MOST_VARINT = 10
 
 
 class StepEvent(NamedTuple):
-    """An event that has a summary. wall_s: its Unix time in seconds."""
+    """An event that has a summary. wall_s: its Unix time in seconds. tags: the names of its values."""
 
     wall_s: float
     step: int
+    tags: tuple[str, ...]
 
 
 def is_event_file(first_bytes: bytes) -> bool:
@@ -55,16 +58,24 @@ def step_events(file: BinaryIO) -> Iterator[StepEvent]:
 
 
 def _event(data: bytes) -> StepEvent | None:
-    wall_s, step, has_summary = 0.0, 0, False
+    wall_s, step, summary = 0.0, 0, None
     for number, kind, value in _fields(data):
         if number == _WALL_TIME and kind == _FIXED64:
             wall_s = _DOUBLE.unpack(value)[0]
         elif number == _STEP and kind == _VARINT:
             step = int.from_bytes(value, "little")
-        elif number == _SUMMARY:
-            has_summary = True
+        elif number == _SUMMARY and kind == _BYTES:
+            summary = value
     # A negative step is read as a number close to 2**64.
-    return StepEvent(wall_s, step) if has_summary and step < 1 << 62 else None
+    return None if summary is None or step >= 1 << 62 else StepEvent(wall_s, step, tuple(_tags(summary)))
+
+
+def _tags(summary: bytes) -> Iterator[str]:
+    for number, kind, value in _fields(summary):
+        if number == _VALUE and kind == _BYTES:
+            for value_number, value_kind, content in _fields(value):
+                if value_number == _TAG and value_kind == _BYTES:
+                    yield content.decode("utf-8", "replace")
 
 
 def _fields(data: bytes) -> Iterator[tuple[int, int, bytes]]:

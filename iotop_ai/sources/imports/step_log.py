@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from iotop_ai.model.errors import InputError, UsageError
 from iotop_ai.model.parse import parse_moment_ns
 from iotop_ai.sources.imports.common import check_json_values, open_log
-from iotop_ai.sources.imports.event_file import is_event_file, step_events
+from iotop_ai.sources.imports.event_file import StepEvent, is_event_file, step_events
 
 MOST_POINTS = 2_000_000
 LARGEST_STATE = 256 << 20
@@ -70,6 +70,7 @@ class StepPoint(NamedTuple):
     elapsed_s: the seconds since the step's progress bar began; None without a bar
     total: the number of steps of the bar; "?" if the bar does not know it; "" without a bar
     series: the count that the step belongs to
+    after_evaluation: whether the log shows an evaluation between the step before and this one, or together with it
     """
 
     step: int
@@ -77,6 +78,7 @@ class StepPoint(NamedTuple):
     elapsed_s: float | None = None
     total: str = ""
     series: StepSeries = _UNNAMED
+    after_evaluation: bool = False
 
 
 class StepLog(NamedTuple):
@@ -106,8 +108,7 @@ def read_step_log(path: str, *, allow_root: bool = False) -> StepLog:
             file.seek(0)
             if is_event_file(begin):
                 events = (event for event in step_events(file) if _is_unix_time(event.wall_s))
-                points = (StepPoint(event.step, round(event.wall_s * _SECOND)) for event in events)
-                log = StepLog(EVENTS, _check_count(points))
+                log = StepLog(EVENTS, _check_count(map(_from_event, events)))
             elif os.path.basename(path) == STATE or b'"log_history"' in begin:
                 log = _parse_state(file.read(LARGEST_STATE + 1))
             else:
@@ -159,14 +160,26 @@ def _parse_state(data: bytes) -> StepLog:
 
 def _parse_lines(data: bytes) -> Iterator[StepPoint]:
     """Yield the steps in printed lines. A progress bar overwrites its line with carriage returns."""
+    after_evaluation = False
     for match in re.finditer(rb"[^\r\n]+", data):
         if match.end() - match.start() > LONGEST_LINE:
             continue
         line = match[0].decode("utf-8", "replace")
         point = _from_json(line) if line[:1] == "{" else None
         point = point or _from_bar(line) or _from_text(line)
+        after_evaluation = after_evaluation or _is_about_evaluation(line)
         if point is not None:
-            yield point
+            yield point._replace(after_evaluation=True) if after_evaluation else point
+            after_evaluation = False
+
+
+def _is_about_evaluation(text: str) -> bool:
+    return "val" in text.lower() and _EVALUATION.search(text) is not None  # the first test is the faster one
+
+
+def _from_event(event: StepEvent) -> StepPoint:
+    after_evaluation = any(map(_is_about_evaluation, event.tags))
+    return StepPoint(event.step, round(event.wall_s * _SECOND), after_evaluation=after_evaluation)
 
 
 def _from_json(line: str) -> StepPoint | None:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+from pathlib import Path
+
 import pytest
 
 from iotop_ai.export.report.step_curve import with_steps
+from iotop_ai.export.report.story import Steps
 from iotop_ai.model.errors import InputError
 from iotop_ai.sources.imports.step_log import PRINTED, StepLog, StepPoint, StepSeries, read_step_log
 from tests.export.compare.kept import TRUTH, log, path, story
@@ -52,14 +56,62 @@ def test_only_steps_during_the_recording_count() -> None:
     assert steps.steps == 50
 
 
-def test_a_pause_does_not_count_as_a_slow_step() -> None:
-    every = [(t / 10, t) for t in range(50)]
-    late = [(30 + t / 10, 50 + t) for t in range(50)]
-    steps = with_steps(story("slow"), points(*every, *late)).steps
+def printed(path: Path, *lines: tuple[float, str]) -> Steps:
+    """The steps of a printed log. lines: the seconds after the beginning of the run, and the text."""
+    begin_ns = story("slow").begin_ns
+    moments = ((datetime.fromtimestamp(begin_ns / S + at, UTC), text) for at, text in lines)
+    (path / "train.log").write_text("".join(f"{moment:%F %T.%f}Z {text}\n" for moment, text in moments))
+    steps = with_steps(story("slow"), read_step_log(str(path / "train.log"))).steps
     assert steps is not None
-    assert steps.per_s == pytest.approx(10, rel=0.02)
+    return steps
+
+
+FIRST_50 = [(t / 10, f"step {t} loss 0.5") for t in range(50)]
+LAST_50 = [(30 + t / 10, f"step {50 + t} loss 0.5") for t in range(50)]
+
+
+def test_a_long_time_without_a_step_counts_as_slow(tmp_path: Path) -> None:
+    steps = printed(tmp_path, *FIRST_50, (6.0, "cannot open 7.jpg"), *LAST_50)
+    assert (steps.steps, steps.per_s) == (99, pytest.approx(99 / 34.9, rel=0.01))
+    assert steps.curve is not None
+    assert steps.curve.values[20] == pytest.approx(1 / 25.1, rel=0.01)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "val loss 0.4",
+        "Evaluating",
+        "validation batch 3",
+        "step 49: train loss 0.5, val loss 0.6",
+        "iter 49 eval 1",
+    ],
+)
+def test_an_evaluation_does_not_count_as_a_slow_step(text: str, tmp_path: Path) -> None:
+    steps = printed(tmp_path, *FIRST_50, (29.0, text), *LAST_50)
+    assert (steps.steps, steps.per_s) == (98, pytest.approx(10, rel=0.02))
     assert steps.curve is not None
     assert steps.curve.values[20] is None
+
+
+def test_a_restart_does_not_count_as_a_slow_step(tmp_path: Path) -> None:
+    again = [(30 + t / 10, f"step {t} loss 0.5") for t in range(1, 50)]
+    steps = printed(tmp_path, *FIRST_50, *again)
+    assert (steps.steps, steps.per_s) == (49 + 48, pytest.approx(10, rel=0.02))
+
+
+def test_an_evaluation_in_most_lines_explains_no_long_time(tmp_path: Path) -> None:
+    lines = [(at, f"{text} val loss 0.6") for at, text in (*FIRST_50, *LAST_50)]
+    assert printed(tmp_path, *lines).per_s == pytest.approx(99 / 34.9, rel=0.01)
+
+
+def test_only_another_progress_bar_explains_a_long_time() -> None:
+    one, two = bar(*((t, t / 10) for t in range(50))), bar(*((t, 25 + t / 10) for t in range(50, 100)))
+    slow = with_steps(story("slow"), StepLog(PRINTED, (*one, *two))).steps
+    paused = with_steps(story("slow"), StepLog(PRINTED, (*one, *bar((1, 2.0), total="5"), *two))).steps
+    assert slow is not None
+    assert paused is not None
+    assert (slow.per_s, paused.per_s) == pytest.approx((99 / 34.9, 10), rel=0.02)
 
 
 def test_a_log_of_another_run_is_refused() -> None:

@@ -69,6 +69,12 @@ def test_the_rank_the_phase_and_the_keyword_of_a_step_are_parsed(line: str, seri
     assert point.series == series
 
 
+def test_a_line_about_an_evaluation_belongs_to_the_next_step(tmp_path: Path) -> None:
+    lines = ("step 1", "step 2", "evaluator ready", "step 3", "{'eval_loss': 0.5}", "step 4", "step 5 val_loss 1")
+    points = read(tmp_path, "\n".join(lines))[1]
+    assert [point.step for point in points if point.after_evaluation] == [4, 5]
+
+
 def test_a_progress_bar_that_overwrites_its_line_is_parsed(tmp_path: Path) -> None:
     _, points, _ = read(tmp_path, "  1/9 [00:01<00:08, 1it/s]\r  2/9 [00:02<00:07, 1it/s]\r\n")
     assert points == (StepPoint(1, None, 1.0, "9"), StepPoint(2, None, 2.0, "9"))
@@ -111,8 +117,9 @@ def record(data: bytes) -> bytes:
     return struct.pack("<QI", len(data), zlib.crc32(data)) + data + b"crc4"
 
 
-def event(wall_s: float, step: int) -> bytes:
-    summary = b"\x0a\x04loss\x15\x00\x00\x80\x3f"
+def event(wall_s: float, step: int, tag: bytes = b"loss") -> bytes:
+    value = b"\x0a" + varint(len(tag)) + tag + b"\x15\x00\x00\x80\x3f"
+    summary = b"\x0a" + varint(len(value)) + value
     head = b"\x09" + struct.pack("<d", wall_s) + b"\x10" + varint(step)
     return record(head + b"\x2a" + varint(len(summary)) + summary)
 
@@ -125,6 +132,8 @@ def test_a_tensorboard_event_file_is_parsed(tmp_path: Path) -> None:
     wanted = (StepPoint(40, 1795379263500000000), StepPoint(300, 1795379264500000000))
     assert read(tmp_path, data) == (EVENTS, wanted, None)
     assert read(tmp_path, data[:-7]) == (EVENTS, wanted[:1], None)
+    (evaluated,) = read(tmp_path, FIRST + event(1795379263.5, 40, b"eval/loss"))[1]
+    assert evaluated == wanted[0]._replace(after_evaluation=True)
 
 
 @pytest.mark.parametrize(
