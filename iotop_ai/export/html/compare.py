@@ -35,13 +35,7 @@ def render_compare_html(comparison: Comparison) -> str:
 
 
 def _head(comparison: Comparison) -> Markup:
-    result = outcome(comparison)
-    better = result is not None and result.clear and (result.difference or 0.0) > 0
-    state, hue = (
-        ("FASTER", "ok") if better else ("SLOWER", "bad") if result is not None and result.clear else ("UNCLEAR", "dim")
-    )
-    if result is None or result.interval is None:
-        state, hue = "UNSURE", "unsure"
+    state, hue = _state(outcome(comparison))
     big = [
         BigFigure(
             f"{value_text(change.before, change.unit)} \u2192 {value_text(change.after, change.unit)}",
@@ -53,6 +47,21 @@ def _head(comparison: Comparison) -> Markup:
     ]
     runs = [tag("span", f"{word}: {story.file}, {words.title(story)}") for word, story in sides(comparison)]
     return tag("header", tag("div", *runs, class_="from"), verdict_head(state, hue, sentence(comparison)), figures(big))
+
+
+def _state(result: Change | None) -> tuple[str, str]:
+    """The word for the outcome, and its colour.
+
+    Only steps show which run is faster: a run on a faster GPU computes for less of its time.
+    """
+    if result is None or result.interval is None:
+        return "UNSURE", "unsure"
+    if not result.clear:
+        return "UNCLEAR", "dim"
+    more = (result.difference or 0.0) > 0
+    if result.name != STEPS:
+        return ("COMPUTES MORE" if more else "COMPUTES LESS"), "info"
+    return ("FASTER", "ok") if more else ("SLOWER", "bad")
 
 
 def _hue(change: Change) -> str:
