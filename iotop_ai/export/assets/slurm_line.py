@@ -46,14 +46,16 @@ def line(job: str, reports: Iterable[Mapping[str, Any]]) -> str:
     on_gpus = all(training["gpus"] for _, training in timed_jobs)
     total, parts = 0.0, defaultdict[tuple[str, str, str], float](float)
     for host, training in timed_jobs:
-        weight = training["gpus"] if on_gpus else 1
-        for share, seconds in training["time_s"].items():
-            total += weight * seconds / 3600
-            if share not in NOT_LOST:
+        time_s = training["time_s"]
+        watched_s = sum(time_s.values())
+        hours = training["gpu_hours"] if on_gpus else watched_s / 3600
+        total += hours
+        for share, seconds in time_s.items():
+            if share not in NOT_LOST and seconds:
                 place = (
                     training["disk"] if share == "data_disk" else training["mount"] if share == "data_network" else ""
                 ) or ""
-                parts[share, place, host] += weight * seconds / 3600
+                parts[share, place, host] += hours * seconds / watched_s
     lost = sum(parts.values())
     text = f"job {job} lost {figure(lost)} of {figure(total)} {'GPU-h' if on_gpus else 'h'}"
     if not lost:

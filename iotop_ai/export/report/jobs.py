@@ -35,8 +35,10 @@ class _Job:
         self.process_began_ns = process_began_ns
         self.begin_ns, self.end_ns = interval.wall_ns - round(interval.seconds * 1e9), interval.wall_ns
         self.ranks = self.workers = self.gpus = 0
-        self._gpu_s = self._own_gpu_s = 0.0
-        """The seconds in which it held a GPU, summed over its GPUs, and the part of them that counts as its own."""
+        self._known_s = self._own_gpu_s = 0.0
+        """The seconds in which its GPUs were known, and those in which it held a GPU, summed over its GPUs.
+
+        The seconds of a GPU are divided among the jobs that hold it."""
         self.is_recorded_command = False
         self._mount_s: dict[JobMount, float] = {}
         """For each mount, the seconds in which the job had data files open on it more often than on other mounts."""
@@ -49,20 +51,21 @@ class _Job:
         """The time of the newest message of each rank."""
 
     @property
-    def gpu_part(self) -> float:
-        """The part of its GPUs' time that counts as its own."""
-        return self._own_gpu_s / self._gpu_s if self._gpu_s else 1.0
+    def mean_gpus(self) -> float:
+        """The mean number of GPUs that it held; a GPU counts for a part while other jobs hold it too."""
+        return self._own_gpu_s / self._known_s if self._known_s else 0.0
 
-    def update(self, job: Job, interval: Interval, jobs_by_gpu: Mapping[str, int]) -> None:
-        """Update the job's record, its end, its largest numbers of ranks, workers and GPUs, and its part of the GPUs.
+    def update(self, job: Job, interval: Interval, jobs_by_gpu: Mapping[str, int], *, are_gpus_known: bool) -> None:
+        """Update the job's record, its end, its largest numbers of ranks, workers and GPUs, and its GPU time.
 
-        jobs_by_gpu: the number of jobs that hold each GPU.
+        jobs_by_gpu: the number of jobs that hold each GPU. are_gpus_known: whether the machine's GPUs were read.
         """
         self.job, self.end_ns = job, interval.wall_ns
         self.ranks, self.workers = max(self.ranks, len(job.ranks)), max(self.workers, len(job.workers))
         gpus = job.gpus
         self.gpus = max(self.gpus, len(gpus))
-        self._gpu_s += len(gpus) * interval.seconds
+        if gpus or are_gpus_known:
+            self._known_s += interval.seconds
         self._own_gpu_s += sum(1 / jobs_by_gpu[uuid] for uuid in gpus) * interval.seconds
 
     def note_place(self, place: JobPlace | None, infos: Mapping[str, BlockInfo], seconds: float) -> None:
@@ -140,7 +143,7 @@ class JobFold:
                 if len(self._jobs) >= MOST_JOBS:
                     continue
                 figures = self._jobs[key] = _Job(job, interval, _process_began_ns(key, snapshot))
-            figures.update(job, interval, jobs_by_gpu)
+            figures.update(job, interval, jobs_by_gpu, are_gpus_known=snapshot.gpu.value is not None)
             figures.note_place(table.places.get(key), snapshot.disks.value or {}, interval.seconds)
             figures.is_recorded_command = figures.is_recorded_command or _descends_from_recorder(key, snapshot)
             if sample.steps.value and sample.steps.renewed:
@@ -193,7 +196,7 @@ class JobFold:
             self._steps(figures.steps.values()),
             *figures.place(),
             figures.process_began_ns,
-            figures.gpu_part,
+            figures.mean_gpus,
         )
 
     def _steps(self, tracks: Iterable[Track]) -> Steps | None:

@@ -54,8 +54,8 @@ class JobStory(NamedTuple):
 
     ranks, workers, gpus: the largest numbers during the run. They are None, and user is "", for a job that lived
     between two Snapshots. mount, fstype, disk: its main source of data, by its open files; "" when unknown. disk is
-    also "" if the data is not on a local disk. gpu_part: the part of its GPUs' time that counts as its own; it is less
-    than 1 if other jobs held them too.
+    also "" if the data is not on a local disk. mean_gpus: the mean number of GPUs that it held, over the time in which
+    its GPUs are known; a GPU counts for a part while other jobs hold it too.
     """
 
     pid: int
@@ -76,7 +76,7 @@ class JobStory(NamedTuple):
     fstype: str = ""
     disk: str = ""
     process_began_ns: int | None = None
-    gpu_part: float = 1.0
+    mean_gpus: float = 0.0
 
     @property
     def has_time(self) -> bool:
@@ -88,7 +88,7 @@ class JobStory(NamedTuple):
 
         The time of a GPU is divided among the jobs that hold it at once.
         """
-        return self.gpus * self.gpu_part * milliseconds / 3_600_000 if self.gpus else None
+        return self.mean_gpus * milliseconds / 3_600_000 if self.gpus else None
 
 
 class DeviceStory(NamedTuple):

@@ -192,7 +192,8 @@ def test_the_pid_of_a_long_job_is_kept(folder: Path) -> None:
 def node(host: str, gpus: int, disk: str = "sda", label: str = f"slurm {JOB}", **hours: float) -> dict[str, Any]:
     """The report of a node on which one job ran."""
     seconds = {name: 3600 * value for name, value in hours.items()}
-    job = {"label": label, "gpus": gpus, "time_s": seconds, "disk": disk, "mount": "/lustre"}
+    gpu_hours = gpus * sum(hours.values()) if gpus and hours else None
+    job = {"label": label, "gpus": gpus, "gpu_hours": gpu_hours, "time_s": seconds, "disk": disk, "mount": "/lustre"}
     return {"machine": {"host": host}, "jobs": [job]}
 
 
@@ -205,6 +206,13 @@ def test_nodes_are_added_and_the_largest_loss_is_named() -> None:
     assert line(JOB, [node("gpu07", 0, compute=1.0, data_network=3.0)]).endswith(
         "3 of 4 h: 100 % network /lustre on gpu07"
     )
+
+
+def test_the_gpu_hours_of_a_job_are_those_of_its_report() -> None:
+    """A job that held 8 GPUs at first and then one has less than 8 GPU-hours an hour."""
+    one = node("gpu07", 8, compute=0.75, data_disk=0.25)
+    one["jobs"][0]["gpu_hours"] = 1.6
+    assert line(JOB, [one]) == f"job {JOB} lost 0.4 of 1.6 GPU-h: 100 % disk sda on gpu07"
 
 
 def test_a_job_without_known_gpus_is_left_out_of_the_gpu_hours() -> None:

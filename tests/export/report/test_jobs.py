@@ -17,7 +17,7 @@ from iotop_ai.model.job.records import Job, JobMount, JobPlace, JobTable, Rank
 from iotop_ai.model.job.steps import StepCounts
 from iotop_ai.model.job.time_shares import TimeCounts
 from iotop_ai.model.process.records import ProcessKey
-from iotop_ai.model.reading import Reading
+from iotop_ai.model.reading import Reading, Status
 from iotop_ai.model.sample import between
 from iotop_ai.model.verdict_totals import JobTime
 from iotop_ai.pipeline import samples
@@ -151,3 +151,22 @@ def test_the_time_of_a_gpu_is_divided_among_the_jobs_that_hold_it() -> None:
     found = gpu_time(stories)
     assert found is not None
     assert (found.used, found.lost) == pytest.approx((2.0, 0.25))
+
+
+@pytest.mark.parametrize(("are_gpus_known", "mean"), [(True, 8 * 0.1 + 0.4), (False, (8 * 0.1 + 0.4) / 0.5)])
+def test_a_gpu_that_is_given_back_counts_only_while_it_is_held(are_gpus_known: bool, mean: float) -> None:
+    """In an hour, a job holds 8 GPUs for 6 minutes, one for 24, and then none, or the GPUs cannot be read."""
+    key, grid = ProcessKey(1, 1), Grid(WALL_NS, None, 60.0)
+    fold = JobFold(grid)
+    for minute in range(1, 61):
+        gpus = tuple(f"GPU-{i}" for i in range(8 if minute <= 6 else minute <= 30))
+        job = Job(key, "train.py", "alice", 1000, (Rank(key, gpus=gpus),))
+        at_ns = 60 * minute * S
+        read = snapshot(minute, at_ns, jobs=ok(JobTable({key: job}), at_ns))
+        if minute <= 30 or are_gpus_known:
+            read = read._replace(gpu=Reading({}, Status.OK, "", "", at_ns))
+        interval = grid.interval(read.wall_ns, 60.0)
+        assert interval is not None
+        fold.add(interval, read, between(None, read, None))
+    (story,) = fold.stories({key: JobTime(key, "train.py", TimeCounts(compute=3_600_000))})
+    assert (story.gpus, story.gpu_hours(3_600_000)) == (8, pytest.approx(mean))

@@ -34,7 +34,11 @@ def test_eight_gpus_for_an_hour_are_eight_gpu_hours() -> None:
     job = (
         slow_story()
         .jobs[0]
-        ._replace(gpus=8, counts=TimeCounts(compute=1_800_000, data_disk=900_000, host=180_000, unexplained=720_000))
+        ._replace(
+            gpus=8,
+            mean_gpus=8.0,
+            counts=TimeCounts(compute=1_800_000, data_disk=900_000, host=180_000, unexplained=720_000),
+        )
     )
     assert job.counts.lost_ms == 1_080_000
     found = gpu_time((job, job._replace(gpus=0)))
