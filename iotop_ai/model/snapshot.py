@@ -29,6 +29,9 @@ from iotop_ai.model.metric import Exported
 from iotop_ai.model.process.records import ProcessKey, ProcessTable
 from iotop_ai.model.reading import Reading
 
+COMMAND_START, COMMAND_END = "command_start", "command_end"
+"""The kinds of the Events at the start and the end of the command that ``record -- COMMAND`` runs. The text of the
+first is the command line."""
 NOT_RECORDED = "not_recorded"
 """The kind of an Event that reports how many Snapshots or events are missing before it, and why."""
 CLOCK_SET_BACK = "clock_set_back"

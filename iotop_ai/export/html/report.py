@@ -31,7 +31,7 @@ from iotop_ai.export.report.series import Curve
 from iotop_ai.export.report.story import DeviceStory, JobStory, Story
 from iotop_ai.export.report.tables import detailed_jobs, key_device, listed_devices, share_table
 from iotop_ai.model.job.time_shares import SHARES, shares_of
-from iotop_ai.model.snapshot import CLOCK_SET_BACK
+from iotop_ai.model.snapshot import CLOCK_SET_BACK, COMMAND_END, COMMAND_START
 from iotop_ai.playback.timeline_reader import ALERT, MARK, TROUBLE
 from iotop_ai.present.job.time_words import Part
 from iotop_ai.present.text import units
@@ -42,7 +42,7 @@ MOST_MARKS = 80
 """The most events that are marked on a chart."""
 MOST_ROWS = 24
 """The most disks of the heat map, and the most findings."""
-_MARKED_EVENTS = frozenset((MARK, ALERT, "command_start", "command_end", "drop_caches", CLOCK_SET_BACK)) | TROUBLE
+_MARKED_EVENTS = frozenset((MARK, ALERT, COMMAND_START, COMMAND_END, "drop_caches", CLOCK_SET_BACK)) | TROUBLE
 
 
 def render_report_html(story: Story, price: Price | None = None) -> str:

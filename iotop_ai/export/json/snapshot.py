@@ -62,7 +62,7 @@ def snapshot_object(frame: Frame, devices: Sequence[str] = (), cmdline: str = "n
         "smart": smart_objects(frame, devices),
         "processes": process_objects(frame, cmdline),
         "jobs": job_objects(frame),
-        "system": system_object(frame),
+        "system": system_object(frame, cmdline),
         "findings": [finding_object(finding) for finding in reportable_findings(frame)],
         "measuring": frame.verdict.measuring,
     }

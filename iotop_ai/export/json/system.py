@@ -17,8 +17,11 @@ READINGS = tuple(name for name, default in Snapshot._field_defaults.items() if i
 """The fields of a Snapshot that are Readings."""
 
 
-def system_object(frame: Frame) -> Object:
-    """The ``system`` object. A part is null if its Reading has no value; ``readings`` has the reason."""
+def system_object(frame: Frame, cmdline: str = "names") -> Object:
+    """The ``system`` object. A part is null if its Reading has no value; ``readings`` has the reason.
+
+    cmdline: one of CMDLINE_LEVELS
+    """
     return {
         "host": frame.snapshot.host._asdict(),
         "totals": _totals(frame),
@@ -38,7 +41,7 @@ def system_object(frame: Frame) -> Object:
         "events": [
             {
                 "kind": event.kind,
-                "text": event_text(event),
+                "text": event_text(event, cmdline),
                 "age_s": rounded((frame.snapshot.at_ns - event.at_ns) / 1e9),
             }
             for event in frame.snapshot.events

@@ -280,4 +280,4 @@ def _cgroup_rows(frame: Frame) -> Iterator[Row]:
 
 def _event_rows(frame: Frame, cmdline: str) -> Iterator[Row]:
     for event in frame.snapshot.events:
-        yield event.wall_ns, event.kind, event.text if cmdline == "full" else event_text(event)
+        yield event.wall_ns, event.kind, event.text if cmdline == "full" else event_text(event, cmdline)

@@ -27,7 +27,7 @@ from iotop_ai.collectors.machine.kernel_log.event import (
 from iotop_ai.diagnosis.verdict.acknowledge import ACK, UNDONE
 from iotop_ai.model.process.change_tracking import TrackedDictBuilder, changed, removed
 from iotop_ai.model.process.records import ProcessInfo, ProcessKey
-from iotop_ai.model.snapshot import CLOCK_SET_BACK, NOT_RECORDED, Event, Snapshot
+from iotop_ai.model.snapshot import CLOCK_SET_BACK, COMMAND_END, COMMAND_START, NOT_RECORDED, Event, Snapshot
 from iotop_ai.store.format.secrets import command_redacted, note_redacted, without_secrets
 
 _INTERPRETER = re.compile(
@@ -50,7 +50,7 @@ _SCRIPT = re.compile(r"\.(?:py|sh|bash|zsh|rb|pl|m?js|cjs|ts|jar|R)$")
 
 _OWN_KINDS = frozenset((
     ACK, UNDONE, XID, GPU_RESET, IO_ERROR, TIMEOUT, RESET, ATA, READ_ONLY, FILESYSTEM, RAID, PCIE, MEMORY, SERVER,
-    "device_added", "device_removed", "drop_caches", "command_end", NOT_RECORDED, CLOCK_SET_BACK,
+    "device_added", "device_removed", "drop_caches", COMMAND_END, NOT_RECORDED, CLOCK_SET_BACK,
 ))  # fmt: skip
 """The kinds of events whose text holds only this program's words and the names of devices, servers and findings. Such a
 name may be as long as a token. All other kinds may quote a command line, a process's name or a user's text."""
@@ -107,8 +107,13 @@ COMMAND_REDACTORS: dict[str, Callable[[tuple[str, ...]], tuple[str, ...]]] = {
 """The function that redacts a command line, by level; the level "full" needs none."""
 
 
-def event_text(event: Event) -> str:
-    """The event's text, with secrets replaced if it may hold any."""
+def event_text(event: Event, level: str = "names") -> str:
+    """The event's text, with secrets replaced if it may hold any. level: "names" or "redacted".
+
+    The text of a command_start event is a command line, so "names" leaves its names only.
+    """
+    if event.kind == COMMAND_START and level == "names":
+        return " ".join(command_names(tuple(event.text.split())))
     return event.text if event.kind in _OWN_KINDS else note_redacted(event.text)
 
 
@@ -126,7 +131,7 @@ class Redactor:
         if self._redact_command is None:
             return snapshot
         if snapshot.events:
-            events = (event._replace(text=event_text(event)) for event in snapshot.events)
+            events = (event._replace(text=event_text(event, self.level)) for event in snapshot.events)
             snapshot = snapshot._replace(events=tuple(events))
         table = snapshot.processes.value
         if table is None:

@@ -2,13 +2,16 @@ from __future__ import annotations
 
 import json
 
+import pytest
+
 from iotop_ai.export.json.snapshot import KEYS, device_objects, render_snapshot_json, rfc3339, snapshot_object
 from iotop_ai.model.finding import Finding, Severity
 from iotop_ai.model.gpu.state import GpuProcess, GpuState
 from iotop_ai.model.health.smart import SmartState
 from iotop_ai.model.reading import Reading, Status
+from iotop_ai.model.snapshot import Event
 from iotop_ai.pipeline import frames
-from tests.export.make import S, first_frame, frame, ok, pair
+from tests.export.make import WALL_NS, S, first_frame, frame, ok, pair, snapshot
 
 
 def test_the_json_has_exactly_the_documented_keys() -> None:
@@ -124,3 +127,13 @@ def test_readings_have_their_status_and_age() -> None:
     old = after._replace(gpu=Reading({}, Status.OK, "", "", after.at_ns - 3 * S, 5_000_000))
     gpu = snapshot_object(list(frames((before, old)))[-1])["system"]["readings"]["gpu"]
     assert gpu == {"status": "ok", "reason": "", "remedy": "", "age_s": 3.0, "took_s": 0.005}
+
+
+@pytest.mark.parametrize(
+    ("level", "text"), [("names", "python train.py"), ("redacted", "python a/train.py --token ***")]
+)
+def test_the_command_line_of_a_recorded_command_follows_the_level(level: str, text: str) -> None:
+    event = Event(S, WALL_NS + S, "command_start", "python a/train.py --token s3cret")
+    one = snapshot(1, 2 * S)._replace(events=(event,))
+    (shown,) = snapshot_object(next(iter(frames([one]))), cmdline=level)["system"]["events"]
+    assert shown["text"] == text

@@ -84,10 +84,10 @@ def test_every_snapshot_is_redacted_but_unchanged_records_stay_the_same_objects(
     assert len({frozenset(s.processes.value.info) for s in taken if s.processes.value is not None}) > 1
 
 
-def redacted_event(kind: str, text: str) -> str:
+def redacted_event(kind: str, text: str, level: str = "names") -> str:
     """The text of the event after redaction."""
     snapshot = next(iter(session(6, 1)))._replace(events=(Event(1, 1, kind, text),))
-    return Redactor("names").snapshot(snapshot).events[0].text
+    return Redactor(level).snapshot(snapshot).events[0].text
 
 
 @pytest.mark.parametrize(
@@ -107,10 +107,24 @@ def test_a_text_of_the_program_itself_is_not_changed(kind: str, text: str) -> No
 
 @pytest.mark.parametrize(
     "kind",
-    ["mark", "action", "alert", "command_start", "process_ended", "oom_kill", "hung_task", "of_a_newer_version"],
+    ["mark", "action", "alert", "process_ended", "oom_kill", "hung_task", "of_a_newer_version"],
 )
 def test_an_event_with_text_of_others_shows_no_secret(kind: str) -> None:
     assert redacted_event(kind, "curl --password=Tr0ub4dor") == f"curl --password={HIDDEN}"
+
+
+@pytest.mark.parametrize(
+    ("level", "text"),
+    [
+        ("names", "python train.py"),
+        ("redacted", f"python /home/a/train.py --data /srv/customer --token {HIDDEN}"),
+        ("full", "python /home/a/train.py --data /srv/customer --token Tr0ub4dor"),
+    ],
+)
+def test_the_command_line_of_a_recorded_command_follows_the_level(level: str, text: str) -> None:
+    line = "python /home/a/train.py --data /srv/customer --token Tr0ub4dor"
+    assert redacted_event("command_start", line, level) == text
+    assert redacted_event("command_start", text, level) == text
 
 
 @pytest.mark.parametrize("uuid", [GPU, GPU.replace("GPU", "MIG"), GPU.replace("GPU", "MIG-GPU") + "/1/0"])

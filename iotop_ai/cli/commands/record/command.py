@@ -31,14 +31,13 @@ from iotop_ai.model.errors import InputError
 from iotop_ai.model.frame import Frame
 from iotop_ai.model.job.exits import how_it_ended
 from iotop_ai.model.settings import SHORTEST_S
-from iotop_ai.model.snapshot import Snapshot
+from iotop_ai.model.snapshot import COMMAND_END, COMMAND_START, Snapshot
 from iotop_ai.pipeline import closing_frame, frames
 from iotop_ai.sources.live.source import LiveSource
 
 OFF_VARIABLE = "IOTOP_AI"
 SAVE_EVERY_NS = 3_600_000_000_000
 """The time between two saves of the disks' baselines. A save at the end is not enough: a recorder may be killed."""
-COMMAND_START, COMMAND_END = "command_start", "command_end"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
