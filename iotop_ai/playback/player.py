@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
-from itertools import accumulate, chain
+from itertools import accumulate, chain, dropwhile
 from typing import Protocol
 
 from iotop_ai.lazy.namedtuple import NamedTuple
@@ -284,12 +284,15 @@ class FrameCursor:
         return after
 
     def _from_start(self, part: int) -> Iterator[Frame]:
-        """The Frames of a later part. The part begins with the pre-roll that its first Frame needs."""
+        """The Frames of a later part, without those of the pre-roll that its first Frame needs.
+
+        Frames after the first shown one may have earlier times: after a reboot, the monotonic clock begins again.
+        """
         first = next((p for p in self._shown_blocks if p.part == part), None)
         if first is None:
             return iter(())
         at_ns = self._block(first).at_ns
-        return (f for f in frames(self._parts[part].items(0)) if f.snapshot.at_ns >= at_ns)
+        return dropwhile(lambda frame: frame.snapshot.at_ns < at_ns, frames(self._parts[part].items(0)))
 
     def forward(self) -> Frame | None:
         """Step to the next Frame; None at the end."""

@@ -144,17 +144,21 @@ def test_stepping_reaches_every_frame_of_a_second_boot_with_an_earlier_clock(tmp
     assert back[::-1] == live
 
 
+def rotated(folder: Path, live: list[Frame], at: int) -> list[FileRecording]:
+    """Record the Frames to two files; the second begins with the Frame ``at`` and has a pre-roll."""
+    record(folder / "1", live[:at])
+    ring = Ring()
+    for frame in live[:at]:
+        ring.put(frame)
+    preroll = ring.preroll("full", live[at].snapshot.at_ns)
+    ring.close()
+    record(folder / "2", live[at:], preroll=preroll)
+    return [FileRecording(str(folder / name)) for name in ("1", "2")]
+
+
 def test_a_chain_of_rotated_files_is_played_as_one_recording(tmp_path: Path) -> None:
     live = lived(0, 100)
-    record(tmp_path / "1", live[:80])
-    one = FileRecording(str(tmp_path / "1"))
-    ring = Ring()
-    for frame in live[:80]:
-        ring.put(frame)
-    preroll = ring.preroll("full", live[80].snapshot.at_ns)
-    ring.close()
-    record(tmp_path / "2", live[80:], preroll=preroll)
-    chain = [one, FileRecording(str(tmp_path / "2"))]
+    chain = rotated(tmp_path, live, 80)
     assert chain[1].blocks[0].pre
     assert walk(FrameCursor(chain)) == live
     assert walk_back(FrameCursor(chain)) == live
@@ -162,6 +166,18 @@ def test_a_chain_of_rotated_files_is_played_as_one_recording(tmp_path: Path) -> 
     joined = FrameCursor([FileRecording(str(tmp_path / "all"))])
     assert walk(joined) == live, "the parts of a chain were joined with cat"
     assert walk_back(joined) == live
+
+
+def test_playing_on_into_a_rotated_file_reaches_every_frame_of_a_boot_within_it(tmp_path: Path) -> None:
+    before = lived(0, 90)
+    machine = Machine(2, "boot-2")
+    machine.now, machine.wall = before[80].snapshot.at_ns - 20 * 10**9, before[-1].snapshot.wall_ns
+    live = [*before, *frames(machine.snapshot() for _ in range(40))]
+    assert live[90].snapshot.at_ns < live[80].snapshot.at_ns < live[-1].snapshot.at_ns
+    chain = rotated(tmp_path, live, 80)
+    assert chain[1].blocks[0].pre
+    assert walk(FrameCursor(chain)) == live
+    assert walk_back(FrameCursor(chain)) == live
 
 
 @pytest.mark.parametrize("seed", SEEDS)
