@@ -41,11 +41,13 @@ from iotop_ai.store.format.rated_cells import rated_cells
 from iotop_ai.store.format.reading_times import TIMED, order_of, times_of, with_times, without_times, without_times_of
 from iotop_ai.store.format.scalars import ShapeError
 from iotop_ai.store.format.shapes import SAME, Group, Record, shape_of
-from iotop_ai.store.format.size_limits import LONGEST_LINE, LineTooLong, ReaderBudget, check_values
+from iotop_ai.store.format.size_limits import LARGEST_BLOCK, LONGEST_LINE, LineTooLong, ReaderBudget, check_values
 
 FORMAT = 1
 KEYFRAME_EVERY = 60
 """The number of snap lines from one keyframe to the next."""
+KEYFRAME_BYTES = LARGEST_BLOCK // 2
+"""After this many bytes, the next snap line is a keyframe, because readers refuse more than LARGEST_BLOCK."""
 CLOCK_STEP_NS = 1_000_000_000
 """If the wall clock and the monotonic clock moved by amounts that differ by more than this, the wall clock was set. A
 smaller difference proves nothing, because the two clocks are not read at the same instant."""
@@ -146,14 +148,15 @@ class EncodedLines(NamedTuple):
 class Encoder:
     """Writes Frames as lines: a keyframe first and then every ``keyframe_every`` snap lines, otherwise changes.
 
-    It also writes a keyframe if the wall clock was set, because a reader detects this by the keyframes alone.
+    It also writes a keyframe after KEYFRAME_BYTES, and if the wall clock was set, because a reader detects this by the
+    keyframes alone.
     """
 
     def __init__(self, keyframe_every: int = KEYFRAME_EVERY) -> None:
         self._keyframe_every = keyframe_every
         self._before: Snapshot | None = None
         """The Snapshot of the previous line; None if the next line is a keyframe."""
-        self._since_key = 0
+        self._since_key = self._bytes_since_key = 0
         self._verdict: Verdict | None = None
 
     def restart(self) -> None:
@@ -173,7 +176,7 @@ class Encoder:
         The caller must take all chunks. Taking a chunk may raise LineTooLong.
         """
         snapshot = frame.snapshot
-        before = None if gap or self._since_key >= self._keyframe_every else self._before
+        before = None if gap or self._is_block_full() else self._before
         if before is not None and _clock_was_set(before, snapshot):
             before = None
         line = snap_fields(snapshot.at_ns, snapshot.wall_ns, gap=gap, key=before is None)
@@ -181,7 +184,7 @@ class Encoder:
         if before is None:
             line |= {"n": snapshot.seq, "timed": TIMED} | times_of(snapshot, None)
             snap = _limited(_keyframe(line, frame))
-            self._since_key = 0
+            self._since_key = self._bytes_since_key = 0
         else:
             if snapshot.seq != before.seq + 1:
                 line["n"] = snapshot.seq
@@ -198,7 +201,15 @@ class Encoder:
             verdict = to_line(fields) + "\n"
         self._verdict = frame.verdict
         events = (to_line(_event_fields(event)) + "\n" for event in snapshot.events)
-        return EncodedLines(before is None, chain(events, snap, (verdict,)))
+        return EncodedLines(before is None, self._counted(chain(events, snap, (verdict,))))
+
+    def _is_block_full(self) -> bool:
+        return self._since_key >= self._keyframe_every or self._bytes_since_key >= KEYFRAME_BYTES
+
+    def _counted(self, chunks: Iterable[str]) -> Iterator[str]:
+        for chunk in chunks:
+            self._bytes_since_key += _byte_count(chunk)
+            yield chunk
 
 
 def _clock_was_set(before: Snapshot, after: Snapshot) -> bool:
@@ -220,10 +231,14 @@ def _limited(chunks: Iterable[str]) -> Iterator[str]:
     """The chunks of a line, including its line end. Raises LineTooLong if readers would refuse the line."""
     length = -1
     for chunk in chunks:
-        length += len(chunk) if chunk.isascii() else len(chunk.encode())
+        length += _byte_count(chunk)
         if length > LONGEST_LINE:
             raise LineTooLong
         yield chunk
+
+
+def _byte_count(text: str) -> int:
+    return len(text) if text.isascii() else len(text.encode())
 
 
 def tally_line(snapshot: Snapshot, tally: VerdictTotals) -> str:

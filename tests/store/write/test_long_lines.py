@@ -69,6 +69,24 @@ def test_of_a_flood_of_events_as_many_are_written_as_a_reader_accepts(tmp_path: 
     assert (note.kind, note.text) == (NOT_RECORDED, f"5001 events not kept: more than {MOST_EVENTS} in one snapshot")
 
 
+def test_a_block_that_grows_too_large_is_ended_by_a_keyframe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path, largest = tmp_path / "a.iotop.jsonl", 300_000
+    monkeypatch.setattr(codec, "KEYFRAME_BYTES", largest // 2)
+    monkeypatch.setattr(size_limits, "LARGEST_BLOCK", largest)
+    snapshots = []
+    for n, frame in enumerate(machine(60, 30)):
+        table = frame.snapshot.processes.value
+        assert table is not None
+        info = {key: one._replace(cmdline=(*COMMAND, f"--step={n}")) for key, one in table.info.items()}
+        snapshots.append(
+            frame.snapshot._replace(processes=frame.snapshot.processes._replace(value=table._replace(info=info)))
+        )
+    recorded(path, list(frames(snapshots)))
+    recording = FileRecording(str(path))
+    assert [item.snapshot for item in recording.lines() if isinstance(item, SnapLine)] == snapshots
+    assert len(recording.blocks) > 2
+
+
 @pytest.fixture
 def short_limit(monkeypatch: pytest.MonkeyPatch) -> int:
     """Set a limit for lines that 200 processes exceed with arguments, but not with names alone."""
