@@ -16,7 +16,7 @@ from iotop_ai.cli.stderr import print_notice
 from iotop_ai.diagnosis.rules_version import stamp
 from iotop_ai.export.atomic_file import OutFile
 from iotop_ai.model.clean import clean
-from iotop_ai.model.errors import UnknownError, UsageError
+from iotop_ai.model.errors import InputError, UnknownError, UsageError
 from iotop_ai.model.frame import Frame
 from iotop_ai.model.parse import parse_moment_ns
 from iotop_ai.model.snapshot import Snapshot
@@ -28,6 +28,8 @@ from iotop_ai.sources.imports import nvidia_smi as import_nvidia_smi
 from iotop_ai.sources.imports.common import ImportOptions
 from iotop_ai.store.format.codec import FORMAT, Encoder, Header, header_line
 from iotop_ai.store.format.json_chunks import to_line
+from iotop_ai.store.format.scalars import ShapeError
+from iotop_ai.store.format.size_limits import ReaderBudget
 
 STDOUT = "-"
 
@@ -90,8 +92,11 @@ class Writer:
         self.snapshots = 0
 
     def write(self, file: BinaryIO, log_frames: Iterator[Frame]) -> None:
-        """Write all Frames to the file. Raises UnknownError when the log holds no interval."""
-        encoder = Encoder()
+        """Write all Frames to the file.
+
+        Raises UnknownError when the log holds no interval, and InputError if readers would refuse the recording.
+        """
+        encoder, budget = Encoder(), ReaderBudget()
         boot_id = ""
         frame = None
         has_rates = False
@@ -101,7 +106,12 @@ class Writer:
                 boot_id = snapshot.host.boot_id
                 file.write(self._header(snapshot).encode() + b"\n")
                 encoder.restart()
-            file.write("".join(line + "\n" for line in encoder.lines(frame)).encode())
+            lines = "".join(line + "\n" for line in encoder.lines(frame)).encode()
+            try:
+                budget.count_snapshot(snapshot.at_ns, len(lines), rows=0)
+            except ShapeError as error:
+                raise InputError(f"no reader would accept the recording: {error}") from None
+            file.write(lines)
             self.snapshots += 1
             has_rates = has_rates or snapshot.gpu.value is not None or frame.sample.seconds is not None
         if frame is None or not has_rates:

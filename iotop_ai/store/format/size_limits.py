@@ -50,8 +50,9 @@ LARGEST_BLOCK = 64 * MIB
 """The maximum number of bytes from one keyframe to the next."""
 LARGEST_HISTORY = 192 * MIB
 """The maximum number of bytes of the Snapshots whose rates are kept for the rules."""
-MOST_SNAPSHOTS = 3600
-"""The maximum number of Snapshots in HISTORY_S. Imported logs of nvidia-smi have at most 60 samples a second."""
+MOST_SNAPSHOTS = 12_000
+"""The maximum number of Snapshots in HISTORY_S. The fastest imported logs, those of nvidia-smi -lms, have at most
+200 samples a second."""
 MOST_ROWS = 8_000_000
 """The maximum number of processes, summed over the Snapshots in HISTORY_S: enough for 10,000 at the shortest interval,
 0.1 s. At intervals of 0.5 s and more, MOST_ENTRIES is the stricter limit."""

@@ -20,6 +20,7 @@ from iotop_ai.collectors.io.clock import Clock
 from iotop_ai.export.atomic_file import OutFile
 from iotop_ai.export.tables.frames import NAMES
 from iotop_ai.pipeline import frames
+from iotop_ai.store.format import size_limits
 from iotop_ai.store.write.recorder import Recorder
 from iotop_ai.store.write.sink import FileSink
 from tests.cli.program import PLAIN, TOP, command, iotop
@@ -326,6 +327,22 @@ def test_logs_of_both_kinds_are_imported(tmp_path: Path, capsys: pytest.CaptureF
     assert "--force" in capsys.readouterr().err
     assert main([*import_, "--iostat", iostat, "--force"]) == 0
     assert json.loads(out.read_text().split("\n", 1)[0])["origin"] == "iostat"
+
+
+def test_a_log_that_no_reader_would_accept_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log, out = tmp_path / "smi.csv", tmp_path / "a.iotop.jsonl"
+    rows = "".join(f"2026/11/21 09:00:00.{n:02}0, GPU-1, {n} W\n" for n in range(50))
+    log.write_text("timestamp, uuid, power.draw [W]\n" + rows)
+    arguments = ["import", "--nvidia-smi", str(log), "-o", str(out)]
+    monkeypatch.setattr(size_limits, "MOST_SNAPSHOTS", 49)
+    assert main(arguments) == 2
+    assert "more than 49 Snapshots in 60 s" in capsys.readouterr().err
+    assert not out.exists()
+    monkeypatch.setattr(size_limits, "MOST_SNAPSHOTS", 50)
+    assert main(arguments) == 0
+    assert export(out, "--table", "gpus") == 0
 
 
 def test_the_mean_since_boot_alone_is_not_an_interval(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
