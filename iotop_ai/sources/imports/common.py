@@ -67,7 +67,7 @@ class LoggedTime(NamedTuple):
 
 
 _LOGGED_TIME = re.compile(
-    r"(\d{1,4})([-/.]) ?(\d{1,2})\2 ?(\d{1,4})\.?,?[T\s]+(\d{1,2}): ?(\d{2}): ?(\d{2})(?:[.,](\d{1,6}))?"
+    r"(\d{1,4})([-/.]) ?(\d{1,2})\2 ?(\d{1,4})\.?,?[T\s]+(\d{1,2})[:.] ?(\d{2})[:.] ?(\d{2})(?:[.,](\d{1,6}))?"
     r"(?:\s*([AaPp])\.?\s?[Mm]\.?)?\s*(Z|UTC|GMT|[-+]\d{2}:?\d{2})?(?:\s+[A-Z]{2,5})?"
 )
 """The last part is the name of a time zone other than UTC. It is not used, because such names are ambiguous."""

@@ -36,7 +36,8 @@ _TORN_TAIL_BYTES = 4096
 """The number of bytes at the end of a log that a killed writer may have left incomplete: the size of its buffer."""
 _BANNER = re.compile(r"Linux (\S+) \((.+?)\)\s+(\S+\s|\S[^\t]{0,60}\t)\s*\S+\s+\(\d+ \S+\)")
 """The first line of a run. A tab ends the date, which has spaces in some locales."""
-_CLOCK = re.compile(r"\d{1,2}[:时時시] ?\d{2}[:分분] ?\d{2}")
+_CLOCK = re.compile(r"\d{1,2}[:.时時시] ?\d{2}(?:[:.分분] ?\d{2}| [-+]\d{4})")
+"""A time of day. That of Norway has no seconds, and so cannot be read: kl. 09.38 +0100."""
 _NUMBER = re.compile(r"\d+(?:[.,]\d+)?")
 _DISKS = re.compile(r'"disk"\s*:')
 """The key of the devices in iostat's JSON; each report has it once."""

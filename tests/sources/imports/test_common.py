@@ -40,6 +40,7 @@ def test_the_kind_and_parent_of_a_device_follow_from_its_name(name: str, kind: s
         "2026年11月29日 07時56分02秒",
         "2026년 11월 29일 07시 56분 02초",
         "29. 11. 2026 07:56:02",
+        "29.11.2026 07.56.02",
         "29/11/26 07:56:02 AM IST",
         "29/11/26 07:56:02 AMT",
         "29/11/2026 07:56:02 πμ",
@@ -68,7 +69,13 @@ def test_a_time_in_utc_does_not_depend_on_the_zone_of_the_machine(zone: str) -> 
 
 @pytest.mark.parametrize(
     "text",
-    ["29/11/2569 07:56:02", "29/11/2026 πμ 07:56:02", "Sunday, November 29, 2026 07:56:02 AM UTC", "日 07:56:02"],
+    [
+        "29/11/2569 07:56:02",
+        "29/11/2026 πμ 07:56:02",
+        "Sunday, November 29, 2026 07:56:02 AM UTC",
+        "日 07:56:02",
+        "29. nov. 2026 kl. 07.56 +0000",
+    ],
 )
 def test_a_time_with_words_or_of_another_calendar_is_not_parsed(text: str) -> None:
     assert parse_logged_time(text) is None

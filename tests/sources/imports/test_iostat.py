@@ -292,7 +292,13 @@ def test_missing_times_have_to_be_given(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "when", ["29/11/2569 07:56:0{}", "Sunday, November 29, 2026 07:56:0{} AM UTC", "一 07时56分0{}秒"]
+    "when",
+    [
+        "29/11/2569 07:56:0{}",
+        "Sunday, November 29, 2026 07:56:0{} AM UTC",
+        "一 07时56分0{}秒",
+        "29. nov. 2026 kl. 07.5{} +0100",
+    ],
 )
 @pytest.mark.parametrize("json", [False, True])
 def test_times_that_cannot_be_read_are_not_missing(tmp_path: Path, when: str, json: bool) -> None:
@@ -307,6 +313,15 @@ def test_times_that_cannot_be_read_are_not_missing(tmp_path: Path, when: str, js
     messages: list[str] = []
     list(iostat_snapshots(str(path), ImportOptions(interval_s=1, zone=UTC, allow_root=True), messages.append))
     assert messages[0].startswith("its times cannot be read (log with S_TIME_FORMAT=ISO): it is assumed to ")
+
+
+def test_the_dots_of_finnish_times_are_read(tmp_path: Path) -> None:
+    path = written(tmp_path, log(*((f"29.11.2026 07.56.0{second}", row("sda", 6)) for second in (2, 4, 6))))
+    messages: list[str] = []
+    taken = list(iostat_snapshots(str(path), ImportOptions(zone=UTC, allow_root=True), messages.append))
+    first = datetime(2026, 11, 29, 7, 56, 2, tzinfo=UTC)
+    assert [one.wall_ns for one in taken] == [int(first.timestamp() + n) * 10**9 for n in (0, 2, 4)]
+    assert messages == []
 
 
 def test_times_with_chinese_characters_are_read(tmp_path: Path) -> None:
