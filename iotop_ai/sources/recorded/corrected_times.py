@@ -1,12 +1,15 @@
-"""Corrects the wall times of a recording during which the clock was set back, so that they never fall.
+"""Corrects the wall times of a recording during which the clock was set back, or set for the first time.
 
 A keyframe is a Snapshot from which a reader can start; with the Snapshots up to the next keyframe, it makes a block.
 The pre-roll consists of Snapshots that only give the rules their history; it is not shown.
 
-After a step back, the times follow the monotonic clock until the recorded time has caught up. The times of a later boot
-begin at the end of the earlier boot or later. Without a step back, all times are as recorded. Older versions of the
-recorder do not write a keyframe when the clock is set. In their recordings, if the clock was set ahead and back between
-two keyframes, the times up to the next keyframe may still fall.
+After a step back, the times follow the monotonic clock until the recorded time has caught up, so that they never fall.
+The times of a later boot begin at the end of the earlier boot or later. A machine without a battery for its clock
+starts in 1970, until the network sets the clock. The times before that are computed from the first time after it, but
+not in a stream, in which that time is not known yet. All other times are as recorded.
+
+Older versions of the recorder do not write a keyframe when the clock is set. In their recordings, if the clock was set
+ahead and back between two keyframes, the times up to the next keyframe may still fall.
 """
 
 from __future__ import annotations
@@ -23,6 +26,9 @@ from iotop_ai.store.read.file import FileRecording
 
 TOLERANCE_NS = CLOCK_STEP_NS
 """The largest step back of the clock, in ns, that is not corrected."""
+
+_FIRST_TRUE_NS = 946_684_800 * 1_000_000_000
+"""The year 2000 in Unix ns. An earlier time is that of a clock that has not been set since the machine started."""
 
 SnapshotId = tuple[str, int]
 """The identity of a Snapshot: its boot ID and its monotonic time in ns."""
@@ -46,7 +52,9 @@ class Anchor(NamedTuple):
 
 
 class CorrectedTimes(NamedTuple):
-    """The corrected times of all keyframes outside the pre-roll, and of the last Snapshot. Empty without a step back.
+    """The corrected times of all keyframes outside the pre-roll, and of the last Snapshot.
+
+    Empty if all times are as recorded.
 
     anchors: the times of each keyframe, by the keyframe's Snapshot
     steps: for the first Snapshot after each step back, an event that reports the step
@@ -170,13 +178,16 @@ def with_corrected_times(
 
 def corrected_times_of(parts: list[FileRecording]) -> CorrectedTimes:
     """Find the corrected wall times for the files of a recording, from the index of their blocks. Raises InputError."""
-    clock = ClockCorrector()
+    clock, offsets_ns = ClockCorrector(), _offsets_once_set(parts)
     anchors: dict[SnapshotId, Anchor] = {}
     steps: dict[SnapshotId, Event] = {}
     set_backs: dict[tuple[int, int], list[Event]] = {}
 
+    def true_ns(boot_id: str, at_ns: int, wall_ns: int) -> int:
+        return at_ns + offsets_ns[boot_id] if wall_ns < _FIRST_TRUE_NS and boot_id in offsets_ns else wall_ns
+
     def add(position: tuple[int, int], boot_id: str, at_ns: int, wall_ns: int, *, key: bool) -> None:
-        _, step = clock.add(boot_id, at_ns, wall_ns, key=key)
+        _, step = clock.add(boot_id, at_ns, true_ns(boot_id, at_ns, wall_ns), key=key)
         if step is not None:
             steps[boot_id, at_ns] = step
             set_backs.setdefault(position, []).append(step)
@@ -199,12 +210,34 @@ def corrected_times_of(parts: list[FileRecording]) -> CorrectedTimes:
             if block.pre:
                 continue
             boot_id = part.header_of(b).boot_id
-            if before is not None and clock.is_set_back(boot_id, block.at_ns, block.wall_ns):
+            if before is not None and clock.is_set_back(
+                boot_id, block.at_ns, true_ns(boot_id, block.at_ns, block.wall_ns)
+            ):
                 add_others(*before)
             add((p, b), boot_id, block.at_ns, block.wall_ns, key=True)
             assert clock.anchor is not None
-            anchors[boot_id, block.at_ns] = clock.anchor
+            anchors[boot_id, block.at_ns] = clock.anchor._replace(wall_ns=block.wall_ns)
             before = p, b
     if before is not None:
         add_others(*before)
-    return CorrectedTimes(anchors, steps, set_backs, clock.newest_ns) if steps else AS_RECORDED
+    return CorrectedTimes(anchors, steps, set_backs, clock.newest_ns) if steps or offsets_ns else AS_RECORDED
+
+
+def _offsets_once_set(parts: list[FileRecording]) -> dict[str, int]:
+    """Return the wall time minus the monotonic time, in ns, after the clock was first set, by boot ID.
+
+    The result has only the boots with times before that. The keyframes suffice to find it, because the recorder writes
+    a keyframe when the clock is set.
+    """
+    unset: set[str] = set()
+    offsets_ns: dict[str, int] = {}
+    for part in parts:
+        for b, block in enumerate(part.blocks):
+            if block.pre:
+                continue
+            boot_id = part.header_of(b).boot_id
+            if block.wall_ns < _FIRST_TRUE_NS:
+                unset.add(boot_id)
+            elif boot_id in unset:
+                offsets_ns.setdefault(boot_id, block.wall_ns - block.at_ns)
+    return offsets_ns

@@ -94,7 +94,7 @@ class ReplaySource:
     follow: whether to wait for more lines at the end of an unclosed recording, and to continue with the next file after
         a rotation
     allow_root: as in ``open_blocks``; it has no effect on a stream, which the user's shell has opened
-    correct_times: whether wall times are corrected (corrected_times.py) if the clock was set back
+    correct_times: whether wall times are corrected (corrected_times.py)
     """
 
     live = False

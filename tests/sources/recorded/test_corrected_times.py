@@ -1,4 +1,6 @@
-"""A wall clock that was set back: the index of a file and a stream without an index give the same corrected times."""
+"""A wall clock that was set back: the index of a file and a stream without an index give the same corrected times.
+
+Only a file shows the times before a clock was first set."""
 
 from __future__ import annotations
 
@@ -57,6 +59,29 @@ def test_a_clock_that_only_rises_changes_nothing(tmp_path: Path) -> None:
     source = ReplaySource(str(path), allow_root=True, correct_times=True)
     assert corrected_times_of(source.parts) == AS_RECORDED
     assert snapshots_of(source) == [frame.snapshot for frame in live]
+
+
+@pytest.mark.parametrize("packed", [False, True])
+@pytest.mark.parametrize("more", [{}, {28: -HOUR}])
+def test_the_times_before_the_clock_was_first_set_are_computed(
+    tmp_path: Path, packed: bool, more: dict[int, int]
+) -> None:
+    live = slow_disk()
+    since_1970 = live[0].snapshot.wall_ns - 5 * SECOND
+    path = record(
+        tmp_path / "run.iotop.jsonl", stepped_frames(live, {0: -since_1970, 12: since_1970} | more), keyframe_every=5
+    )
+    read = shown(compress(path) if packed else path)
+    walls = [frame.snapshot.wall_ns for frame in live]
+    assert [one.wall_ns for one in read] == pytest.approx(walls, abs=SECOND // 100)
+    assert [event.wall_ns for one in read[:12] for event in one.events] == pytest.approx(
+        [event.wall_ns for frame in live[:12] for event in frame.snapshot.events], abs=SECOND // 100
+    )
+    assert [i for i, _ in steps_of(read)] == [*more]
+    source = ReplaySource(str(tmp_path / ("run.iotop.jsonl" + ".gz" * packed)), allow_root=True, correct_times=True)
+    assert source.span() == pytest.approx((walls[0], walls[-1]), abs=SECOND // 100)
+    source.start_at(walls[8])
+    assert [frame.snapshot.seq for frame in frames(source)] == [frame.snapshot.seq for frame in live[8:]]
 
 
 def test_a_damaged_block_is_reported_with_its_file_and_keeps_no_file_open(tmp_path: Path) -> None:
