@@ -4,11 +4,13 @@ A tick is one reading of the whole machine. The training processes of a job are 
 
 Only candidates are inspected: Python programs, launchers and Ray's processes. A process that computes on a GPU belongs
 to a job without inspection. The libraries that a process maps are read when it is first seen and a few more times
-later, because a program imports its framework some time after its start.
+later, because a program imports its framework some time after its start. The open files of a job without a GPU are
+listed again and again, because a program may open its GPU much later.
 """
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
@@ -18,7 +20,7 @@ from iotop_ai.collectors.io.root import Root
 from iotop_ai.collectors.job.activity import ActivityTracker
 from iotop_ai.collectors.job.descendants import Descendants
 from iotop_ai.collectors.job.environment import EnvironmentReader
-from iotop_ai.collectors.job.inspection import inspect
+from iotop_ai.collectors.job.inspection import inspect, opens_gpu
 from iotop_ai.collectors.job.sockets import Traffic
 from iotop_ai.collectors.job.task_sampler import TaskSampler
 from iotop_ai.collectors.job.time_accountant import Tick, TimeAccountant
@@ -37,6 +39,8 @@ if TYPE_CHECKING:
 
 AGES_S = (0.0, 3.0, 8.0, 20.0, 60.0, 180.0)
 """The ages at which a process is inspected, in seconds since it was first seen."""
+GPU_S = 20.0
+"""The seconds between two listings of the open files of a training process that has no GPU open."""
 INSPECTIONS_PER_TICK = 4
 PLACE_S = 2.0
 """The seconds between two reads of the jobs' environments."""
@@ -62,6 +66,8 @@ class JobCollector:
         self._next_inspections: dict[ProcessKey, tuple[int, int]] = {}
         """(when the process was first seen, the index in AGES_S of its next inspection) by process."""
         self._inspections: dict[ProcessKey, Inspection] = {}
+        self._listed_ns: dict[ProcessKey, int] = {}
+        """When the open files of each inspected process were last listed."""
         self._activity = ActivityTracker()
         self._basis: object = None
         """The values from which the jobs were last found."""
@@ -196,11 +202,12 @@ class JobCollector:
             self._candidates.discard(key)
             self._next_inspections.pop(key, None)
             self._inspections.pop(key, None)
+            self._listed_ns.pop(key, None)
             self._activity.forget(key)
         self._info = table.info
 
     def _inspect_due(self, now: int) -> bool:
-        """Inspect the candidates that are due, at most ``INSPECTIONS_PER_TICK``; return whether a result changed."""
+        """Inspect the processes that are due, at most ``INSPECTIONS_PER_TICK``; return whether a result changed."""
         changed, remaining = False, INSPECTIONS_PER_TICK
         grown = self._activity.grown
         for key, (first_seen_ns, index) in list(self._next_inspections.items()):
@@ -215,11 +222,29 @@ class JobCollector:
                 index += 1
             self._next_inspections[key] = (first_seen_ns, index)
             inspection = inspect(self._root, key.pid)
+            self._listed_ns[key] = now
             remaining -= 1
             if inspection != self._inspections.get(key):
                 self._inspections[key] = inspection
                 changed = True
-        return changed
+        return self._find_opened_gpus(now, remaining) or changed
+
+    def _find_opened_gpus(self, now: int, most: int) -> bool:
+        """Return whether a training process of a job without a GPU has opened one. most: the most processes to check.
+
+        A program may open its GPU after minutes of preparation, without a growth of its memory.
+        """
+        ranks = [rank for job in self._jobs.values() if not (job.gpus or job.may_use_gpu) for rank in job.ranks]
+        listed = self._listed_ns
+        due = [rank.key for rank in ranks if rank.key in listed and now - listed[rank.key] >= GPU_S * 1e9]
+        found = False
+        for key in sorted(due, key=listed.__getitem__)[:most]:
+            listed[key] = now
+            with contextlib.suppress(OSError):
+                if opens_gpu(self._root, key.pid):
+                    self._inspections[key] = self._inspections[key]._replace(opens_gpu=True)
+                    found = True
+        return found
 
 
 def _with_traffic(job: Job, place: JobPlace, traffic: Mapping[ProcessKey, Traffic]) -> JobPlace:

@@ -24,7 +24,7 @@ _PIN = "pt_data_pin"
 def inspect(root: Root, pid: int) -> Inspection:
     """Inspect a process. ``hidden`` in the result names the parts that we cannot read."""
     folder, hidden = f"proc/{pid}", []
-    maps, ids, links = b"", NO_IDS, []
+    maps, ids, device = b"", NO_IDS, False
     try:
         maps = root.read(f"{folder}/maps")
     except OSError as error:
@@ -34,14 +34,19 @@ def inspect(root: Root, pid: int) -> Inspection:
     except OSError as error:
         hidden += _denied(error, "environment")
     try:
-        names = sorted(os.listdir(root.join(f"{folder}/fd")))[:MOST_FDS]
-        links = [root.link(f"{folder}/fd/{name}") for name in names]
+        device = opens_gpu(root, pid)
     except OSError as error:
         hidden += _denied(error, "open files")
     libraries = names_in(maps, LIBRARIES)
-    device = any(link.startswith(DEVICES) for link in links)
     pin = _pin_thread(root, folder) if libraries else 0
     return Inspection(libraries, device, pin, names_in(maps, MODULES), ids, tuple(hidden))
+
+
+def opens_gpu(root: Root, pid: int) -> bool:
+    """Return whether a process has the device file of a GPU open. Raises OSError if its open files are hidden."""
+    folder = f"proc/{pid}/fd"
+    names = sorted(os.listdir(root.join(folder)))[:MOST_FDS]
+    return any(root.link(f"{folder}/{name}").startswith(DEVICES) for name in names)
 
 
 def _denied(error: OSError, part: str) -> list[str]:

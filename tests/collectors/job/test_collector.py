@@ -239,6 +239,27 @@ def test_the_age_of_a_job_is_the_age_of_its_youngest_rank(tmp_path: Path, monkey
     )
 
 
+def test_a_gpu_that_a_job_opens_after_minutes_is_seen(tmp_path: Path) -> None:
+    key, here = ProcessKey(100, 7), tmp_path / "proc/100"
+    (here / "fd").mkdir(parents=True)
+    (here / "maps").write_text("7f00 r-xp 0 0:0 1 /v/libtorch_python.so\n")
+    (here / "fd/3").symlink_to("/data/text.bin")
+    clock, evidence = _Seconds(), []
+    jobs = JobCollector(Root(str(tmp_path)), clock, sampler=cast("TaskSampler", _Looks()))
+    info = {key: ProcessInfo("python", ("python", "train.py"), "alice", 0)}
+    stat = {key: ProcessStat("R", 1, 0, 0, 0, 0, 0, 1, 0, 0)}
+    for second in range(300):
+        if second == 240:
+            (here / "fd/4").symlink_to("/dev/nvidia-uvm")
+        at = clock.monotonic_ns()
+        jobs.see(ProcessTable({}, stat, info, frozenset(), at, at, (at,), {}, {}, {}, {}), None)
+        evidence.append(jobs.read().jobs[key].evidence)
+        clock.now_s += 1
+    jobs.close()
+    assert evidence[239] == ("library",)
+    assert evidence[-1] == ("device", "library")
+
+
 def test_a_process_whose_pid_was_reused_is_not_sampled() -> None:
     sampler = TaskSampler(Root("/"), Clock(), period_s=60.0)
     stranger = ProcessKey(os.getpid(), 1)
