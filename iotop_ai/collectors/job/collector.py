@@ -10,7 +10,6 @@ listed again and again, because a program may open its GPU much later.
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
@@ -207,7 +206,10 @@ class JobCollector:
         self._info = table.info
 
     def _inspect_due(self, now: int) -> bool:
-        """Inspect the processes that are due, at most ``INSPECTIONS_PER_TICK``; return whether a result changed."""
+        """Inspect the candidates that are due, at most ``INSPECTIONS_PER_TICK``, and look for opened GPUs.
+
+        Return whether a result changed.
+        """
         changed, remaining = False, INSPECTIONS_PER_TICK
         grown = self._activity.grown
         for key, (first_seen_ns, index) in list(self._next_inspections.items()):
@@ -227,24 +229,33 @@ class JobCollector:
             if inspection != self._inspections.get(key):
                 self._inspections[key] = inspection
                 changed = True
-        return self._find_opened_gpus(now, remaining) or changed
+        return self._find_opened_gpus(now) or changed
 
-    def _find_opened_gpus(self, now: int, most: int) -> bool:
-        """Return whether a training process of a job without a GPU has opened one. most: the most processes to check.
+    def _find_opened_gpus(self, now: int) -> bool:
+        """Look for GPUs that the training processes of jobs without a GPU have opened; return whether a result changed.
 
-        A program may open its GPU after minutes of preparation, without a growth of its memory.
+        A program may open its GPU after minutes of preparation, without a growth of its memory. A training process that
+        is no candidate, because its name is not Python's, is inspected here.
         """
-        ranks = [rank for job in self._jobs.values() if not (job.gpus or job.may_use_gpu) for rank in job.ranks]
-        listed = self._listed_ns
-        due = [rank.key for rank in ranks if rank.key in listed and now - listed[rank.key] >= GPU_S * 1e9]
-        found = False
-        for key in sorted(due, key=listed.__getitem__)[:most]:
+        ranks = [rank.key for job in self._jobs.values() if not (job.gpus or job.may_use_gpu) for rank in job.ranks]
+        listed, latest = self._listed_ns, now - int(GPU_S * 1e9)
+        due = [key for key in ranks if key not in listed or listed[key] <= latest]
+        changed = False
+        for key in sorted(due, key=lambda key: listed.get(key, 0))[:INSPECTIONS_PER_TICK]:
             listed[key] = now
-            with contextlib.suppress(OSError):
-                if opens_gpu(self._root, key.pid):
-                    self._inspections[key] = self._inspections[key]._replace(opens_gpu=True)
-                    found = True
-        return found
+            old = self._inspections.get(key)
+            try:
+                new = (
+                    inspect(self._root, key.pid)
+                    if old is None
+                    else old._replace(opens_gpu=opens_gpu(self._root, key.pid, old.libraries))
+                )
+            except OSError:
+                continue
+            if new != old:
+                self._inspections[key] = new
+                changed = True
+        return changed
 
 
 def _with_traffic(job: Job, place: JobPlace, traffic: Mapping[ProcessKey, Traffic]) -> JobPlace:

@@ -13,6 +13,9 @@ from iotop_ai.model.job.inspection import LIBRARIES, MODULES, NO_IDS, Inspection
 
 DEVICES = ("/dev/nvidia-uvm", "/dev/kfd", "/dev/accel")
 """Device files that only a computing program opens. Monitors open /dev/nvidia0 too, so it is not among them."""
+SHARED_DEVICES = ("/dev/dxg", "/dev/nvmap")
+"""Device files through which programs compute on a GPU in WSL and on a Jetson. Monitors in WSL and cameras on a Jetson
+use them too, so they count only for a program that maps a library of ``LIBRARIES``."""
 MOST_FDS = 512
 MOST_THREADS = 256
 MOST_ENVIRON = 1 << 16
@@ -33,20 +36,24 @@ def inspect(root: Root, pid: int) -> Inspection:
         ids = rank_ids(root.read_once(f"{folder}/environ", MOST_ENVIRON))
     except OSError as error:
         hidden += _denied(error, "environment")
+    libraries = names_in(maps, LIBRARIES)
     try:
-        device = opens_gpu(root, pid)
+        device = opens_gpu(root, pid, libraries)
     except OSError as error:
         hidden += _denied(error, "open files")
-    libraries = names_in(maps, LIBRARIES)
     pin = _pin_thread(root, folder) if libraries else 0
     return Inspection(libraries, device, pin, names_in(maps, MODULES), ids, tuple(hidden))
 
 
-def opens_gpu(root: Root, pid: int) -> bool:
-    """Return whether a process has the device file of a GPU open. Raises OSError if its open files are hidden."""
-    folder = f"proc/{pid}/fd"
-    names = sorted(os.listdir(root.join(folder)))[:MOST_FDS]
-    return any(root.link(f"{folder}/{name}").startswith(DEVICES) for name in names)
+def opens_gpu(root: Root, pid: int, libraries: tuple[str, ...]) -> bool:
+    """Return whether a process has the device file of a GPU open. libraries: those that it maps.
+
+    Raises OSError if its open files are hidden.
+    """
+    folder, devices = f"proc/{pid}/fd", DEVICES + SHARED_DEVICES if libraries else DEVICES
+    # A program opens its GPU before most of its files, and shared tensors may keep thousands of files open.
+    names = sorted(os.listdir(root.join(folder)), key=lambda name: (len(name), name))[:MOST_FDS]
+    return any(root.link(f"{folder}/{name}").startswith(devices) for name in names)
 
 
 def _denied(error: OSError, part: str) -> list[str]:

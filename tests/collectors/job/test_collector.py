@@ -260,6 +260,31 @@ def test_a_gpu_that_a_job_opens_after_minutes_is_seen(tmp_path: Path) -> None:
     assert evidence[-1] == ("device", "library")
 
 
+def test_a_trainer_whose_name_is_not_pythons_is_inspected_for_its_gpu(tmp_path: Path) -> None:
+    trainer, loader = ProcessKey(100, 7), ProcessKey(101, 8)
+    (tmp_path / "proc/100/fd").mkdir(parents=True)
+    (tmp_path / "proc/100/maps").write_text("")
+    (tmp_path / "proc/100/fd/4").symlink_to("/dev/nvidia-uvm")
+    clock = _Seconds()
+    jobs = JobCollector(Root(str(tmp_path)), clock, sampler=cast("TaskSampler", _Looks()))
+    info = {
+        trainer: ProcessInfo("llm-train", ("llm-train", "step 3"), "alice", 0),
+        loader: ProcessInfo("pt_data_worker", ("llm-train", "step 3"), "alice", 0),
+    }
+    stat = {
+        trainer: ProcessStat("R", 1, 0, 0, 0, 0, 0, 1, 0, 0),
+        loader: ProcessStat("S", 100, 0, 0, 0, 0, 0, 1, 0, 0),
+    }
+    for _ in range(2):
+        at = clock.monotonic_ns()
+        jobs.see(ProcessTable({}, stat, info, frozenset(), at, at, (at,), {}, {}, {}, {}), None)
+        job = jobs.read().jobs[trainer]
+        clock.now_s += 1
+    jobs.close()
+    assert job.may_use_gpu
+    assert job.evidence == ("device", "loader")
+
+
 def test_a_process_whose_pid_was_reused_is_not_sampled() -> None:
     sampler = TaskSampler(Root("/"), Clock(), period_s=60.0)
     stranger = ProcessKey(os.getpid(), 1)

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -58,6 +59,28 @@ def test_a_process_that_has_ended_hides_nothing() -> None:
     process = subprocess.Popen(["true"])
     process.wait()
     assert inspect(Root("/"), process.pid) == NOTHING_SEEN
+
+
+@pytest.mark.parametrize(
+    ("device", "framework", "opens"),
+    [
+        ("/dev/nvidia-uvm", True, True),
+        ("/dev/nvidia-uvm", False, True),
+        ("/dev/dxg", True, True),
+        ("/dev/nvmap", True, True),
+        ("/dev/dxg", False, False),
+        ("/dev/nvidia0", True, False),
+    ],
+)
+def test_the_device_file_of_a_gpu_is_seen(tmp_path: Path, device: str, framework: bool, opens: bool) -> None:
+    """In WSL a monitor opens /dev/dxg too, and any program may open many files after its GPU."""
+    here = tmp_path / "proc/100"
+    (here / "fd").mkdir(parents=True)
+    (here / "maps").write_text("7f00 r-xp 0 0:0 1 /v/libtorch_python.so\n" if framework else "")
+    (here / "fd/9").symlink_to(device)
+    for number in range(100, 1300):
+        (here / f"fd/{number}").symlink_to("/dev/shm/torch_1")
+    assert inspect(Root(str(tmp_path)), 100).opens_gpu is opens
 
 
 def test_an_endless_environment_is_cut_off() -> None:
