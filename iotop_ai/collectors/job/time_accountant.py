@@ -287,13 +287,12 @@ class TimeAccountant:
         return out
 
     def _owner_of_hidden(self, jobs: Mapping[ProcessKey, Job], at_ns: int) -> ProcessKey | None:
-        """Return the only job, or the only job that may use a GPU and does not rest; None if several do."""
-        if len(jobs) == 1:
-            return next(iter(jobs))
+        """Return the only job that may use a GPU and does not rest; the only job of all may rest. Otherwise None."""
         working = [
             key
             for key, job in jobs.items()
-            if job.may_use_gpu and ((state := self._states.get(key)) is None or at_ns - state.movement.at_ns < RESTS_NS)
+            if job.may_use_gpu
+            and (len(jobs) == 1 or (state := self._states.get(key)) is None or at_ns - state.movement.at_ns < RESTS_NS)
         ]
         return working[0] if len(working) == 1 else None
 

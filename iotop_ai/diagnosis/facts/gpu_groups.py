@@ -124,10 +124,14 @@ def _gpu_groups(facts: Facts, seconds: float) -> tuple[GpuGroup, ...]:
 
 
 def only_others_use_gpus(facts: Facts) -> bool:
-    """Whether a job is at work, but all processes on the GPUs belong to programs other than the jobs."""
-    if facts.gpu.pids is None or not any(job.active for job in facts.jobs):
+    """Whether a job is at work, but all processes on the GPUs belong to programs other than the jobs.
+
+    Hidden processes do if no job opens a GPU.
+    """
+    if not facts.gpu.used or not any(job.active for job in facts.jobs):
         return False
-    return not any(job.job.gpus for job in facts.jobs)
+    hidden = facts.gpu.pids is None
+    return not any(job.job.gpus or (hidden and job.job.may_use_gpu) for job in facts.jobs)
 
 
 def gpu_names(gpus: Sequence[OneGpu], total: int = 0) -> str:

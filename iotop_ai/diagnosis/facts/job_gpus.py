@@ -28,11 +28,12 @@ _UNREAD: Reading[GpuState] = Reading()
 def owner_of_hidden(jobs: Collection[Job], gpu: GpuFacts, works: Callable[[Job], bool]) -> ProcessKey | None:
     """The job that uses the GPUs if the processes on them are hidden; None if they are not, or if it is ambiguous.
 
-    It is the only job, or the only job that may use a GPU and works.
+    It is the only job that may use a GPU and works. If there is only one job, it need not work. A job that opens no GPU
+    uses none: the hidden processes are those of another user or container.
     """
     if gpu.pids is not None:
         return None
-    owners = [job.key for job in jobs if len(jobs) == 1 or (job.may_use_gpu and works(job))]
+    owners = [job.key for job in jobs if job.may_use_gpu and (len(jobs) == 1 or works(job))]
     return owners[0] if len(owners) == 1 else None
 
 
@@ -44,11 +45,9 @@ def job_gpus(job: Job, gpu: GpuFacts, owner: ProcessKey | None) -> frozenset[str
 def possible_gpus(job: Job, gpu: GpuFacts, jobs: Collection[Job]) -> frozenset[str]:
     """The UUIDs of the GPUs that may be the job's: all in use if the processes on them are hidden.
 
-    A job that opens no GPU has none if another job opens one.
+    A job that opens no GPU has none.
     """
-    if gpu.pids is not None or (not job.may_use_gpu and any(other.may_use_gpu for other in jobs)):
-        return frozenset()
-    return frozenset(gpu.uuids)
+    return frozenset(gpu.uuids) if gpu.pids is None and job.may_use_gpu else frozenset()
 
 
 def held_gpus(long: Window, job: Job, uuids: frozenset[str], limits: Thresholds) -> frozenset[str]:

@@ -77,9 +77,12 @@ HIDDEN = GpuProcess(71234, 60 * GIB, "compute", 97, found=False)
 LISTED, NOT_LISTED = {"processes": (HIDDEN,)}, {"processes": (), "memory_used_bytes": 60 * GIB}
 
 
+OPENS_GPU = ("device", "library", "loader")
+
+
 def beside_hidden_processes(**gpu: object) -> Machine:
-    """A job whose GPUs are unknown and whose loaders compute, beside a GPU that is nearly always busy."""
-    machine = Machine(job_of(Rank(TRAINER, (WORKER,), worker_kind="loader")))
+    """A job that has a GPU open and whose loaders compute, beside GPUs that are nearly always busy."""
+    machine = Machine(job_of(Rank(TRAINER, (WORKER,), worker_kind="loader"))._replace(evidence=OPENS_GPU))
     machine.looks = {TRAINER: LookCounts(looks=20, waits=Split(cpu=12.0), running=8)}
     machine.loading = Loading.NAMED
     machine.busy = {GPU: 97, SECOND_GPU: 97}
@@ -91,6 +94,14 @@ def beside_hidden_processes(**gpu: object) -> Machine:
 @pytest.mark.parametrize("gpu", [LISTED, NOT_LISTED, {"processes": ()}], ids=["listed", "memory", "busy"])
 def test_the_only_job_has_the_gpus_whose_processes_are_hidden(gpu: dict[str, object]) -> None:
     assert beside_hidden_processes(**gpu).grown() == {"compute": 970, "data_cpu": 30}
+
+
+def test_the_only_job_has_no_hidden_gpu_if_it_opens_none() -> None:
+    machine = beside_hidden_processes(**LISTED)
+    machine.jobs[TRAINER] = machine.jobs[TRAINER]._replace(evidence=("library", "loader"))
+    assert machine.grown() == {"compute": 400, "data_cpu": 600}, "another user's GPU was given to a job without one"
+    machine.jobs[TRAINER] = machine.jobs[TRAINER]._replace(hidden=("open files",))
+    assert machine.grown() == {"compute": 970, "data_cpu": 30}, "a job whose open files are hidden opened no GPU"
 
 
 def test_a_gpu_that_was_used_a_moment_ago_is_still_the_jobs() -> None:
@@ -110,7 +121,7 @@ def test_a_gpu_with_a_visible_process_or_without_any_is_not_given_to_a_job() -> 
 
 def test_hidden_processes_may_belong_to_each_of_two_jobs() -> None:
     machine = beside_hidden_processes(**LISTED)
-    machine.jobs[PEER] = job_of(Rank(PEER))
+    machine.jobs[PEER] = job_of(Rank(PEER))._replace(evidence=("device", "library"))
     machine.io[PEER], machine.ticks[PEER] = [0] * 7, 0
     machine.next()
     assert machine.grown() == {"compute": 400, "data_cpu": 600}
@@ -122,7 +133,6 @@ def beside_a_second_job(seconds: int, notebook_cpu: int) -> Machine:
     This goes on for this many seconds.
     """
     machine = beside_hidden_processes(**LISTED)
-    machine.jobs[TRAINER] = machine.jobs[TRAINER]._replace(evidence=("device", "library"))
     machine.jobs[PEER] = job_of(Rank(PEER))._replace(evidence=("device", "library"), notebook=True)
     machine.io[PEER], machine.ticks[PEER] = [0] * 7, 0
     machine.looks[PEER] = LookCounts(looks=20, asleep=20)

@@ -10,6 +10,7 @@ from iotop_ai.diagnosis.facts.gather import gather
 from iotop_ai.diagnosis.facts.gpu_groups import gpu_groups
 from iotop_ai.diagnosis.facts.job import JobFacts
 from iotop_ai.model.gpu.state import GpuProcess
+from iotop_ai.model.verdict_class import State
 from tests.diagnosis.build import (
     COMPUTING,
     FETCHING,
@@ -26,7 +27,7 @@ from tests.diagnosis.build import (
     play,
     verdict_of,
 )
-from tests.diagnosis.job_scenes import THREADS
+from tests.diagnosis.job_scenes import THREADS, with_job
 
 STARVED = replace(FETCHING, time=(("compute", 0.02), ("data_disk", 0.98)))
 
@@ -92,7 +93,7 @@ def test_a_process_is_not_on_the_gpu_if_only_its_pid_matches() -> None:
 
 def test_a_job_with_unknown_gpus_waits_at_most_while_the_gpus_idle() -> None:
     """In a container the processes on the GPUs are hidden, and its recording counts its time without GPUs."""
-    waits = replace(COMPUTING, stall=0.6, time=(("compute", 0.4), ("data_cpu", 0.6)))
+    waits = replace(COMPUTING, stall=0.6, evidence=("device", "loader"), time=(("compute", 0.4), ("data_cpu", 0.6)))
     state = {"processes": (), "memory_used_bytes": 60 * GIB}
     machine = replace(JOB_PREPARING, job=waits, gpus=(0.97,), power=600.0, gpu_state=state, container="docker")
     found = facts_of(machine)
@@ -100,6 +101,20 @@ def test_a_job_with_unknown_gpus_waits_at_most_while_the_gpus_idle() -> None:
     assert "cpu_prep" not in classes(verdict_of(machine, 40))
     assert facts_of(replace(machine, gpus=())).stall == 0.6, "the time of a job without a GPU was changed"
     assert classes(verdict_of(replace(machine, gpus=(0.2,)), 40))[0] == "cpu_prep"
+
+
+def test_a_job_that_opens_no_gpu_is_not_judged_by_the_hidden_gpus_of_others() -> None:
+    """On a shared machine, another user's processes on the GPUs may be hidden."""
+    stranger = {"processes": (GpuProcess(71234, 40 * GIB, "compute", 97, found=False),), "memory_used_bytes": 60 * GIB}
+    waits = replace(FETCHING, evidence=("library", "children"), framework="lightgbm", time=STARVED.time)
+    machine = replace(JOB_ALONE, job=waits, gpus=(0.97,), gpu_pids=(), power=600.0, gpu_state=stranger)
+    for second in (None, NOTEBOOK):
+        both = replace(machine, second_job=second)
+        found = facts_of(both)
+        assert (found.gpus, found.gpu_busy, found.stall) == (0, None, pytest.approx(0.98))
+        verdict = verdict_of(both, 40)
+        assert (verdict.state, verdict.primary.class_id) == (State.STARVED, "storage_read")
+        assert "gpu_bound" not in classes(verdict)
 
 
 HIDDEN = {"processes": None, "memory_used_bytes": 40 * GIB}
@@ -168,7 +183,8 @@ def test_gpus_that_a_rank_only_holds_are_not_the_jobs() -> None:
 
 
 def test_hidden_gpus_that_the_only_rank_holds_are_not_the_jobs() -> None:
-    hidden = replace(HOLDS_EIGHT, gpu_pids=(), gpu_state={"processes": (), "memory_used_bytes": 60 * GIB})
+    opens = with_job(HOLDS_EIGHT, evidence=("device", "loader"))
+    hidden = replace(opens, gpu_pids=(), gpu_state={"processes": (), "memory_used_bytes": 60 * GIB})
     found = facts_of(hidden, 70)
     assert (found.gpu_busy, found.gpus) == (pytest.approx(0.3), 1)
 

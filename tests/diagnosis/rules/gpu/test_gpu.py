@@ -44,6 +44,7 @@ from tests.diagnosis.gpu_scenes import (
     rates,
     two_programs,
 )
+from tests.diagnosis.job_scenes import with_job
 
 CLASSES = {"gpu_throttle", "pcie", "gpu_memory", "gpu_fault", "no_gpu", "comm_wait", "imbalance"}
 UNKNOWN = replace(
@@ -281,6 +282,7 @@ def test_ranks_of_an_unrecognised_job_are_judged_together(ranks: tuple[Task, Tas
 
 def test_the_only_job_gets_the_gpus_whose_processes_are_hidden() -> None:
     alone = replace(TWO_HIDDEN_JOBS, second_job=None, tasks=TWO_HIDDEN_JOBS.tasks[:1])
+    alone = with_job(alone, evidence=("device", "library"))
     found = verdict_of(alone, 40).primary
     assert (found.class_id, found.subject) == ("comm_wait", "50")
 

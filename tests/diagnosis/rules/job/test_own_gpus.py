@@ -81,10 +81,15 @@ def test_a_job_may_start_right_after_another_on_the_same_gpu() -> None:
     assert State.STARTING not in seen
 
 
-@pytest.mark.parametrize(("pid", "gpus"), [(900, 0), (None, 1)])
-def test_a_job_without_a_gpu_does_not_get_the_gpus_of_other_programs(pid: int | None, gpus: int) -> None:
+@pytest.mark.parametrize(
+    ("pid", "evidence", "gpus"),
+    [(900, ("library",), 0), (None, ("library",), 0), (None, ("device", "library"), 1)],
+)
+def test_a_job_without_a_gpu_does_not_get_the_gpus_of_other_programs(
+    pid: int | None, evidence: tuple[str, ...], gpus: int
+) -> None:
     held = () if pid is None else (GpuProcess(pid, GIB, "compute"),)
-    rests = with_job(JOB_HEALTHY, workers=(), evidence=("library",))
+    rests = with_job(JOB_HEALTHY, workers=(), evidence=evidence)
     machine = replace(
         rests, gpus=(0.9,), gpu_pids=(), gpu_only={0: {"processes": held or None}}, tasks=(TRAINER_OLD, Task(900))
     )
