@@ -175,6 +175,7 @@ class Training:
     wait_channels_hidden: bool = False
     grown: float = 0.0
     evidence: tuple[str, ...] = ("loader",)
+    hidden: tuple[str, ...] = ()
     saving: frozenset[int] = frozenset()
     cores: int | None = None
     quota: float | None = None
@@ -202,7 +203,7 @@ class Training:
         rank = Rank(self.task.key, tuple(w.key for w in self.workers), self.gpus, worker_kind=self.worker_kind)
         return Job(
             self.task.key, "train.py", "alice", self.uid, (rank,), label=self.label,
-            framework=self.framework, evidence=self.evidence, notebook=self.notebook,
+            framework=self.framework, evidence=self.evidence, hidden=self.hidden, notebook=self.notebook,
         )  # fmt: skip
 
     @property

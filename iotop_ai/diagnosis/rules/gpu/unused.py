@@ -22,6 +22,11 @@ def _trains(facts: Facts, job: JobFacts) -> bool:
     return known and "device" not in evidence and _work_level(facts, job) >= facts.limits.leave_level
 
 
+def _may_use_a_gpu(facts: Facts, job: JobFacts) -> bool:
+    """Whether the job uses a GPU, or may use one of those in use because the processes on them are hidden."""
+    return bool(job.used_gpus) or (facts.gpu.pids is None and facts.gpu.used > 0 and job.job.may_use_gpu)
+
+
 def _work_level(facts: Facts, job: JobFacts) -> float:
     """The job's CPU use divided by the threshold."""
     return (job.cpu_ratio or 0.0) / facts.limits.trains
@@ -60,13 +65,14 @@ def job_uses_no_gpu(facts: Facts) -> tuple[Claim, ...]:
     Claim: no_gpu: the training does not use the GPU that is there.
     Evidence: the processes on each GPU (NVML), none of them the job's; the job's CPU, framework and loaders.
     Threshold: for 30 s a GPU has no process and is < 5 % busy, while the job uses >= 0.1 cores and is older than 15 s.
-    Blind spot: it is silent where NVML lists processes that are not visible here. A job meant for the CPU looks the
-        same. A job that uses 1 of 8 GPUs counts as intended.
+    Blind spot: it is silent where NVML lists processes that are not visible here, and about a job that may be on a GPU
+        whose processes are hidden. A job meant for the CPU looks the same. A job that uses 1 of 8 GPUs counts as
+        intended.
     """
     limits = facts.limits
     if not facts.gpu.visible or facts.gpu.absent:
         return ()
-    on_cpu = [job for job in facts.jobs if not job.job.gpus and _trains(facts, job)]
+    on_cpu = [job for job in facts.jobs if not _may_use_a_gpu(facts, job) and _trains(facts, job)]
     on_cpu = [job for job in on_cpu if job.age_s is not None and job.age_s >= limits.settle_s]
     if not on_cpu:
         return ()

@@ -6,7 +6,9 @@ import pytest
 
 from iotop_ai.model.reading import Status
 from iotop_ai.model.verdict_class import State
-from tests.diagnosis.build import BUSY, IDLE, MB, SLOW_SSD, Disk, Machine, Task, classes, play, verdict_of
+from tests.diagnosis.build import BUSY, GIB, IDLE, MB, SLOW_SSD, Disk, Machine, Task, classes, play, verdict_of
+from tests.diagnosis.gpu_scenes import ON_CPU, TWO_HIDDEN_JOBS
+from tests.diagnosis.job_scenes import with_job
 
 
 def test_busy_gpus_with_power_are_ok() -> None:
@@ -96,3 +98,32 @@ def test_activity_ends_idleness_within_a_few_seconds() -> None:
     assert frames[39].verdict.primary.class_id == "idle"
     assert [f.verdict.primary.class_id for f in frames[-7:]] == ["unknown"] * 7
     assert {f.verdict.state for f in frames[39:]} == {State.CALM}
+
+
+HIDDEN = replace(
+    ON_CPU,
+    gpus=(0.97, 0.0),
+    gpu_state={"processes": ()},
+    gpu_only={0: {"memory_used_bytes": 60 * GIB}, 1: {"memory_used_bytes": 0}},
+    gpu_only_rates={0: {"power_watts": 650.0}},
+)
+"""A container with a busy GPU, whose processes are hidden, and a free GPU."""
+
+
+@pytest.mark.parametrize(
+    ("evidence", "hidden", "on_cpu"),
+    [
+        (("library", "loader"), (), True),
+        (("device", "library", "loader"), (), False),
+        (("loader",), ("libraries", "open files"), False),
+    ],
+)
+def test_only_a_job_that_cannot_be_on_a_hidden_gpu_trains_on_the_cpu(
+    evidence: tuple[str, ...], hidden: tuple[str, ...], on_cpu: bool
+) -> None:
+    machine = with_job(HIDDEN, evidence=evidence, hidden=hidden)
+    assert ("no_gpu" in classes(verdict_of(machine, 50))) is on_cpu
+    assert TWO_HIDDEN_JOBS.second_job is not None
+    opens = replace(TWO_HIDDEN_JOBS.second_job, evidence=("device", "library"))
+    both = replace(machine, second_job=opens, tasks=(*machine.tasks, opens.task))
+    assert ("no_gpu" in classes(verdict_of(both, 50))) is on_cpu, "each of two jobs may be on the GPU in use"
