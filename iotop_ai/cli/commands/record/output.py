@@ -90,10 +90,12 @@ class Output:
         self._on_end()
 
     def _open_file(self) -> FileSink:
-        # A program that controls the recording cannot choose another name if this one exists, so we choose one for it.
-        if self._options.control and not self._options.append:
+        # The default name exists if another recording began in the same second, and a program that controls the
+        # recording cannot choose another name if the given one exists, so we choose a free name for both.
+        options = self._options
+        if not options.output or (options.control and not options.append):
             return FileSink.new(self.path)
-        return FileSink(self.path, append=self._options.append)
+        return FileSink(self.path, append=options.append)
 
     @property
     def alive(self) -> bool:

@@ -1,21 +1,30 @@
 from __future__ import annotations
 
+import os
 from pathlib import Path
+
+import pytest
 
 from iotop_ai.cli.commands.record.options import RecordOptions
 from iotop_ai.cli.commands.record.output import Output
 from iotop_ai.collectors.io.clock import Clock
+from iotop_ai.model.errors import UsageError
 from iotop_ai.model.settings import Settings
 from iotop_ai.store.write.recorder import Rotation
 
 
-def test_an_empty_file_that_cannot_be_removed_is_left(tmp_path: Path) -> None:
-    folder = tmp_path / "folder"
-    folder.mkdir()
-    options = RecordOptions(
+class StoppedClock(Clock):
+    """A clock whose wall time is always the same."""
+
+    def wall_ns(self) -> int:
+        return 1_795_262_400 * 10**9
+
+
+def record_options(output: str, *, append: bool = False) -> RecordOptions:
+    return RecordOptions(
         Settings(),
-        str(folder / "run"),
-        False,
+        output,
+        append,
         "",
         None,
         Rotation(),
@@ -25,7 +34,36 @@ def test_an_empty_file_that_cannot_be_removed_is_left(tmp_path: Path) -> None:
         burst_s=None,
         command=(),
     )
-    output = Output(options, Clock(), lambda text: None, lambda: None)
+
+
+def output_of(options: RecordOptions) -> Output:
+    return Output(options, StoppedClock(), lambda text: None, lambda: None)
+
+
+@pytest.mark.parametrize("append", [False, True])
+def test_without_a_name_recordings_of_the_same_second_get_different_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, append: bool
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    outputs = [output_of(record_options("", append=append)) for _ in range(3)]
+    first, second, third = (output.path for output in outputs)
+    stem = first.removesuffix(".iotop.jsonl")
+    assert (second, third) == (f"{stem}-2.iotop.jsonl", f"{stem}-3.iotop.jsonl")
+    assert all(os.path.exists(output.path) for output in outputs)
+    for output in outputs:
+        output.close()
+
+
+def test_a_given_name_that_exists_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "run").touch()
+    with pytest.raises(UsageError, match="exists"):
+        output_of(record_options(str(tmp_path / "run")))
+
+
+def test_an_empty_file_that_cannot_be_removed_is_left(tmp_path: Path) -> None:
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    output = output_of(record_options(str(folder / "run")))
     (folder / "run").unlink()
     folder.rmdir()
     folder.write_text("")  # this makes the removal fail, as on a filesystem that became read-only
