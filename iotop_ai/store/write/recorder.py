@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import logging
 import os
 import threading
@@ -35,6 +36,7 @@ HUNG_S = 5.0
 that Snapshots are lost."""
 MIN_FREE_BYTES = 64 << 20
 READER_GONE = "the reader has gone"
+DELETED = "the file was deleted"
 ARGUMENTS_LEFT_OUT = "command arguments left out from here on: with them a line is longer than 16 MiB"
 
 
@@ -70,6 +72,10 @@ class Sink(Protocol):
         """Whether the path still names the file."""
         ...
 
+    def is_deleted(self) -> bool:
+        """Whether the file has no name any more."""
+        ...
+
     def close(self) -> None:
         """Close the file."""
         ...
@@ -85,10 +91,10 @@ class Rotation(NamedTuple):
 class RecorderState(NamedTuple):
     """The progress of writing a recording.
 
-    snapshots: the number of Snapshots written so far
-    dropped: the number of Snapshots lost so far
+    snapshots, dropped: the number of Snapshots that were written and that were lost so far
     trouble: why nothing is being written; "" if there is no error
     dropped_events: the number of events that were lost with dropped Snapshots
+    deleted_files: the number of files that were deleted while they were written, and replaced by new files
     """
 
     path: str
@@ -98,6 +104,7 @@ class RecorderState(NamedTuple):
     dropped: int
     trouble: str
     dropped_events: int = 0
+    deleted_files: int = 0
 
 
 class Recorder:
@@ -105,8 +112,8 @@ class Recorder:
 
     ``put`` never blocks: when the queue is full, the oldest Frame is dropped. Then the next line is a keyframe with a
     gap mark, preceded by the dropped events and an event with the number of missing Snapshots and the reason. A write
-    that failed is tried again as Retries determines; when that fails too, a new file in the same folder continues the
-    recording.
+    that failed is tried again as Retries determines; when that fails too, or when the file was deleted, a new file in
+    the same folder continues the recording.
 
     preroll: snap lines from before the recording, marked "pre", or a function that returns such lines before an at_ns;
         it is called on the recorder's thread
@@ -153,8 +160,8 @@ class Recorder:
             self._opened_ns -= max(0, clock.wall_ns() - begun_wall_ns)
         self._space_ns: int | None = None
         """The time at which the free space was last read."""
-        self._snapshots = self._begin_bytes = 0
-        """The number of Snapshots written so far, and the size of the file from which a rotation counts."""
+        self._snapshots = self._begin_bytes = self._deleted_files = 0
+        """The numbers of ``RecorderState``, and the size of the file from which a rotation counts."""
         # The offsets in the sink of the newest block, and of a header that will be part of the next block.
         self._block_at: int | None = None
         self._lead_at: int | None = None
@@ -179,7 +186,8 @@ class Recorder:
         sink, lost, busy_ns, trouble = self._sink, self._queue.lost, self._busy_ns, self._trouble
         if busy_ns is not None and self._clock.monotonic_ns() - busy_ns > HUNG_S * 1e9:
             trouble = f"not recording: {'its disk' if sink.recovers else 'the reader'} does not answer"
-        return RecorderState(sink.path, sink.size, self._started_ns, self._snapshots, lost.frames, trouble, lost.events)
+        progress = (self._started_ns, self._snapshots, lost.frames, trouble, lost.events, self._deleted_files)
+        return RecorderState(sink.path, sink.size, *progress)
 
     def preroll(self) -> tuple[str, ...]:
         """The snap lines from the last keyframe that is at least HISTORY_S old, with which another file can start."""
@@ -221,7 +229,13 @@ class Recorder:
         self._busy_ns = self._clock.monotonic_ns()
         if self._header is not None:
             self._write([*self._totals_line(), to_line({"k": "end", "m": self._busy_ns})])
+        self._sync_sink()
+
+    def _sync_sink(self) -> None:
+        """Make the kernel write the file to the disk. Raises OSError, also if the file was deleted."""
         self._sink.sync()
+        if self._sink.is_deleted():
+            raise FileNotFoundError(errno.ENOENT, DELETED)
 
     def _close_sink(self) -> None:
         try:
@@ -313,13 +327,13 @@ class Recorder:
         return frame, self._encoder.lines(frame, gap=gap)
 
     def _sync(self, now: int) -> None:
-        """Make the kernel write the file to the disk.
+        """Make the kernel write the file to the disk. After an error, a new file is begun.
 
-        After an error, later syncs prove nothing, because the kernel reports the error only once.
+        Later syncs would prove nothing, because the kernel reports an error only once.
         """
         self._busy_ns = self._synced_ns = now
         try:
-            self._sink.sync()
+            self._sync_sink()
         except OSError as error:
             if not self._sink.recovers:
                 raise
@@ -350,9 +364,11 @@ class Recorder:
             return False
         if new_sink is None:
             return False
-        log.warning("%s cannot be written; the recording continues in %s", self._sink.path, new_sink.path)
+        log.warning("%s: %s; the recording continues in %s", self._sink.path, self._why, new_sink.path)
+        deleted = self._sink.is_deleted()
         self._close_sink()
-        self._after, self._sink = os.path.basename(self._sink.path), new_sink
+        self._after, self._sink = "" if deleted else os.path.basename(self._sink.path), new_sink
+        self._deleted_files += deleted
         self._header, self._continues, self._totals = None, True, None
         self._opened_ns = self._synced_ns = now
         return True

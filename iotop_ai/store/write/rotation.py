@@ -99,14 +99,16 @@ class Rotator:
         self._thread.start()
 
     def next_file(self, full: FullSink) -> FileSink:
-        """Rename the full file and create PATH again.
+        """Rename the full file, unless it was moved or deleted, and create PATH again.
 
         Raises OSError or IotopError, after which the full file still has its name. If another program has created PATH
         meanwhile, the full file keeps its new name, which is then the sink's path.
         """
         path = absolute_path(full.path)
         if not full.is_named():
-            raise InputError(f"{clean(full.path)} is another file now")
+            if os.path.lexists(path):
+                raise InputError(f"{clean(full.path)} is another file now")
+            return self._file_after_missing(full)
         part = self._free_name(path)
         os.rename(path, part)
         try:
@@ -118,6 +120,13 @@ class Rotator:
             raise InputError(f"another program has created {clean(path)}") from error
         full.close()
         self._closed_files.put((part, path))
+        return sink
+
+    def _file_after_missing(self, full: FullSink) -> FileSink:
+        """Create PATH again after the full file was moved or deleted. Raises IotopError."""
+        sink = FileSink(full.path)
+        full.close()
+        self._report(f"{clean(full.path)} was moved or deleted; continuing in a new file of that name")
         return sink
 
     def _free_name(self, path: str) -> str:

@@ -127,6 +127,19 @@ class FileSink:
             return False
         return (named.st_dev, named.st_ino) == self._inode
 
+    def is_deleted(self) -> bool:
+        """Whether the file has no name any more, so that its content is lost when it is closed.
+
+        An NFS client gives an open file that it deletes the name .nfs…, and removes that when the file is closed. A
+        file that another client or the server deleted is stale.
+        """
+        try:
+            if os.fstat(self._fd).st_nlink == 0:
+                return True
+            return os.path.basename(os.readlink(f"/proc/self/fd/{self._fd}")).startswith(".nfs")
+        except OSError as error:
+            return error.errno == errno.ESTALE
+
     def sync(self) -> None:
         """Make the kernel write the file to the disk; may block if the disk is slow."""
         os.fdatasync(self._fd)
@@ -182,6 +195,10 @@ class PipeSink:
     def is_named(self) -> bool:
         """Return True, because a pipe does not have a name that could change."""
         return True
+
+    def is_deleted(self) -> bool:
+        """Return False, because a pipe does not have a name."""
+        return False
 
     def close(self) -> None:
         """Do nothing, because the caller closes the descriptor."""

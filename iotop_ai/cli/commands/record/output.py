@@ -17,7 +17,7 @@ from iotop_ai.model.frame import Frame
 from iotop_ai.model.snapshot import Snapshot
 from iotop_ai.present.screen.recording_state import missing_text, recording_text
 from iotop_ai.present.screen.view import RecordingState
-from iotop_ai.store.write.recorder import READER_GONE, Recorder, Sink
+from iotop_ai.store.write.recorder import DELETED, READER_GONE, Recorder, Sink
 from iotop_ai.store.write.rotation import HOOK_S, Rotator
 from iotop_ai.store.write.sink import FileSink, PipeSink
 
@@ -57,6 +57,7 @@ class Output:
         self._on_end = on_end
         self._ended = False
         self._last_trouble = ""
+        self._deleted_files = 0
         self.path = options.output or default_output(os.uname().nodename, clock.wall_ns())
         sink: PipeSink | FileSink
         if self.path == STREAM:
@@ -123,13 +124,15 @@ class Output:
             raise
 
     def _report_trouble(self) -> None:
-        trouble, path = self.error_text, self._recorder.state().path
+        trouble, state = self.error_text, self._recorder.state()
         if trouble != self._last_trouble:
             self._say(trouble or "recording again")
             self._last_trouble = trouble
-        if path != self.path:
-            self._say(f"{clean(self.path)} cannot be written; continuing in {clean(path)}")
-            self.path, self._new_file = path, True
+        deleted = state.deleted_files != self._deleted_files
+        if deleted or state.path != self.path:
+            why = "was deleted" if deleted else "cannot be written"
+            self._say(f"{clean(self.path)} {why}; continuing in {clean(state.path)}")
+            self.path, self._new_file, self._deleted_files = state.path, True, state.deleted_files
 
     def warn_of_own_disk(self, snapshot: Snapshot) -> None:
         """Warn when the file is on a watched disk, because that disk's figures then include the recording's writes."""
@@ -165,11 +168,12 @@ class Output:
     def _print_summary(self) -> None:
         """Print the file's duration and size, and what is missing in it.
 
-        Prints only what is missing if the recording goes to a stream, has no Snapshot, is controlled by a program, or
-        is rotated, because several files have no common size.
+        Prints only what is missing if the recording goes to a stream, has no Snapshot, is controlled by a program, was
+        deleted, or is rotated, because several files have no common size.
         """
         state, options = self._recorder.state(), self._options
-        if self.path == STREAM or not state.snapshots or options.control or options.rotation != (None, None):
+        one_file = self.path != STREAM and options.rotation == (None, None) and not state.trouble.endswith(DELETED)
+        if not one_file or not state.snapshots or options.control:
             text = missing_text(state.dropped, state.dropped_events)
         else:
             seconds = (self._clock.monotonic_ns() - state.started_ns) / 1e9

@@ -10,7 +10,11 @@ from iotop_ai.cli.commands.record.output import Output
 from iotop_ai.collectors.io.clock import Clock
 from iotop_ai.model.errors import UsageError
 from iotop_ai.model.settings import Settings
-from iotop_ai.store.write.recorder import Rotation
+from iotop_ai.pipeline import frames
+from iotop_ai.store.write.recorder import SYNC_S, Rotation
+from tests.clocks import ShiftedClock
+from tests.store.scenario import session
+from tests.store.write.test_recorder_failing import put
 
 
 class StoppedClock(Clock):
@@ -36,8 +40,9 @@ def record_options(output: str, *, append: bool = False) -> RecordOptions:
     )
 
 
-def output_of(options: RecordOptions) -> Output:
-    return Output(options, StoppedClock(), lambda text: None, lambda: None)
+def output_of(options: RecordOptions, clock: Clock | None = None, messages: list[str] | None = None) -> Output:
+    say = (lambda text: None) if messages is None else messages.append
+    return Output(options, clock or StoppedClock(), say, lambda: None)
 
 
 @pytest.mark.parametrize("append", [False, True])
@@ -68,3 +73,30 @@ def test_an_empty_file_that_cannot_be_removed_is_left(tmp_path: Path) -> None:
     folder.rmdir()
     folder.write_text("")  # this makes the removal fail, as on a filesystem that became read-only
     output.close()
+
+
+def test_a_deleted_file_is_reported_and_begun_again(tmp_path: Path) -> None:
+    live = list(frames(session(3, 8)))
+    path, clock = tmp_path / "run", ShiftedClock()
+    messages: list[str] = []
+    output = output_of(record_options(str(path)), clock, messages)
+    put(output._recorder, live[:3])
+    path.unlink()
+    clock.skip(SYNC_S + 1)
+    put(output._recorder, live[3:])
+    output.close()
+    report, summary = messages
+    assert report == f"{path} was deleted; continuing in {path}"
+    assert summary.endswith(f" in {path}")
+    assert path.exists()
+
+
+def test_no_summary_names_a_file_that_was_deleted(tmp_path: Path) -> None:
+    path = tmp_path / "run"
+    messages: list[str] = []
+    output = output_of(record_options(str(path)), Clock(), messages)
+    put(output._recorder, list(frames(session(3, 3))))
+    path.unlink()
+    output.close()
+    assert messages == ["not recording any more: the file was deleted"]
+    assert output.error_text == messages[0]
