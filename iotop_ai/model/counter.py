@@ -3,6 +3,13 @@
 from __future__ import annotations
 
 U32 = 2**32
+LEAST_INT, MOST_INT = -(2**63), 2**64 - 1
+"""The range of the kernel's integers."""
+
+
+def known_int(number: int | None) -> int | None:
+    """The number; None if it does not fit into 64 bits, such as an NVMe's counter of 128 bits that is all ones."""
+    return None if number is None or not LEAST_INT <= number <= MOST_INT else number
 
 
 def delta(before: int | None, after: int | None) -> int | None:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from iotop_ai.model.clean import clean
+from iotop_ai.model.counter import known_int
 
 LONGEST = 160
 """The longest text that is kept, in characters."""
@@ -19,9 +20,9 @@ def get(answer: object, *path: str) -> Any:
 
 
 def integer(answer: object, *path: str) -> int | None:
-    """Return the integer at the path; None when there is no integer."""
+    """Return the integer at the path; None when there is none, or when it does not fit into 64 bits."""
     value = get(answer, *path)
-    return value if isinstance(value, int) and not isinstance(value, bool) else None
+    return known_int(value) if isinstance(value, int) and not isinstance(value, bool) else None
 
 
 def text(answer: object, *path: str) -> str:

@@ -20,6 +20,7 @@ from iotop_ai.collectors.health.json_access import text as _text
 from iotop_ai.collectors.health.logs import error_log, self_test_facts, self_test_log
 from iotop_ai.lazy.regex import pattern
 from iotop_ai.model.clean import clean
+from iotop_ai.model.counter import known_int
 from iotop_ai.model.health.attributes import count_of, hours_of
 from iotop_ai.model.health.rules import with_verdict
 from iotop_ai.model.health.smart import SmartAttribute, SmartState
@@ -238,7 +239,7 @@ def _scsi_uncorrected(answer: object) -> int | None:
 
 def _data_bytes(log: object, key: str) -> int | None:
     units = _int(log, key)
-    return None if units is None else units * NVME_UNIT_BYTES
+    return None if units is None else known_int(units * NVME_UNIT_BYTES)
 
 
 def _attribute(number: int, row: Mapping[str, Any], raw: int | None, raw_text: str, prefail: bool) -> SmartAttribute:

@@ -7,11 +7,12 @@ import threading
 from collections.abc import Callable, Iterable, Mapping
 from typing import Protocol
 
-from iotop_ai.collectors.base import take_reading
+from iotop_ai.collectors.base import Unavailable, take_reading
 from iotop_ai.collectors.io.clock import Clock
 from iotop_ai.collectors.io.root import Root
 from iotop_ai.lazy.namedtuple import NamedTuple
 from iotop_ai.model.block.counters import Mount
+from iotop_ai.model.counter import known_int
 from iotop_ai.model.machine.filesystem import FilesystemUsage, is_remote
 from iotop_ai.model.reading import Reading, Status
 
@@ -84,12 +85,15 @@ class _StatvfsCall:
         self.answer = take_reading(self, self._clock)
 
     def read(self) -> FilesystemUsage:
-        """Wait for the kernel's answer and return it. Raises OSError."""
+        """Wait for the kernel's answer and return it. Raises OSError, and Unavailable for an impossible size."""
         answer = self._statvfs(self._path)
         block = answer.f_frsize or answer.f_bsize
-        return FilesystemUsage(
+        usage = FilesystemUsage(
             answer.f_blocks * block, answer.f_bfree * block, answer.f_bavail * block, answer.f_files, answer.f_ffree
         )
+        if any(known_int(figure) is None for figure in usage):  # the server of a FUSE filesystem may report any size
+            raise Unavailable(Status.UNSUPPORTED, "its size in bytes does not fit into 64 bits")
+        return usage
 
     def close(self) -> None:
         """Do nothing: no file stays open."""

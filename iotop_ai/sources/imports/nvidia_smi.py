@@ -15,6 +15,7 @@ from itertools import count, islice, pairwise
 from typing import Any
 
 from iotop_ai.model.clean import clean
+from iotop_ai.model.counter import MOST_INT
 from iotop_ai.model.errors import InputError, UsageError
 from iotop_ai.model.gpu.state import GpuState
 from iotop_ai.model.reading import Reading, Status
@@ -29,7 +30,6 @@ from iotop_ai.sources.imports.common import (
     snapshot,
 )
 from iotop_ai.sources.imports.nvidia_smi_rounds import Row, rounds
-from iotop_ai.store.format.scalars import MOST_INT
 
 ORIGIN = "nvidia-smi"
 _NS = 1_000_000_000

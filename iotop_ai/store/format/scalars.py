@@ -6,9 +6,7 @@ from math import isfinite
 from typing import Any
 
 from iotop_ai.model.clean import clean
-
-LEAST_INT, MOST_INT = -(2**63), 2**64 - 1
-"""The range of the kernel's integers; a number outside it means that the file is damaged."""
+from iotop_ai.model.counter import LEAST_INT, MOST_INT
 
 
 class ShapeError(ValueError):
@@ -16,12 +14,16 @@ class ShapeError(ValueError):
 
 
 def checked_scalar(raw: Any) -> Any:
-    """A scalar from a file: text without control characters, numbers finite and in range. Raises ShapeError."""
+    """A scalar from a file: text without control characters, numbers finite. Raises ShapeError.
+
+    An integer that does not fit into 64 bits becomes the nearest that does, because one such figure, which the writer
+    does not refuse, must not make the whole recording unreadable.
+    """
     kind = type(raw)
     if kind is str:
         return clean(raw)
-    if kind is int and not LEAST_INT <= raw <= MOST_INT:
-        raise ShapeError("a number out of range")
+    if kind is int:
+        return min(max(raw, LEAST_INT), MOST_INT)
     if kind is float and not isfinite(raw):
         raise ShapeError("a number that is not finite")
     return raw
@@ -30,7 +32,6 @@ def checked_scalar(raw: Any) -> Any:
 def checked_int(text: str) -> int:
     """An int in the spelling of ``str``, so that different texts never become the same key. Raises ValueError."""
     number = int(text)
-    if str(number) != text:
+    if str(number) != text or not LEAST_INT <= number <= MOST_INT:
         raise ShapeError("not a key")
-    whole: int = checked_scalar(number)
-    return whole
+    return number

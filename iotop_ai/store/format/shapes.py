@@ -20,9 +20,10 @@ from itertools import compress
 from operator import is_not, ne
 from typing import Annotated, Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
+from iotop_ai.model.counter import LEAST_INT, MOST_INT
 from iotop_ai.model.process.change_tracking import changed, counterparts, removed
 from iotop_ai.store.format.key_text import KeyText, key_text
-from iotop_ai.store.format.scalars import LEAST_INT, MOST_INT, ShapeError, checked_scalar
+from iotop_ai.store.format.scalars import ShapeError, checked_scalar
 from iotop_ai.store.format.size_limits import MOST_ENTRIES, MOST_ENTRIES_OF, check_size
 
 SAME = object()

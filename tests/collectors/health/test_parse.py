@@ -61,6 +61,18 @@ def test_a_healthy_nvme_is_parsed() -> None:
     )
 
 
+def test_counters_of_128_bits_that_do_not_fit_into_64_are_unknown() -> None:
+    """The log of a failing controller may be all ones."""
+    log = dict.fromkeys(("media_errors", "unsafe_shutdowns", "data_units_read"), 2**128 - 1)
+    log |= {"num_err_log_entries": 2**64 - 1, "data_units_written": 2**64 // 512_000}
+    state = parse_state({"nvme_smart_health_information_log": log}, None, "/dev/nvme0", "nvme")
+    assert (state.media_errors, state.unsafe_shutdowns, state.read_bytes) == (None, None, None)
+    assert (state.error_log_entries, state.written_bytes) == (2**64 - 1, 2**64 // 512_000 * 512_000)
+    log["data_units_written"] += 1
+    state = parse_state({"nvme_smart_health_information_log": log}, None, "/dev/nvme0", "nvme")
+    assert state.written_bytes is None
+
+
 @pytest.mark.parametrize(
     ("part", "wwn"),
     [

@@ -205,6 +205,18 @@ def test_only_the_overlay_of_a_containers_root_is_queried() -> None:
     assert [m.path for m in mounts_to_query(overlays)] == ["/"]
 
 
+def test_a_size_that_does_not_fit_into_64_bits_is_unknown() -> None:
+    """A FUSE server may report any number of blocks."""
+    answer = os.statvfs_result((4096, 4096, 2**61, 2**61, 2**61, 0, 0, 0, 0, 255))
+    collector = FilesystemCollector(
+        Root(), Clock(), Mounts((Mount("/mnt/s3", "fuse.x", "x", device="0:50"),)), lambda path: answer
+    )
+    until(lambda: collector.read()["/mnt/s3"].status is not Status.PENDING)
+    reading = collector.read()["/mnt/s3"]
+    assert (reading.value, reading.status) == (None, Status.UNSUPPORTED)
+    assert reading.reason == "its size in bytes does not fit into 64 bits"
+
+
 def test_ratios_equal_those_of_df() -> None:
     usage = FilesystemUsage(1000, 400, 300, 100, 75)
     assert (usage.used_ratio, usage.inodes_used_ratio) == (600 / 900, 0.25)

@@ -21,7 +21,7 @@ from iotop_ai.model.reading import Reading, Status
 from iotop_ai.model.sample import Sample
 from iotop_ai.model.snapshot import Snapshot
 from iotop_ai.model.verdict_totals import VerdictTotals
-from iotop_ai.store.format.key_text import KeyText
+from iotop_ai.store.format.key_text import KeyText, key_text
 from iotop_ai.store.format.scalars import ShapeError
 from iotop_ai.store.format.shapes import (
     SAME,
@@ -163,3 +163,20 @@ def test_a_tracked_table_is_written_like_a_plain_one() -> None:
     assert change["+"].keys() == {"2/1", "7/9"}
     assert change["-"] == ["4/1"]
     assert shape.apply(wire(change), dict(old)) == builder.now
+
+
+@pytest.mark.parametrize(
+    ("written", "read"), [(2**64 - 1, 2**64 - 1), (2**64, 2**64 - 1), (-(2**63) - 1, -(2**63)), (10**40, 2**64 - 1)]
+)
+def test_an_integer_of_more_than_64_bits_is_read_as_the_nearest_that_fits(written: int, read: int) -> None:
+    counters = shape_of(ProcessIo)
+    before = ProcessIo(*range(len(ProcessIo._fields)))
+    after = before._replace(rchar=written)
+    assert counters.load(json.loads(json.dumps(counters.dump(after)))) == before._replace(rchar=read)
+    assert counters.apply(counters.change(after, before), before) == before._replace(rchar=read)
+    assert Scalar(int).load(written) == read
+
+
+def test_a_key_of_more_than_64_bits_is_refused() -> None:
+    with pytest.raises(ShapeError):
+        key_text(ProcessKey).load(f"1/{2**64}")

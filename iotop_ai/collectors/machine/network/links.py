@@ -5,6 +5,7 @@ from __future__ import annotations
 from iotop_ai.collectors.io.root import KeptFile, Root
 from iotop_ai.collectors.machine.network.stacking import INFINIBAND, NET, has_speed, places_of, port_place
 from iotop_ai.model.clean import clean, clean_bytes
+from iotop_ai.model.counter import known_int
 from iotop_ai.model.machine.network import LinkCounters
 
 _COUNTERS = ("rx_bytes", "tx_bytes", "rx_errors", "tx_errors", "rx_dropped", "tx_dropped")
@@ -209,15 +210,17 @@ _LinkCounts = tuple[int, int, int | None, int | None, int | None, int | None]
 
 
 def _ib_counts(counts: dict[str, int]) -> _LinkCounts | None:
-    rx, tx = counts.get("port_rcv_data"), counts.get("port_xmit_data")
+    """Return the counts of an InfiniBand port; None if its bytes are unknown or do not fit into 64 bits."""
+    words = counts.get("port_rcv_data"), counts.get("port_xmit_data")
+    rx, tx = (None if count is None else known_int(count * _IB_WORD_BYTES) for count in words)
     if rx is None or tx is None:
         return None
     errors, drops = counts.get("port_rcv_errors"), counts.get("port_xmit_discards")
-    return rx * _IB_WORD_BYTES, tx * _IB_WORD_BYTES, errors, None, None, drops
+    return rx, tx, errors, None, None, drops
 
 
 def _efa_counts(counts: dict[str, int]) -> _LinkCounts | None:
-    """Return the counts of AWS's adapter.
+    """Return the counts of AWS's adapter; None if its bytes are unknown or do not fit into 64 bits.
 
     rx_bytes and tx_bytes count all bytes on the wire. On adapters where they do not include RDMA, the sum over the
     operations is larger and is used.
@@ -226,4 +229,6 @@ def _efa_counts(counts: dict[str, int]) -> _LinkCounts | None:
         return None
     received = max(counts["rx_bytes"], sum(counts.get(name, 0) for name in _EFA_RECEIVED))
     sent = max(counts["tx_bytes"], sum(counts.get(name, 0) for name in _EFA_SENT))
+    if known_int(received) is None or known_int(sent) is None:
+        return None
     return received, sent, None, None, counts.get("rx_drops"), None

@@ -101,6 +101,13 @@ def test_a_dead_port_has_no_speed(tmp_path: Path) -> None:
     assert (port.state, port.bits_per_s) == ("down", None)
 
 
+def test_a_port_whose_bytes_do_not_fit_into_64_bits_is_left_out(tmp_path: Path) -> None:
+    counter = "sys/class/infiniband/mlx5_0/ports/1/counters/port_rcv_data"
+    collector = NetworkCollector(build(infiniband() | {counter: b"%d\n" % (2**64 - 1)}, tmp_path))
+    assert collector.read() == {}
+    collector.close()
+
+
 def test_without_links_the_table_is_empty(tmp_path: Path) -> None:
     assert NetworkCollector(Root(str(tmp_path))).read() == {}
 
