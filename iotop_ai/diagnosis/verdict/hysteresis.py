@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import cached_property
 
 from iotop_ai.diagnosis.facts.gather import Claim, Facts, may_begin, may_stay
 from iotop_ai.diagnosis.facts.leading_job import job_pid
@@ -90,26 +91,63 @@ def decide_active(
             held[key] = ActiveFinding(claim.finding._replace(since_ns=at), at, now)
             if old is None:
                 new_keys.append(key)
+    present = _Present(facts)
     for key, old in carry.held.items():
-        if key not in held and _stays_active(key, old, facts, new_keys, pending):
+        if key not in held and _stays_active(key, old, present, new_keys, pending):
             held[key] = old
     return held, pending
 
 
-def _stays_active(key: Key, old: ActiveFinding, facts: Facts, new_keys: list[Key], pending: dict[Key, int]) -> bool:
+class _Present:
+    """What is there now: sets in which each active finding is looked up. Each set is built at its first use.
+
+    A search through the tables would take minutes for a recording with as many findings as size_limits allows.
+    """
+
+    def __init__(self, facts: Facts) -> None:
+        self.facts = facts
+
+    @cached_property
+    def shown(self) -> frozenset[Key]:
+        """The findings of the last verdict."""
+        verdict = self.facts.carry.verdict
+        return frozenset() if verdict is None else frozenset((f.class_id, f.subject) for f in verdict.findings)
+
+    @cached_property
+    def disks(self) -> frozenset[str] | None:
+        """The names of all block devices; None if unknown."""
+        block = self.facts.snapshot.block.value
+        return None if block is None else frozenset(key.name for key in block)
+
+    @cached_property
+    def rated_disks(self) -> frozenset[str] | None:
+        """The names of the block devices with rates in the newest Sample; None if it has the rates of no disk."""
+        rates = self.facts.history[-1].block.value if self.facts.history else None
+        return None if rates is None else frozenset(k.name for k, one in rates.items() if one.reads_per_s is not None)
+
+    @cached_property
+    def job_pids(self) -> frozenset[int] | None:
+        """The processes of all jobs; None if unknown."""
+        table = self.facts.snapshot.jobs.value
+        return None if table is None else frozenset(key.pid for key in table.jobs)
+
+
+def _stays_active(
+    key: Key, old: ActiveFinding, present: _Present, new_keys: list[Key], pending: dict[Key, int]
+) -> bool:
     """Whether a finding stays active although its condition does not hold now; it then keeps its last figures."""
+    facts = present.facts
     now, limits, keep_s = facts.snapshot.at_ns, facts.limits, CLASS_SPECS[key[0]].keep_s
     if key[0] == "failing_disk":
-        if any(name == "hung_s" for name, _ in old.finding.args) and not _may_be_there(facts, key[1]):
+        if any(name == "hung_s" for name, _ in old.finding.args) and not _may_be_there(present, key[1]):
             # The device is gone, or another one has its name.
             return False
         metrics = [e.metric for e in old.finding.evidence if e.metric.startswith("smart.")]
         if metrics and _does_not_answer(facts.snapshot, key[1]):
             return True
-        if metrics and _is_gone(facts.snapshot, key[1]):
+        if metrics and _is_gone(present, key[1]):
             # A missing disk has no known serial number, so the last verdict shows whether the finding is acknowledged.
-            shown = () if facts.carry.verdict is None else facts.carry.verdict.findings
-            return any((f.class_id, f.subject) == key for f in shown)
+            return key in present.shown
         if f"smart.{key[1]}.critical" in metrics:
             # The disk's own report does not hover around a threshold like a measurement, so one good answer ends the
             # finding.
@@ -120,7 +158,7 @@ def _stays_active(key: Key, old: ActiveFinding, facts: Facts, new_keys: list[Key
     if key[0] == "job_died":
         if _was_started_again(facts, old):
             return False
-    elif _job_ended(facts.snapshot, old.finding):
+    elif _job_ended(present, old.finding):
         # Nothing is left to cure, and the finding would be shown as the verdict about the job that leads now.
         return False
     if _has_rival(key, new_keys):
@@ -131,10 +169,10 @@ def _stays_active(key: Key, old: ActiveFinding, facts: Facts, new_keys: list[Key
     return 0 <= now - old.entered_ns < limits.dwell_s * 1e9 or 0 <= now - old.last_true_ns < keep_s * 1e9
 
 
-def _job_ended(snapshot: Snapshot, finding: Finding) -> bool:
+def _job_ended(present: _Present, finding: Finding) -> bool:
     """Whether the job that a finding is about has certainly ended."""
-    pid, table = job_pid(finding), snapshot.jobs.value
-    return pid is not None and table is not None and all(key.pid != pid for key in table.jobs)
+    pid = job_pid(finding)
+    return pid is not None and present.job_pids is not None and pid not in present.job_pids
 
 
 def _was_started_again(facts: Facts, death: ActiveFinding) -> bool:
@@ -153,13 +191,12 @@ def _does_not_answer(snapshot: Snapshot, disk: str) -> bool:
     return smart[disk].value is None or smart[disk].status not in (Status.OK, Status.ASLEEP)
 
 
-def _may_be_there(facts: Facts, disk: str) -> bool:
+def _may_be_there(present: _Present, disk: str) -> bool:
     """Whether the newest Sample has the disk's rates, or the rates of no disk at all."""
-    rates = facts.history[-1].block.value if facts.history else None
-    return rates is None or any(key.name == disk and one.reads_per_s is not None for key, one in rates.items())
+    return present.rated_disks is None or disk in present.rated_disks
 
 
-def _is_gone(snapshot: Snapshot, disk: str) -> bool:
+def _is_gone(present: _Present, disk: str) -> bool:
     """Whether the disk is gone and no other disk has its name. A failing disk may drop off its bus."""
-    smart, block = snapshot.smart.value or {}, snapshot.block.value
-    return disk not in smart and block is not None and all(key.name != disk for key in block)
+    smart = present.facts.snapshot.smart.value or {}
+    return disk not in smart and present.disks is not None and disk not in present.disks

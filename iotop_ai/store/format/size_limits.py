@@ -30,13 +30,14 @@ MOST_ENTRIES_OF = {
     **dict.fromkeys(("CpuTicks", "CoreRates"), 8192),
     **dict.fromkeys(("GpuState", "GpuRates", "GpuDetail", "GpuMemory"), 256),
     **dict.fromkeys(("Job", "JobRates", "JobMemory", "JobPlace", "Rank"), 1024),
-    **dict.fromkeys(("Finding", "ActiveFinding", "Evidence", "RuledOut", "Advice", "FindingTotal"), 256),
+    **dict.fromkeys(("Finding", "ActiveFinding", "FindingTotal"), 16_384),
+    **dict.fromkeys(("Evidence", "RuledOut", "Advice"), 256),
     **dict.fromkeys(("Event", "WorkerRestart"), 4096),
     **dict.fromkeys(("SmartAttribute", "Judgement", "PastPoint", "SelfTest", "ErrorEntry"), 4096),
     **dict.fromkeys(("GpuInstance", "GpuEarlier", "PressureTotals", "IoLimit", "NfsOp", "NfsOpRates"), 256),
 }
 """Lower limits than MOST_ENTRIES, by the record's name, mostly for records that rules compare pairwise. Linux supports
-at most 8192 cores."""
+at most 8192 cores. Each filesystem may be full, so there may be as many findings as filesystems."""
 MOST_VALUES = 4_000_000
 """The maximum number of values in a line: numbers, texts and lists. An object counts as four because of the memory that
 it takes."""

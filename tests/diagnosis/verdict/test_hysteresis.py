@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 from itertools import pairwise
 
@@ -14,11 +15,12 @@ from iotop_ai.diagnosis.facts.gather import claim, gather, may_count
 from iotop_ai.diagnosis.rules_version import stamp
 from iotop_ai.diagnosis.thresholds import LIMITS, RULES_VERSION
 from iotop_ai.diagnosis.verdict.hysteresis import decide_active
-from iotop_ai.model.finding import Finding, Severity
+from iotop_ai.model.finding import Evidence, Finding, Severity
 from iotop_ai.model.fold_state import ActiveFinding
 from iotop_ai.model.job.records import JobTable
 from iotop_ai.model.reading import Reading, Status
 from iotop_ai.model.verdict_class import CLASS_SPECS, State
+from iotop_ai.store.format.size_limits import MOST_ENTRIES_OF
 from tests.diagnosis.build import (
     COMPUTING,
     JOB_ALONE,
@@ -26,6 +28,7 @@ from tests.diagnosis.build import (
     JOB_PREPARING,
     LOADERS,
     TRAINER_OLD,
+    Disk,
     Machine,
     S,
     classes,
@@ -46,6 +49,24 @@ def primary_classes(*scenes: tuple[Machine, int]) -> list[str]:
 
 def flaps(class_ids: list[str]) -> int:
     return sum(a != b for a, b in pairwise(class_ids))
+
+
+def test_as_many_findings_as_a_recording_may_have_are_decided_quickly() -> None:
+    """The crafted findings are about disks that are gone, each of which is looked up in all tables."""
+    frame = last(Machine(disks=tuple(Disk(f"sd{i}") for i in range(1000)), cpu=0.5))
+    now, smart = frame.snapshot.at_ns, (Evidence("smart.x.critical", 1.0, ""),)
+    findings = tuple(
+        Finding("failing_disk", Severity.CRITICAL, 0.9, f"x{i}", evidence=smart)
+        for i in range(MOST_ENTRIES_OF["Finding"])
+    )
+    held = {(f.class_id, f.subject): ActiveFinding(f, now, now) for f in findings}
+    verdict = frame.verdict._replace(findings=findings[::-1])
+    began = time.process_time()
+    carry, _ = fold(
+        frame.carry._replace(held=held, verdict=verdict), frame.snapshot._replace(at_ns=now + 2 * S), frame.history
+    )
+    assert time.process_time() - began < 5
+    assert carry.held.keys() >= held.keys()
 
 
 def disk(**of: object) -> Machine:

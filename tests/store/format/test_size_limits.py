@@ -16,20 +16,26 @@ from typing import Any
 import pytest
 
 from iotop_ai.cli.main import main
+from iotop_ai.collectors.io.clock import Clock
 from iotop_ai.diagnosis.rules_version import stamp
 from iotop_ai.model.block.counters import BlockRates
 from iotop_ai.model.errors import InputError
+from iotop_ai.model.machine.filesystem import FilesystemUsage
 from iotop_ai.model.machine.rdma import RdmaCounters
 from iotop_ai.model.reading import Reading, Status
 from iotop_ai.pipeline import frames
 from iotop_ai.store.format import size_limits as limits
-from iotop_ai.store.format.codec import FORMAT, Decoder, Encoder, Header, header_line
+from iotop_ai.store.format.codec import FORMAT, Decoder, Encoder, Header, TotalsLine, header_line
 from iotop_ai.store.format.rated_cells import rated_cells
 from iotop_ai.store.format.scalars import ShapeError
 from iotop_ai.store.format.size_limits import MOST_ENTRIES, MOST_ENTRIES_OF, MOST_WAITING, ReaderBudget, check_values
+from iotop_ai.store.read.file import FileRecording
 from iotop_ai.store.read.gzip_members import members, pack, unpack
+from iotop_ai.store.write.recorder import Recorder
+from iotop_ai.store.write.sink import FileSink
 from tests.bench.server import Server
 from tests.cli.program import PLAIN, TOP, command
+from tests.diagnosis.build import Machine, play
 
 GOLDEN = Path(__file__).parents[2] / "data" / "recordings" / "format-1.iotop.jsonl.gz"
 MEMORY, QUICK_S = 700 << 20, 60
@@ -130,10 +136,33 @@ def test_changes_cannot_add_up_beyond_a_limit() -> None:
 
 def test_the_numbers_of_findings_and_jobs_are_limited() -> None:
     verdict = json.loads(next(line for line in golden() if line.startswith(b'{"k":"verdict"')))
-    verdict["v"][0] = verdict["v"][0] * 300
+    finding, most = verdict["v"][0][0], MOST_ENTRIES_OF["Finding"]
+    verdict["v"][0] = [finding] * most
+    assert refusal(HEAD, KEY, json.dumps(verdict).encode()) == ""
+    verdict["v"][0] = [finding] * (most + 1)
     assert "entries in one table" in refusal(HEAD, KEY, json.dumps(verdict).encode())
     assert MOST_ENTRIES_OF["Job"] == 1024
-    assert MOST_ENTRIES_OF["Finding"] == 256
+
+
+def test_each_filesystem_of_a_recording_may_have_a_finding() -> None:
+    most = MOST_ENTRIES_OF["FilesystemUsage"]
+    assert {MOST_ENTRIES_OF[name] for name in ("Finding", "ActiveFinding", "FindingTotal")} == {most}
+
+
+def test_a_recording_with_300_full_homes_is_read_again(tmp_path: Path) -> None:
+    """A server that is full has a finding for the home of each user."""
+    full = FilesystemUsage(10**13, 10**6, 10**6, 10**8, 10**8)
+    live = play((Machine(usage={f"/home/u{i}": full for i in range(300)}), 20))
+    assert len(live[-1].verdict.findings) == 300
+    path = tmp_path / "run.iotop.jsonl"
+    recorder = Recorder(FileSink(str(path)), Clock(), min_free_bytes=0, keyframe_every=7)
+    for frame in live:
+        recorder.put(frame)
+    assert recorder.close()
+    lines = list(FileRecording(str(path)).lines())
+    assert [len(line.tally.finding_totals) for line in lines if isinstance(line, TotalsLine)][-1] == 300
+    shown = list(frames(FileRecording(str(path)).items()))[-1].verdict
+    assert {f.subject for f in shown.findings if f.class_id == "fs_full"} == {f"/home/u{i}" for i in range(300)}
 
 
 def test_every_limit_names_a_record_that_occurs_in_a_recording() -> None:
