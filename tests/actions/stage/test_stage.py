@@ -27,7 +27,7 @@ from iotop_ai.collectors.io.root import Root
 from iotop_ai.collectors.machine.dataset_files import FileSample
 from iotop_ai.model.errors import InputError, UnknownError, UsageError
 from iotop_ai.model.machine.staging import Plan, Speed, Verified
-from iotop_ai.present.machine.staging import plan_text, refusal, speed_text
+from iotop_ai.present.machine.staging import refusal, speed_text
 from tests.rigs.nobody import UID, as_nobody, why_not_nobody
 from tests.rigs.slowdisk import FuseDisk, why_no_fuse_disk
 
@@ -374,33 +374,6 @@ def test_a_too_small_filesystem_is_detected_before_and_during_the_copy(tmp_path:
                 copy(how, source, small)
         assert verified(source, small, []).wrong >= 1
         assert len(list(source.iterdir())) == 4
-
-
-@needs_root
-def test_small_files_need_whole_blocks_of_the_target(tmp_path: Path) -> None:
-    source = tmp_path / "data"
-    source.mkdir()
-    for i in range(200):
-        (source / str(i)).write_bytes(b"x" * 100)
-    with mounted(tmp_path / "half", "-t", "tmpfs", "-o", "size=400k", "none") as half:
-        found = planned(source, half)
-        assert (found.left_bytes, found.new_space_bytes) == (20_000, 200 * os.sysconf("SC_PAGE_SIZE"))
-        assert found.fits is False
-        assert "does not fit: needs 800 KB in whole blocks, " in "\n".join(plan_text(found))
-    with mounted(tmp_path / "enough", "-t", "tmpfs", "-o", "size=2m", "none") as enough:
-        assert planned(source, enough).fits
-        copy("own", source, enough)
-        assert planned(source, enough).new_space_bytes == 0
-
-
-@needs_root
-def test_a_filesystem_with_too_few_inodes_does_not_fit(tmp_path: Path) -> None:
-    source = tmp_path / "data"
-    source.mkdir()
-    for i in range(40):
-        (source / str(i)).touch()
-    with mounted(tmp_path / "few", "-t", "tmpfs", "-o", "size=8m,nr_inodes=20", "none") as few:
-        assert planned(source, few).fits is False
 
 
 @pytest.mark.xdist_group("a slow disk")
