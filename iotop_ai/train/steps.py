@@ -140,7 +140,10 @@ _AWAITING: ContextVar[bool] = ContextVar("awaiting", default=False)
 
 
 class Watched(Generic[T]):
-    """A loader whose iteration is measured. All other uses (``len``, ``sampler``, ``dataset``) go to the loader."""
+    """A loader whose iteration is measured.
+
+    All other uses (``len``, ``sampler``, ``dataset``, setting an attribute) go to the loader.
+    """
 
     def __init__(self, loader: Iterable[T]) -> None:
         self._loader = loader
@@ -159,9 +162,26 @@ class Watched(Generic[T]):
 
     def __getattr__(self, name: str) -> Any:
         # copy and pickle look up special methods on the copy before it has its loader.
-        if name == "_loader" or (name.startswith("__") and name.endswith("__")):
+        if _is_own(name):
             raise AttributeError(name)
         return getattr(self._loader, name)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if _is_own(name):
+            object.__setattr__(self, name, value)
+        else:
+            setattr(self._loader, name, value)
+
+    def __delattr__(self, name: str) -> None:
+        if _is_own(name):
+            object.__delattr__(self, name)
+        else:
+            delattr(self._loader, name)
+
+
+def _is_own(name: str) -> bool:
+    """Return whether this attribute is that of a ``Watched`` itself, and not of its loader."""
+    return name == "_loader" or (name.startswith("__") and name.endswith("__"))
 
 
 class WatchedIterator(Watched[T]):

@@ -163,6 +163,40 @@ def test_a_watched_loader_can_be_copied_and_its_items_accessed() -> None:
     assert not hasattr(watched, "__next__")
 
 
+class LoaderWithSetting:
+    """A loader with an attribute that the training sets, like the loaders of timm."""
+
+    def __init__(self) -> None:
+        self._mixup = True
+
+    @property
+    def mixup_enabled(self) -> bool:
+        return self._mixup
+
+    @mixup_enabled.setter
+    def mixup_enabled(self, enabled: bool) -> None:
+        self._mixup = enabled
+
+    def __iter__(self) -> Iterator[str]:
+        yield "mixed" if self._mixup else "plain"
+
+
+@pytest.mark.parametrize("wrapped", [False, True], ids=["once", "twice"])
+def test_an_attribute_that_is_set_on_a_watched_loader_reaches_the_loader(wrapped: bool) -> None:
+    loader = LoaderWithSetting()
+    watched: Any = iotop_ai.watch(iotop_ai.watch(loader) if wrapped else loader)
+    watched.mixup_enabled = False
+    assert (loader.mixup_enabled, list(watched)) == (False, ["plain"])
+    watched.epoch = 3
+    assert vars(loader) == {"_mixup": False, "epoch": 3}
+    del watched.epoch
+    assert not hasattr(loader, "epoch")
+    with pytest.raises(AttributeError):
+        del watched.epoch
+    with pytest.raises(AttributeError):
+        iotop_ai.watch([1]).epoch = 3
+
+
 def test_a_watched_iterator_is_measured_item_by_item(listener: Listener) -> None:
     watched = iotop_ai.watch(slow(3, 0.02))
     assert next(watched) == 0
