@@ -249,28 +249,60 @@ def watch(loader: Any) -> Any:
 
 
 def measured_items(loader: Iterable[T], counter: StepCounter) -> Iterator[T]:
-    """Yield the loader's items. The loader's start and end count as waiting, because the loop has no batch then."""
-    fetching = _FETCHING
-    if fetching.active or _AWAITING.get():  # a watched loader around this loader counts already
-        yield from loader
-        return
-    clock = time.monotonic_ns
-    before = clock()
-    waiting = fetching.active = True
+    """Return an iterator over the loader's items that measures the wait for each. The loader's start is a wait, too."""
+    if _FETCHING.active or _AWAITING.get():  # a watched loader around this loader counts already
+        return iter(loader)
+    before = time.monotonic_ns()
+    _FETCHING.active = True
     try:
-        for item in loader:
-            counter.data_ns = (counter.data_ns or 0) + clock() - before
-            waiting = fetching.active = False
-            yield item
-            before = clock()
-            waiting = fetching.active = True
-            counter.batches += 1
-            if before >= counter.due_ns:
-                counter.send(before)
+        items = iter(loader)
     finally:
-        if waiting:
+        _FETCHING.active = False
+        counter.data_ns = (counter.data_ns or 0) + time.monotonic_ns() - before
+    return MeasuredItems(items, counter)
+
+
+class MeasuredItems(Iterator[T]):
+    """An iterator whose items are measured: the time in ``next`` is the wait, and an item counts when its step ends.
+
+    It goes on after an error if the measured iterator does, and it keeps no reference to an item. A generator would end
+    with its first error, and would keep its last item.
+    """
+
+    __slots__ = ("_counter", "_in_step", "_items")
+
+    def __init__(self, items: Iterator[T], counter: StepCounter) -> None:
+        self._items, self._counter = items, counter
+        self._in_step = False
+        """Whether the loop has an item that is not counted yet."""
+
+    def __next__(self) -> T:
+        fetching = _FETCHING
+        if fetching.active or _AWAITING.get():  # the watched loader around this iterator counts already
+            return next(self._items)
+        counter, clock = self._counter, time.monotonic_ns
+        before = clock()
+        if self._in_step:
+            self._in_step = False
+            counter.batches += 1
+        if before >= counter.due_ns:
+            counter.send(before)
+        fetching.active = True
+        try:
+            item = next(self._items)
+        except BaseException as error:
             fetching.active = False
             counter.data_ns = (counter.data_ns or 0) + clock() - before
-        else:  # the loop was left within a step
-            counter.batches += 1
-        counter.send()
+            if isinstance(error, StopIteration):  # the end of the loader
+                counter.send()
+            raise
+        fetching.active = False
+        counter.data_ns = (counter.data_ns or 0) + clock() - before
+        self._in_step = True
+        return item
+
+    def __del__(self) -> None:
+        """Count the last item and send the totals, because the loop is left."""
+        if self._in_step:
+            self._counter.batches += 1
+        self._counter.send()

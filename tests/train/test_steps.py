@@ -10,6 +10,7 @@ import pickle
 import socket
 import threading
 import time
+import weakref
 from collections.abc import AsyncIterator, Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -249,6 +250,111 @@ def test_an_error_during_a_fetch_does_not_affect_later_counts(listener: Listener
             fetch(iotop_ai.watch(broken()))
     list(iotop_ai.watch(range(2)))
     assert steps.COUNTER.batches == 2
+
+
+class Skipping:
+    """An iterator that goes on after the error of one item, like that of torch's DataLoader."""
+
+    def __init__(self, broken: int) -> None:
+        self._broken, self._next = broken, 0
+
+    def __iter__(self) -> Iterator[int]:
+        return self
+
+    def __next__(self) -> int:
+        self._next += 1
+        if self._next == self._broken:
+            raise LookupError("no such sample")
+        if self._next > 5:
+            raise StopIteration
+        return self._next
+
+
+class Restarting:
+    """A loader whose iterator is a new Skipping."""
+
+    def __iter__(self) -> Iterator[int]:
+        return Skipping(2)
+
+
+@pytest.mark.parametrize("loader", [Restarting, lambda: Skipping(2)], ids=["loader", "iterator"])
+def test_a_loop_that_skips_an_error_gets_the_items_after_it(loader: Any, listener: Listener) -> None:
+    items, got, errors = iter(iotop_ai.watch(loader())), [], 0
+    while len(got) < 4 and errors < 2:
+        try:
+            got.append(next(items))
+        except LookupError:
+            errors += 1
+    assert (got, errors) == ([1, 3, 4, 5], 1)
+    with pytest.raises(StopIteration):
+        next(items)
+    assert steps.COUNTER.batches == 4
+    (last,) = listener.messages()
+    assert last["batches"] == 4, "the end of the loader was not sent at once"
+
+
+def test_a_watched_iterator_within_a_fetch_stays_open_after_a_break(listener: Listener) -> None:
+    shards = iotop_ai.watch(slow(10, 0))
+
+    def batches() -> Iterator[list[int]]:
+        for _ in range(4):
+            batch = []
+            for shard in shards:
+                batch.append(shard)
+                if len(batch) == 3:
+                    break
+            yield batch
+
+    assert list(iotop_ai.watch(batches())) == [[0, 1, 2], [3, 4, 5], [6, 7, 8], [9]]
+    assert steps.COUNTER.batches == 4
+
+
+def test_an_iterator_from_before_a_fetch_does_not_count_within_it(listener: Listener) -> None:
+    items = iter(iotop_ai.watch(range(6)))
+    assert next(items) == 0
+
+    def pairs() -> Iterator[list[int]]:
+        for _ in range(2):
+            yield [next(items), next(items)]
+
+    assert list(iotop_ai.watch(pairs())) == [[1, 2], [3, 4]]
+    assert list(items) == [5]
+    assert steps.COUNTER.batches == 1 + 2 + 1
+
+
+class Batch:
+    """An object to which a weak reference is possible."""
+
+
+def test_a_batch_is_freed_when_the_loop_drops_it() -> None:
+    for batch in iotop_ai.watch(Batch() for _ in range(2)):
+        reference = weakref.ref(batch)
+        del batch
+        assert reference() is None
+
+
+def test_the_loader_starts_when_its_iterator_is_made() -> None:
+    class Loader:
+        started = False
+
+        def __iter__(self) -> Iterator[int]:
+            self.started = True
+            time.sleep(0.02)
+            return iter([1])
+
+    loader, counter = Loader(), StepCounter()
+    items = measured_items(loader, counter)
+    assert loader.started
+    assert counter.data_ns is not None
+    assert counter.data_ns >= 20e6, "the start was not measured"
+    assert list(items) == [1]
+
+
+def test_the_totals_are_sent_when_a_loop_is_left(listener: Listener) -> None:
+    for _ in iotop_ai.watch(range(5)):
+        break
+    (message,) = listener.messages()
+    assert message["batches"] == 1
 
 
 def test_monitors_get_totals_at_most_twice_a_second(listener: Listener) -> None:
