@@ -1,9 +1,11 @@
 """The callbacks for Keras 3 and for tf.keras: ``model.fit(..., callbacks=[KerasCallback("run.iotop.jsonl")])``.
 
 Only the torch back end fetches a batch between two steps. TensorFlow and JAX fetch it within the step, so the wait
-cannot be separated from the step ("not separable"). To measure it, watch a generator or a PyDataset with
-``iotop_ai.watch``, or use the wait that the monitor sees from outside. Source: keras/src/backend/*/trainer.py (fit),
-keras/src/trainers/epoch_iterator.py, 3.x.
+cannot be separated from the step ("not separable"). To measure it, watch the source of the batches within a generator:
+``model.fit((batch for batch in iotop_ai.watch(source)), steps_per_epoch=...)``. Keras accepts generators, but not the
+object that ``watch`` returns. Or use the wait that the monitor sees from outside. Source:
+keras/src/backend/*/trainer.py (fit), keras/src/trainers/epoch_iterator.py,
+keras/src/trainers/data_adapters/__init__.py (get_data_adapter), 3.x.
 """
 
 from __future__ import annotations

@@ -251,7 +251,7 @@ def keras(folder: Path, layers: Any = None, callback: Any = None, watched: bool 
     ours = (callback or KerasCallback)(folder / "run.iotop.jsonl", log=lines.append)
     truth.begin = time.monotonic()
     source = TimedSequence(truth)
-    batches = iter(watch(source)) if watched else iter(source)
+    batches = (batch for batch in watch(source)) if watched else iter(source)
     callbacks = [Stop(), ours]
     history = model.fit(batches, steps_per_epoch=EPOCH_STEPS, epochs=1000, verbose=0, callbacks=callbacks).history
     lines.append("history: " + " ".join(history))
