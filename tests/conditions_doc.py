@@ -34,7 +34,7 @@ in `fail_if`.
 condition  = clause { "and" clause }
 clause     = figure ( ">" | ">=" | "<" | "<=" ) number [ unit ] [ "for" duration ]
            | "finding" class [ "for" duration ]
-figure     = share | family "." name "." field | "memory." field | "tcp." field | "clocks." field
+figure     = share | family "." name "." field | "memory." field | "cpu." field | "tcp." field | "clocks." field
 ```
 
 In names and classes `*` stands for any text and `?` for any character; one matching object that meets the clause is

@@ -289,7 +289,7 @@ Why figures differ:
   thread and anything else share two cores, a read waits for a core. A disk of a virtual machine is not steadier: there,
   runs of one command differed by a factor of four.
 - Our own reader needs some microseconds of Python for each read. Only where a read takes as little, as in memory, does
-  that show: with 4 reads of 4 KB in flight it gets about a third less than fio there, and marks its figure with `+`.
+  that show: with 4 reads of 4 KB in flight it gets about two fifths less than fio there, and marks its figure with `+`.
 - When its time is over, fio waits until every read in flight has ended, and only then notes their times. With N in
   flight, the times of its last N reads are therefore too long, up to twice as long on a disk that serves one read
   after the other; its p99 shows that where a row has fewer than 100 N reads. `--engine own` does not do that, so its

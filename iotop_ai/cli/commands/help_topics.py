@@ -45,7 +45,7 @@ _FILTER = (
     ("a and not (b or c)", "several conditions; an unknown value matches nothing"),
 )
 _TIMES = (
-    ("14:32, 14:32:05", "the last moment at which the recording's clock shows this time"),
+    ("14:32, 14:32:05", "the recording's last moment with this time of day, in this machine's time zone"),
     ("2026-11-21T14:32:05Z", "a moment; without Z, in this machine's time zone"),
     ("-3m", "3 minutes before the end, or before now on the live screen; also 90s, 10m, 1h30m, 7d"),
     ("+3m", "3 minutes after the start"),

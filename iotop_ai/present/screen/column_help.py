@@ -198,6 +198,7 @@ STATE_HELP: dict[str, Entries] = {
         ("TRACED", "t: a debugger has stopped it"),
         ("ZOMBIE", "Z: it has ended, and its parent has not asked for its exit code"),
         ("ENDED", "the process has ended"),
+        ("FUTURE", "at the moment shown, the process has not started yet"),
         ("UNSURE", "its state could not be read"),
     ),
     "fleet": (
