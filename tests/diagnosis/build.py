@@ -38,11 +38,10 @@ from iotop_ai.model.process.records import (
 from iotop_ai.model.reading import Rated, Reading, Status
 from iotop_ai.model.sample import OwnRates, Sample
 from iotop_ai.model.snapshot import Event, Host, OwnCost, Snapshot
+from tests.diagnosis.device_numbers import minor_of
 
-S = 1_000_000_000
-OWN_PID = 4000
-MB = 1e6
-GIB = 1 << 30
+S, OWN_PID = 1_000_000_000, 4000
+MB, GIB = 1e6, 1 << 30
 
 
 @dataclass(frozen=True)
@@ -54,6 +53,7 @@ class Disk:
     rotational: bool | None = False
     kind: str = "disk"
     mount: str = "/data"
+    fstype: str = "ext4"
     slaves: tuple[str, ...] = ()
     holders: tuple[str, ...] = ()
     read_bytes_per_s: float = 0.0
@@ -72,9 +72,9 @@ class Disk:
 
     @property
     def info(self) -> BlockInfo:
-        mounts = (Mount(self.mount, "ext4", f"/dev/{self.name}"),) if self.mount else ()
+        mounts = (Mount(self.mount, self.fstype, f"/dev/{self.name}"),) if self.mount else ()
         return BlockInfo(
-            self.name, self.major, 0, self.kind, self.name, slaves=self.slaves, holders=self.holders,
+            self.name, self.major, minor_of(self.name), self.kind, self.name, slaves=self.slaves, holders=self.holders,
             transport=self.transport, rotational=self.rotational, mounts=mounts, md_sync=self.md_sync,
             scheduler=self.scheduler, parent=self.parent, detail=self.detail,
         )  # fmt: skip

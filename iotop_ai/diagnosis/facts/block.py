@@ -7,7 +7,7 @@ from itertools import repeat
 from math import sqrt
 
 from iotop_ai.diagnosis.facts.per_sample_cache import PerSampleCache
-from iotop_ai.diagnosis.facts.window import Flags, Window, at_least, both, mean
+from iotop_ai.diagnosis.facts.window import Flags, Window, at_least, both, mean, share
 from iotop_ai.diagnosis.memory.read_latency_baseline import JUDGED_KINDS, NOTHING, Learned, baseline_ms
 from iotop_ai.diagnosis.thresholds import LIMITS, Thresholds
 from iotop_ai.lazy.namedtuple import NamedTuple
@@ -54,6 +54,8 @@ class DeviceFacts(NamedTuple):
     reads_per_s: float | None = None
     queue_size: float | None = None
     """The mean number of requests that are queued or in service."""
+    members: tuple[str, ...] = ()
+    """The names of all disks whose facts these are, if a filesystem is on several disks (``joined``); otherwise ()."""
 
     @property
     def compared_await_ms(self) -> float | None:
@@ -257,6 +259,51 @@ def device_facts(
         reads_per_s=mean(column["reads_per_s"]),
         queue_size=mean(column["queue_size"]),
     )
+
+
+def joined(disks: Sequence[DeviceFacts], limits: Thresholds = LIMITS) -> DeviceFacts:
+    """The disks of one filesystem as one device, with the name of the first slow disk; without one, of the first disk.
+
+    Rates and queues are sums; awaits and sizes are means weighted by the reads; a sample is slow if one disk is slow.
+    """
+    if len(disks) == 1:
+        return disks[0]
+    reads = [d.reads_per_s for d in disks]
+    read_await_ms = _weighted_mean([d.read_await_ms for d in disks], reads)
+    await_ms = _weighted_mean([d.await_ms for d in disks], reads)
+    compared_await_ms = read_await_ms if read_await_ms is not None else await_ms
+    named = next((d for d in disks if share(d.slow) >= limits.leave_share), disks[0])
+    normal_ms = _weighted_mean([d.normal_ms for d in disks], reads) or named.normal_ms
+    return named._replace(
+        read_bytes_per_s=_sum(d.read_bytes_per_s for d in disks),
+        write_bytes_per_s=_sum(d.write_bytes_per_s for d in disks),
+        read_await_ms=read_await_ms,
+        await_ms=await_ms,
+        read_size_bytes=_weighted_mean([d.read_size_bytes for d in disks], reads),
+        busy_ratio=max((d.busy_ratio for d in disks if d.busy_ratio is not None), default=None),
+        normal_ms=normal_ms,
+        inflation=None if compared_await_ms is None else compared_await_ms / normal_ms,
+        serves_serially=any(d.serves_serially for d in disks),
+        above_normal=_any_of([d.above_normal for d in disks]),
+        slow=_any_of([d.slow for d in disks]),
+        saturated=_any_of([d.saturated for d in disks]),
+        critical=_any_of([d.critical for d in disks]),
+        is_flat=all(d.is_flat for d in disks),
+        reads_per_s=_sum(reads),
+        queue_size=_sum(d.queue_size for d in disks),
+        members=tuple(d.name for d in disks),
+    )
+
+
+def _sum(values: Iterable[float | None]) -> float | None:
+    """The sum of the known values; None if none is known."""
+    known = [value for value in values if value is not None]
+    return sum(known) if known else None
+
+
+def _any_of(flags: Sequence[Flags]) -> Flags:
+    """For each sample, whether any of the conditions is true. All conditions must be about the same samples."""
+    return tuple(any(row) for row in zip(*flags, strict=True))
 
 
 def _active(sample: Sample) -> dict[BlockKey, None]:

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 from iotop_ai.diagnosis.facts.block import DeviceFacts, all_devices
 from iotop_ai.diagnosis.facts.fold_cache import FoldCache
 from iotop_ai.diagnosis.facts.gpu import GpuFacts, gpu_facts
-from iotop_ai.diagnosis.facts.job import JobFacts, job_facts
+from iotop_ai.diagnosis.facts.job import JobFacts, job_device, job_facts
 from iotop_ai.diagnosis.facts.mounts import mount_on, mounts_of_data
 from iotop_ai.diagnosis.facts.process import TaskFacts, Tasks
 from iotop_ai.diagnosis.facts.process_tree import Family
@@ -117,6 +117,13 @@ class Facts(NamedTuple):
         if pids is None or not self.gpu.used:
             return self.all_tasks
         return self.lazy.compute_once("gpu_tasks", lambda: self._tasks(pids))
+
+    def job_device(self, job: JobFacts) -> DeviceFacts | None:
+        """The device that the job reads from, as ``job.job_device`` finds it."""
+        infos = self.snapshot.disks.value or {}
+        return self.lazy.compute_once(
+            f"device of {job.subject}", lambda: job_device(job, self.devices, infos, self.limits)
+        )
 
     def mount(self, device: DeviceFacts) -> str:
         """The mount point of the device, or of a device on top of it, that holds a job's data; else the nearest.

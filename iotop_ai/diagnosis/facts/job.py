@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from operator import itemgetter, mul
 
-from iotop_ai.diagnosis.facts.block import DeviceFacts
+from iotop_ai.diagnosis.facts.block import DeviceFacts, joined
 from iotop_ai.diagnosis.facts.gpu import GpuFacts
 from iotop_ai.diagnosis.facts.job_gpus import (
     gpu_busy,
@@ -23,7 +23,8 @@ from iotop_ai.diagnosis.memory.jobs import NOTHING as NO_JOB_MEMORY
 from iotop_ai.diagnosis.memory.jobs import Memory
 from iotop_ai.diagnosis.thresholds import LIMITS, Thresholds
 from iotop_ai.lazy.namedtuple import NamedTuple
-from iotop_ai.model.block.tree import holds_mount
+from iotop_ai.model.block.counters import BlockInfo
+from iotop_ai.model.block.tree import disks_of_mount
 from iotop_ai.model.job.records import Job, JobMount, JobPlace
 from iotop_ai.model.job.task_states import JobRates
 from iotop_ai.model.job.time_shares import TimeShares
@@ -404,22 +405,36 @@ def _growth(window: Window, job: Job) -> float | None:
     )
 
 
-def job_device(facts: JobFacts, devices: Sequence[DeviceFacts], part: float) -> DeviceFacts | None:
-    """The device with one of the job's mounts, else one that delivers about as much as the job reads.
+def job_device(
+    facts: JobFacts, devices: Sequence[DeviceFacts], infos: Mapping[str, BlockInfo], limits: Thresholds = LIMITS
+) -> DeviceFacts | None:
+    """The disk or disks (``joined``) with one of the job's mounts; if those of its first mount are unknown, a device
+    that delivers about as much as the job reads.
 
-    None if there is no such device, or if the job reads most from a network filesystem and its time is counted. part:
-    the minimum share of the job's reads that a device must deliver. If the device has none of the job's mounts, the
-    job's reads must also be at least this share of what the device delivers.
+    None if there is no such device, or if the job reads most from a network filesystem and its time is counted. The
+    device must deliver at least ``carried_share`` of the job's reads. Without one of the job's mounts, the job's reads
+    must also be at least this share of what the device delivers.
     """
-    read = facts.read_bytes_per_s
+    read, part = facts.read_bytes_per_s, limits.carried_share
     if facts.remote_mount is not None and facts.time is not None:
         return None  # a local disk with a similar rate is not where this job reads from
-    reading = [d for d in devices if d.read_bytes_per_s and (read is None or d.read_bytes_per_s >= part * read)]
-    for mount in facts.place.mounts:
-        for device in reading:
-            if holds_mount(device.info, mount):
-                return device
-    if not read:
+    by_mount = [disks_of_mount(mount, infos) for mount in facts.place.mounts]
+    for mount, known in zip(facts.place.mounts, by_mount, strict=True):
+        names = known or _likely_disks(mount, infos)
+        disks = [d for d in devices if d.name in names and d.read_bytes_per_s]
+        if disks and (read is None or sum(d.read_bytes_per_s or 0.0 for d in disks) >= part * read):
+            return joined(disks, limits)
+    if not read or (by_mount and by_mount[0]):
         return None
+    reading = [d for d in devices if d.read_bytes_per_s and d.read_bytes_per_s >= part * read]
     near = [d for d in reading if (d.read_bytes_per_s or 0.0) * part <= read]
     return max(near, key=lambda d: (not d.info.slaves, d.inflation or 0.0), default=None)
+
+
+def _likely_disks(mount: JobMount, infos: Mapping[str, BlockInfo]) -> tuple[str, ...]:
+    """The disks of the machine's mount with the same path as an overlay, whose own disks are unknown; () for another
+    mount.
+    """
+    listed = (one for info in infos.values() for one in info.mounts if one.path == mount.path)
+    same = next(listed, None) if mount.fstype == "overlay" else None
+    return () if same is None else disks_of_mount(same, infos)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from iotop_ai.model.block.counters import BlockInfo
-from iotop_ai.model.block.tree import mounts_on
+from iotop_ai.model.block.tree import mounts_on, same_storage
 from iotop_ai.model.job.records import JobMount
 from iotop_ai.model.snapshot import Snapshot
 
@@ -37,12 +37,12 @@ def mounts_of_data(name: str, infos: Mapping[str, BlockInfo], job_mounts: Iterab
     """
     paths, by_number = _paths(name, infos), _paths_by_number(name, infos)
     for mount in job_mounts:
-        # The path is of the job's own mount namespace, so the device number is compared first.
-        on_device = by_number.get(mount.device, paths)
-        if mount.path in on_device:
+        # The path is of the job's own mount namespace, so the device number and the filesystem are compared first.
+        on_device, same = by_number.get(mount.device, []), _paths_of_storage(name, infos, mount)
+        if mount.path in (on_device or same or paths):
             return [mount.path]
-        if mount.device in by_number:
-            return on_device[:1]
+        if on_device or same:
+            return on_device[:1] or same
     return [path for path in paths if not is_boot(path)]
 
 
@@ -64,6 +64,15 @@ def fullest_mount_on(name: str, snapshot: Snapshot) -> str:
 
 def _paths(name: str, infos: Mapping[str, BlockInfo]) -> list[str]:
     return [mount.path for mount in mounts_on(name, infos)]
+
+
+def _paths_of_storage(name: str, infos: Mapping[str, BlockInfo], job_mount: JobMount) -> list[str]:
+    """The mount points on the device of the job's btrfs subvolumes or ZFS dataset; without one of this dataset, of the
+    whole pool.
+    """
+    same = [mount for mount in mounts_on(name, infos) if same_storage(mount, job_mount)]
+    own = [mount.path for mount in same if mount.device == job_mount.device]
+    return own or [mount.path for mount in same]
 
 
 def _paths_by_number(name: str, infos: Mapping[str, BlockInfo]) -> dict[str, list[str]]:

@@ -210,26 +210,42 @@ def mount_of(path: str, mounts: Iterable[Mount]) -> Mount | None:
     return best
 
 
-def devices_of_mount(mount: Mount, infos: BlockInfos) -> tuple[str, ...]:
-    """The kernel names of the devices that hold a mounted filesystem; several for btrfs, none for a network mount."""
-    named = tuple(i.name for i in infos.values() if mount.device and f"{i.major}:{i.minor}" == mount.device)
-    return named or tuple(i.name for i in infos.values() if holds_mount(i, mount))
+def devices_of_mount(mount: Mount | JobMount, infos: BlockInfos) -> tuple[str, ...]:
+    """The kernel names of the devices that hold a mounted filesystem; several for btrfs or ZFS, none on a network.
+
+    These devices have the mount's device number. If there is none, a mount of the same filesystem or ZFS pool is listed
+    for them; if there is no such device either, a mount with the same path and type.
+    """
+    ways = (_has_number, _has_storage, _has_path)
+    found = (tuple(i.name for i in infos.values() if holds(i, mount)) for holds in ways)
+    return next(filter(None, found), ())
 
 
-def holds_mount(info: BlockInfo, mount: Mount | JobMount) -> bool:
-    """Whether the device holds a mounted filesystem, by its number or by one of the mounts that are listed for it."""
-    numbered = f"{info.major}:{info.minor}" == mount.device
-    return numbered or any(_same_storage(listed, mount) for listed in info.mounts)
+def disks_of_mount(mount: Mount | JobMount, infos: BlockInfos) -> tuple[str, ...]:
+    """The same devices as ``devices_of_mount``, but the disk of each partition instead of the partition."""
+    holders = [infos[name] for name in devices_of_mount(mount, infos)]
+    disks = (i.parent if i.kind == "partition" and i.parent in infos else i.name for i in holders)
+    return tuple(dict.fromkeys(disks))
 
 
-def _same_storage(listed: Mount, mount: Mount | JobMount) -> bool:
-    """Whether two mounts have the same path, or are on the same filesystem or ZFS pool.
+def _has_number(info: BlockInfo, mount: Mount | JobMount) -> bool:
+    return f"{info.major}:{info.minor}" == mount.device
+
+
+def _has_storage(info: BlockInfo, mount: Mount | JobMount) -> bool:
+    return any(same_storage(listed, mount) for listed in info.mounts)
+
+
+def _has_path(info: BlockInfo, mount: Mount | JobMount) -> bool:
+    return any((listed.path, listed.fstype) == (mount.path, mount.fstype) for listed in info.mounts)
+
+
+def same_storage(listed: Mount, mount: Mount | JobMount) -> bool:
+    """Whether two mounts are on the same btrfs, bcachefs or ZFS pool.
 
     Only a few mounts of a device are listed, and the paths of a container differ. The datasets of a ZFS pool have
     different device numbers; the subvolumes of a btrfs have the same.
     """
-    if listed.path == mount.path:
-        return True
     if listed.fstype != mount.fstype:
         return False
     if mount.fstype == "zfs":

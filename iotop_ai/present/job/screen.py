@@ -5,7 +5,7 @@ from __future__ import annotations
 from textwrap import wrap
 
 from iotop_ai.diagnosis.engine import with_job_verdict
-from iotop_ai.diagnosis.facts.job import JobFacts, job_device
+from iotop_ai.diagnosis.facts.job import JobFacts
 from iotop_ai.diagnosis.facts.leading_job import Importance, importance
 from iotop_ai.lazy.namedtuple import NamedTuple
 from iotop_ai.model.frame import Frame
@@ -114,10 +114,12 @@ def job_rows(frame: Frame, view: View) -> tuple[JobRow, ...]:
     lost_hours = frame.carry.lost
     out = []
     for job_facts in facts.jobs:
-        device = job_device(job_facts, facts.devices, facts.limits.carried_share)
+        device = facts.job_device(job_facts)
         remote = job_facts.remote_mount
         hours = lost_hours.get(job_facts.job.key, 0.0)
-        where = device.name if device is not None else remote.path if remote is not None else ""
+        where = remote.path if remote is not None else ""
+        if device is not None:
+            where = f"{device.name} +{len(device.members) - 1}" if device.members else device.name
         gpu_use_known = job_facts.gpus > 0 and job_facts.gpu_busy is not None
         out.append(JobRow(job_facts, hours * job_facts.gpus if gpu_use_known else None, where))
 

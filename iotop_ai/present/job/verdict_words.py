@@ -150,15 +150,21 @@ def _await(a: Args) -> Spans:
     return [_plain("r_await "), *latency(a)]
 
 
+def _disk_text(a: Args) -> str:
+    """The disk that the finding names: "sda", or "sda +3" if the job's filesystem is on three other disks too."""
+    others = int(number(a, "disks") or 1) - 1
+    return f"{word(a, 'device')} +{others}" if others else word(a, "device")
+
+
 def _because_storage(a: Args) -> Spans:
     if not word(a, "device"):
         return [*_blocked(a), SEMI, _plain("the device of its files is unknown")]
-    out = [_plain("disk "), _bad(word(a, "device")), _plain(" "), _strong(rate(number(a, "read_bytes_per_s")))]
+    out = [_plain("disk "), _bad(_disk_text(a)), _plain(" "), _strong(rate(number(a, "read_bytes_per_s")))]
     return [*out, COMMA, *_await(a), SEMI, *_blocked(a)]
 
 
 def _because_small(a: Args) -> Spans:
-    reads = [_plain("disk "), _bad(word(a, "device")), _plain(" reads of "), _strong(amount(a, "read_size_bytes"))]
+    reads = [_plain("disk "), _bad(_disk_text(a)), _plain(" reads of "), _strong(amount(a, "read_size_bytes"))]
     return [*reads, COMMA, _strong(rate(number(a, "read_bytes_per_s"))), COMMA, *_await(a), SEMI, *_blocked(a)]
 
 
@@ -177,7 +183,7 @@ def _because_limit(a: Args) -> Spans:
     out = [_strong(f"{tasks} tasks"), _plain(" are blocked, but ")]
     if not word(a, "device"):
         return [*out, _plain("none of their requests is seen in a disk's queue")]
-    return [*out, _bad(word(a, "device")), _plain(" has "), _strong(queue), _plain(" requests queued")]
+    return [*out, _bad(_disk_text(a)), _plain(" has "), _strong(queue), _plain(" requests queued")]
 
 
 def _because_thrash(a: Args) -> Spans:
@@ -189,7 +195,7 @@ def _because_thrash(a: Args) -> Spans:
 
 def _because_serial(a: Args) -> Spans:
     tasks = units.figure(number(a, "blocked_tasks"))
-    out = [_plain(f"{word(a, 'device')} is not slow: "), *_await(a)]
+    out = [_plain(f"{_disk_text(a)} is not slow: "), *_await(a)]
     return [*out, SEMI, _strong(f"{tasks} reads at once"), _plain(" are too few")]
 
 
@@ -306,7 +312,7 @@ def _because_other(a: Args) -> Spans:
         out = [_bad(other_text(a)), _plain(" and others use "), _strong(f"{units.figure(number(a, 'theirs'))} cores")]
         waits = [_plain("the workers run "), _strong(percent(a, "cpu")), _plain(f", wait {percent(a, 'cpu_wait')}")]
         return [*out, SEMI, *waits]
-    out = [_bad(other_text(a)), _plain(f" takes {percent(a, 'other_share')} of {word(a, 'device')}: ")]
+    out = [_bad(other_text(a)), _plain(f" takes {percent(a, 'other_share')} of {_disk_text(a)}: ")]
     out += [_strong(rate(number(a, "theirs"))), _plain(f", the job {rate(number(a, 'own'))}")]
     return [*out, SEMI, *_await(a), SEMI, *_blocked(a)]
 

@@ -54,6 +54,33 @@ def test_the_mount_of_the_job_holds_its_data(job_mounts: tuple[JobMount, ...], e
     assert mounts_of_data("sda", LAPTOP, job_mounts) == expected
 
 
+def subvolume(path: str) -> Mount:
+    return Mount(path, "btrfs", "/dev/sda", device="0:39", root=f"/@{path}")
+
+
+def dataset(name: str) -> Mount:
+    return Mount(f"/{name}", "zfs", name, device={"tank": "0:50", "tank/data": "0:51"}[name])
+
+
+@pytest.mark.parametrize(
+    ("mounts", "job_mount", "expected"),
+    [
+        ((subvolume("/"), subvolume("/data")), JobMount("/data", "btrfs", "/dev/sda", "0:39"), ["/data"]),
+        ((subvolume("/"), subvolume("/data")), JobMount("/workspace", "btrfs", "/dev/sda", "0:39"), ["/", "/data"]),
+        ((dataset("tank"), dataset("tank/data")), JobMount("/workspace", "zfs", "tank/data", "0:51"), ["/tank/data"]),
+        ((dataset("tank"), dataset("tank/data")), JobMount("/tank", "zfs", "tank/data", "0:51"), ["/tank/data"]),
+        ((dataset("tank"), dataset("tank/data")), JobMount("/y", "zfs", "tank/y", "0:52"), ["/tank", "/tank/data"]),
+    ],
+    ids=["subvolume", "in a container", "dataset in a container", "another dataset's path", "not listed"],
+)
+def test_the_mounts_of_a_btrfs_or_a_pool_hold_its_data(
+    mounts: tuple[Mount, ...], job_mount: JobMount, expected: list[str]
+) -> None:
+    infos = disk("/other", "/")
+    infos["sda2"] = infos["sda2"]._replace(mounts=mounts)
+    assert mounts_of_data("sda", infos, (job_mount,)) == expected
+
+
 def used(gib: int) -> Reading[FilesystemUsage]:
     return Reading(FilesystemUsage(1000 * GIB, (1000 - gib) * GIB, (1000 - gib) * GIB, 0, 0), Status.OK)
 

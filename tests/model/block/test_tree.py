@@ -11,12 +11,14 @@ from iotop_ai.model.block.tree import (
     chain_below,
     device_rows,
     devices_of_mount,
+    disks_of_mount,
     hidden_when_idle,
     leaves_below,
     mount_of,
     mounts_on,
     partitions_of,
 )
+from iotop_ai.model.job.records import JobMount
 from tests.examples import quick_or
 
 
@@ -146,6 +148,21 @@ def test_a_mount_that_is_not_listed_is_on_the_devices_of_its_filesystem_or_pool(
         (Mount("/x", "overlay", "tank", device="0:39"), ()),
     ):
         assert devices_of_mount(mount, infos) == devices
+
+
+def test_the_devices_of_a_mount_are_those_with_its_number_before_those_with_its_path() -> None:
+    infos = table(disk("a", mounts=(DATA,)), disk("b", mounts=(Mount("/srv", "ext4", "/dev/b"),)))
+    assert devices_of_mount(JobMount(DATA.path, "ext4", "/dev/b", "8:1"), infos) == ("b",)
+    assert devices_of_mount(JobMount(DATA.path, "ext4", "/dev/a", ""), infos) == ("a",)
+    for fstype in ("overlay", "nfs4", "tmpfs"):
+        assert devices_of_mount(JobMount(DATA.path, fstype, "x", "0:60"), infos) == ()
+
+
+def test_the_disks_of_a_mount_are_named_instead_of_their_partitions() -> None:
+    pool = Mount("/tank", "zfs", "tank", device="0:50")
+    parts = (part("a1", "a", pool), part("a2", "a", pool), part("c1", "c", pool))
+    infos = table(disk("a"), *parts, disk("b", mounts=(pool,)))
+    assert disks_of_mount(JobMount("/x", "zfs", "tank/data", "0:51"), infos) == ("a", "c1", "b")
 
 
 links = st.lists(st.sampled_from(["a", "b", "md0", "dm-0", "dm-1", "loop0", "gone"]), max_size=3, unique=True)

@@ -9,6 +9,7 @@ from dataclasses import replace
 import pytest
 
 from iotop_ai.model.frame import Frame
+from iotop_ai.model.job.records import JobMount
 from iotop_ai.present.job import verdict_words
 from iotop_ai.present.job.data_path import path_rows
 from iotop_ai.present.screen.view import View
@@ -16,7 +17,7 @@ from iotop_ai.present.text.fit import fit
 from iotop_ai.present.verdict import headline
 from tests.diagnosis.build import JOB_ALONE, JOB_STARVED, MB, STARVED, Disk, last
 from tests.diagnosis.host_scenes import GONE, ended
-from tests.diagnosis.job_scenes import DATA_SCENES, STATE_SCENES, TIME_SCENES
+from tests.diagnosis.job_scenes import DATA_SCENES, STATE_SCENES, TIME_SCENES, with_job
 
 SCENES = {**DATA_SCENES, **STATE_SCENES, **TIME_SCENES}
 PARTS = (headline.headline, headline.because, headline.advice, headline.ruled_out, headline.loss)
@@ -220,6 +221,15 @@ def test_the_job_that_the_verdict_is_about_is_shown() -> None:
 def test_a_death_has_the_cause_that_its_exit_code_shows(code: int, cause: str) -> None:
     frame = last(replace(GONE, events=(ended("trainer", code),)))
     assert sentence(headline.because, frame) == f"{cause}; the dead process had pid 50"
+
+
+def test_the_disks_of_a_filesystem_on_several_are_counted() -> None:
+    disks = tuple(
+        Disk(f"sd{letter}", mount="/data", read_bytes_per_s=23 * MB, await_ms=87.0, busy=1.0, queue=2.0)
+        for letter in "abcd"
+    )
+    frame = last(with_job(replace(JOB_ALONE, disks=disks), mounts=(JobMount("/data", "ext4", "", ""),)))
+    assert sentence(headline.because, frame).startswith("disk sda +3 88 MB/s, r_await 87 ms")
 
 
 def test_if_the_disk_of_the_job_is_unknown_no_disk_is_named() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from iotop_ai.diagnosis.facts.block import DeviceFacts
 from iotop_ai.diagnosis.facts.gather import Args, Claim, Facts
-from iotop_ai.diagnosis.facts.job import JobFacts, job_device
+from iotop_ai.diagnosis.facts.job import JobFacts
 from iotop_ai.diagnosis.facts.time_window import largest_other
 from iotop_ai.diagnosis.facts.window import share
 from iotop_ai.model.finding import Evidence, Finding, Severity
@@ -50,7 +50,7 @@ def cause_level(facts: Facts, job: JobFacts, part: float, is_backed: bool) -> fl
 
 def reads_slow_disk(facts: Facts, job: JobFacts) -> bool:
     """Whether the device that the job reads from is slow."""
-    device = job_device(job, facts.devices, facts.limits.carried_share)
+    device = facts.job_device(job)
     return device is not None and share(device.slow) >= facts.limits.leave_share
 
 
@@ -118,7 +118,7 @@ def _worker_name(facts: Facts, job: JobFacts) -> str:
 
 
 def device_args(facts: Facts, device: DeviceFacts | None) -> Args:
-    """The device and its figures, for the sentences; () without a device."""
+    """The device and its figures, for the sentences; () without a device. disks: the number of disks, if several."""
     if device is None:
         return ()
     return (
@@ -131,6 +131,7 @@ def device_args(facts: Facts, device: DeviceFacts | None) -> Args:
         ("normal_ms", device.normal_ms),
         ("disk_busy", device.busy_ratio),
         ("queue", device.queue_size),
+        *((("disks", float(len(device.members))),) if device.members else ()),
     )
 
 

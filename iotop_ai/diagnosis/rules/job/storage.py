@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from iotop_ai.diagnosis.facts.block import DeviceFacts
 from iotop_ai.diagnosis.facts.gather import Args, Claim, Facts, confidence
-from iotop_ai.diagnosis.facts.job import JobFacts, job_device
+from iotop_ai.diagnosis.facts.job import JobFacts
 from iotop_ai.diagnosis.facts.neighbours import disk_neighbour
 from iotop_ai.diagnosis.facts.window import mean, share
+from iotop_ai.diagnosis.memory.read_latency_baseline import JUDGED_KINDS
 from iotop_ai.diagnosis.rules.job.common import (
     caps,
     cause_level,
@@ -22,7 +23,7 @@ from iotop_ai.diagnosis.rules.job.common import (
 from iotop_ai.diagnosis.verdict.advice import job_worker_advice, storage_advice
 from iotop_ai.lazy.namedtuple import NamedTuple
 from iotop_ai.model.block.counters import block_totals
-from iotop_ai.model.block.tree import holds_mount
+from iotop_ai.model.block.tree import disks_of_mount
 from iotop_ai.model.finding import Advice, Evidence, Finding
 from iotop_ai.model.job.records import IoLimit
 from iotop_ai.model.sample import Sample
@@ -68,7 +69,7 @@ def disk_waits(facts: Facts) -> list[Wait]:
             # Use the blocked share of the wait: a trainer that computes meanwhile does not wait for the device.
             blocked = blocked / max(job.stall or 0.0, blocked) if blocked else 0.0
         if level >= limits.leave_level:
-            out.append(Wait(job, job_device(job, facts.devices, limits.carried_share), blocked, level))
+            out.append(Wait(job, facts.job_device(job), blocked, level))
     return out
 
 
@@ -99,6 +100,8 @@ def _device_evidence(facts: Facts, device: DeviceFacts | None) -> tuple[Evidence
     if device is None:
         return ()
     name, limits = f"disks.{device.name}", facts.limits
+    if device.members:
+        device = next(one for one in facts.devices if one.name == device.name)
     out = [Evidence(f"{name}.read_await_ms", device.read_await_ms, "ms", round(device.normal_ms, 3))]
     out.append(Evidence(f"{name}.read_bytes_per_s", device.read_bytes_per_s, "B/s"))
     out.append(Evidence(f"{name}.read_size_bytes", device.read_size_bytes, "B", limits.small_read_bytes))
@@ -126,8 +129,9 @@ def _slowing_limit(facts: Facts, wait: Wait) -> IoLimit | None:
 
 
 def _device_numbers(facts: Facts, device: DeviceFacts) -> frozenset[str]:
-    """The "major:minor" of a device and of all devices below it."""
-    infos, out, left = facts.snapshot.disks.value or {}, set(), [device.info]
+    """The "major:minor" of a device, of its members and of all devices below them."""
+    infos = facts.snapshot.disks.value or {}
+    out, left = set(), [device.info, *(infos[name] for name in device.members if name in infos)]
     while left:
         info = left.pop()
         number = f"{info.major}:{info.minor}"
@@ -138,24 +142,38 @@ def _device_numbers(facts: Facts, device: DeviceFacts) -> frozenset[str]:
 
 
 def _not_in_the_queue(facts: Facts, wait: Wait) -> bool:
-    """Whether readers are blocked although the device is not slow and has few requests in its queue."""
-    device, blocked = wait.device, wait.job.blocked_tasks
+    """Whether readers are blocked although the device is not slow and has few requests in its queue.
+
+    If no device is known to deliver what the job reads, the disks of the job's mount are meant; they must all be known.
+    """
+    blocked, limits = wait.job.blocked_tasks, facts.limits
     if blocked is None or blocked < facts.limits.decider or wait.job.remote_mount is not None:
         return False
-    if device is None:
-        return not wait.job.through_fuse and _on_known_devices(facts, wait.job)
-    limits = facts.limits
-    slow = (device.inflation or 0.0) >= limits.inflation_slow
-    part = limits.queue_leave if facts.is_active("io_limit", wait.job.subject) else limits.queue_share
-    return not slow and device.queue_size is not None and device.queue_size < part * blocked
-
-
-def _on_known_devices(facts: Facts, job: JobFacts) -> bool:
-    """Whether the devices of the mount that the job reads from are known. The devices of a ZFS pool may be unknown."""
-    mount, infos = job.place.mounts[0] if job.place.mounts else None, facts.snapshot.disks.value or {}
-    if mount is None or facts.snapshot.block.value is None:
+    disks = _disks_of_mount(facts, wait.job) if wait.device is None else [wait.device]
+    if disks is None or any((disk.inflation or 0.0) >= limits.inflation_slow for disk in disks):
         return False
-    return any(holds_mount(info, mount) for info in infos.values())
+    queues = [disk.queue_size for disk in disks if disk.queue_size is not None]
+    part = limits.queue_leave if facts.is_active("io_limit", wait.job.subject) else limits.queue_share
+    return len(queues) == len(disks) and sum(queues) < part * blocked
+
+
+def _disks_of_mount(facts: Facts, job: JobFacts) -> list[DeviceFacts] | None:
+    """The disks of the mount that the job reads from, without those that were idle in the whole window.
+
+    None if they are unknown, as those of a ZFS pool may be, if one of them is of a kind without facts, or if its rates
+    are unknown.
+    """
+    infos, tables = facts.snapshot.disks.value or {}, [s.block.value for s in facts.window.samples]
+    if job.through_fuse or not job.place.mounts:
+        return None
+    names = disks_of_mount(job.place.mounts[0], infos)
+    measured = {
+        key.name
+        for table in tables
+        for key, rates in (table or {}).items()
+        if key.name in names and infos[key.name].kind in JUDGED_KINDS and rates.reads_per_s is not None
+    }
+    return [d for d in facts.devices if d.name in names] if names and measured.issuperset(names) else None
 
 
 def _refault_ratio(facts: Facts, wait: Wait) -> float | None:
@@ -314,8 +332,8 @@ def job_is_throttled(facts: Facts) -> tuple[Claim, ...]:
     """A limit set on the job, not the device, holds the job's reads back.
 
     Claim: io_limit: the loaders are blocked before their requests reach the device.
-    Evidence: as storage_read; limits of the job's cgroup and its parents; the device's queue (for a stacked device that
-        the kernel does not time, the queues of its members).
+    Evidence: as storage_read; limits of the job's cgroup and its parents; the device's queue (for a filesystem on
+        several disks, and for a stacked device that the kernel does not time, the queues of its members).
     Threshold: as storage_read, whatever the await. In addition, the read rate is within 15 % of a limit (io.max,
         blkio.throttle) on its device; or fewer than 0.3 requests are queued per blocked task while the await is below 3
         times normal (measured: 0.005 under a limit, 0.9 and above without one).
