@@ -10,6 +10,7 @@ from iotop_ai.diagnosis.facts.time_window import largest_other
 from iotop_ai.diagnosis.facts.window import at_least, mean
 from iotop_ai.diagnosis.rules.job.common import BLIND, UNEXPLAINED, WEAK, job_args, stall_evidence
 from iotop_ai.model.block.counters import BlockKey
+from iotop_ai.model.block.tree import disks_of_mount
 from iotop_ai.model.finding import Advice, Evidence, Finding, Severity
 from iotop_ai.model.job.programs import COMPILERS
 from iotop_ai.model.sample import Sample
@@ -167,8 +168,8 @@ def _checkpoint_write(
     if not written:
         return None
     # Each layer below a file on a loop or stacked device is written too; the layer with the job's files comes first.
-    mounts = {mount.device for mount in job.place.mounts}
-    best = max(written, key=lambda k: (f"{infos[k.name].major}:{infos[k.name].minor}" in mounts, written[k]))
+    with_files = {name for mount in job.place.mounts for name in disks_of_mount(mount, infos)}
+    best = max(written, key=lambda key: (key.name in with_files, written[key]))
     rates = sample.processes.value.rates
     read = sum(rates[key].read_bytes_per_s or 0.0 for key in job.job.members if key in rates)
     if written[best] < limits.save_bytes_per_s or read >= limits.save_reads * written[best]:
@@ -207,7 +208,7 @@ def _written_disk(facts: Facts, job: JobFacts) -> tuple[str, float]:
     The disk with the job's files comes first, then the disk with the most writes. A disk that writes much less than the
     job is not its disk: the job may write to a network filesystem.
     """
-    infos, mounts = facts.snapshot.disks.value or {}, {mount.device for mount in job.place.mounts}
+    infos = facts.snapshot.disks.value or {}
     rates: dict[str, float] = {}
     tables = [sample.block.value for sample in job.window.samples if sample.block.value is not None]
     for table in tables:
@@ -218,11 +219,7 @@ def _written_disk(facts: Facts, job: JobFacts) -> tuple[str, float]:
     written = [name for name, rate in rates.items() if rate and rate >= least]
     if not written:
         return "", 0.0
-    with_files = {
-        info.parent if info.kind == "partition" else info.name
-        for info in infos.values()
-        if f"{info.major}:{info.minor}" in mounts
-    }
+    with_files = {name for mount in job.place.mounts for name in disks_of_mount(mount, infos)}
     best = max(written, key=lambda name: (name in with_files, rates[name]))
     return best, rates[best]
 

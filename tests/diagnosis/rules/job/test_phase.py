@@ -21,7 +21,17 @@ from tests.diagnosis.build import (
     play,
     verdict_of,
 )
-from tests.diagnosis.job_scenes import NO_READINGS, ON_GPU, SAVING, STARTING, STATE_SCENES, TIME_SCENES, WRITER, YOUNG
+from tests.diagnosis.job_scenes import (
+    NO_READINGS,
+    ON_GPU,
+    SAVING,
+    STARTING,
+    STATE_SCENES,
+    TIME_SCENES,
+    WRITER,
+    YOUNG,
+    with_job,
+)
 
 NEAR_MISSES = {
     "starting old": replace(STARTING, job=replace(YOUNG, task=replace(TRAINER_OLD, start=-200_000))),
@@ -36,6 +46,7 @@ NEAR_MISSES = {
     "healthy idle GPU": replace(JOB_HEALTHY, gpus=(0.5,), gpu_pids=(50,)),
     "healthy spins": replace(JOB_HEALTHY, gpus=(0.99,), gpu_pids=(50,), power=96.0),
 }
+ON_PARTITION = (JobMount("/data", "ext4", "/dev/sda1", "8:1"),)
 PHASES = {"starting", "checkpoint_write"}
 ELSEWHERE = {"mem_pressure", "shm_full", "fs_full"}
 """Classes whose tests are in tests/diagnosis/rules/test_machine_full.py."""
@@ -108,10 +119,17 @@ def test_the_disk_of_a_checkpoint_is_the_one_with_the_partition_of_the_jobs_file
         Disk("sda1", kind="partition", parent="sda"),
         Disk("nvme0n1", mount="/", major=10, write_bytes_per_s=300 * MB, await_ms=1.0, busy=0.1),
     )
-    sync = TIME_SCENES["checkpoint_write sync"]
+    sync = with_job(TIME_SCENES["checkpoint_write sync"], mounts=ON_PARTITION)
     found = verdict_of(replace(sync, disks=disks, tasks=(replace(TRAINER_OLD, write=100 * MB),)), 40).primary
     args = dict(found.args)
     assert (found.class_id, args["device"], args["write_bytes_per_s"]) == ("checkpoint_write", "sda", 100 * MB)
+
+
+def test_without_counted_time_the_disk_of_a_checkpoint_is_the_one_with_the_partition_too() -> None:
+    other = Disk("nvme0n1", mount="/", major=10, write_bytes_per_s=40 * MB, await_ms=1.0, busy=0.1)
+    disks = (replace(SAVING.disks[0], mount=""), Disk("sda1", kind="partition", parent="sda"), other)
+    found = verdict_of(with_job(replace(SAVING, disks=disks), mounts=ON_PARTITION), 15).primary
+    assert (found.class_id, dict(found.args)["device"]) == ("checkpoint_write", "sda")
 
 
 def test_the_log_of_a_job_that_reads_through_fuse_is_not_its_checkpoint() -> None:
