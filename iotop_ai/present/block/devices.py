@@ -15,7 +15,16 @@ from iotop_ai.model.block.counters import (
     Mount,
     block_rates,
 )
-from iotop_ai.model.block.tree import DeviceRow, below_of, device_rows, hidden_when_idle, leaves_below, mounts_on
+from iotop_ai.model.block.tree import (
+    DeviceRow,
+    below_of,
+    device_rows,
+    devices_of_mount,
+    disks_of_mount,
+    hidden_when_idle,
+    leaves_below,
+    mounts_on,
+)
 from iotop_ai.model.frame import Frame
 from iotop_ai.model.job.records import JobMount
 from iotop_ai.present.block.history_totals import NO_TOTALS, DeviceTotals, device_totals
@@ -252,21 +261,25 @@ def leaves(name: str, frame: Frame) -> list[str]:
 
 
 def mount_device(frame: Frame, view: View, mount: JobMount) -> BlockDevice | None:
-    """The device that holds the mount, or its disk if it is a partition; None for a network mount or unknown device."""
-    for device in all_devices(frame, view):
-        info = device.info
-        if info is None:
-            continue
-        if mount.device == f"{info.major}:{info.minor}":
-            parent = info.parent if info.kind == "partition" else ""
-            return next((d for d in all_devices(frame, view) if d.name == parent), device)
-    return None
+    """The device that holds the mount, or its disk if it is a partition; of several, the one that the verdict names as
+    the cause, otherwise the first. None for a network mount or unknown device.
+    """
+    disks = mount_disks(frame, view, mount)
+    return next((d for d in disks if d.is_culprit), disks[0] if disks else None)
+
+
+def mount_disks(frame: Frame, view: View, mount: JobMount) -> list[BlockDevice]:
+    """The devices that hold the mount, with the disk instead of a partition, in natural order; several for btrfs or
+    ZFS.
+    """
+    names = disks_of_mount(mount, infos(frame))
+    return [device for device in all_devices(frame, view) if device.name in names]
 
 
 def mount_stack(frame: Frame, mount: JobMount) -> frozenset[str]:
-    """The kernel names of the mount's device and of all devices below it."""
+    """The kernel names of the mount's devices and of all devices below them."""
     by_name = infos(frame)
-    pending = [info for info in by_name.values() if mount.device == f"{info.major}:{info.minor}"]
+    pending = [by_name[name] for name in devices_of_mount(mount, by_name)]
     names: set[str] = set()
     while pending:
         info = pending.pop()

@@ -191,8 +191,7 @@ def process_attribution(frame: Frame, view: View, device: BlockDevice) -> tuple[
         return ONLY_DISK, ""
     job = current_job(frame)
     mount = None if job is None else job_mount(frame, job)
-    data_device = None if mount is None else devices.mount_device(frame, view, mount)
-    if job is not None and data_device is not None and below & set(devices.leaves(data_device.name, frame)):
+    if job is not None and mount is not None and below & devices.mount_stack(frame, mount):
         return JOB_FILES, f"{job.name} of {job.user}"
     return BUSIEST, ""
 

@@ -85,12 +85,12 @@ def _mean_bytes_per_s(frame: Frame, key: BlockKey, seconds: float) -> float | No
 def _by_reads(frame: Frame, view: View, job: Job, device: BlockDevice) -> float | None:
     """The job's share, from the bytes that its processes read; None when unknown.
 
-    It is known only for the disk that holds the job's files, and only if hardly anything is written, because writes
-    reach the disk later.
+    It is known only for the single disk that holds the job's files, and only if hardly anything is written, because
+    writes reach the disk later.
     """
     mount, table = job_mount(frame, job), frame.sample.processes.value
-    source = None if mount is None else devices.mount_device(frame, view, mount)
-    if source is None or table is None or devices.top_row_of(source.name, frame) != device.name:
+    sources = [] if mount is None else devices.mount_disks(frame, view, mount)
+    if table is None or [devices.top_row_of(source.name, frame) for source in sources] != [device.name]:
         return None
     read, written = device.rates.read_bytes_per_s, device.rates.write_bytes_per_s
     if not read or written is None or written > _NEGLIGIBLE * read:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from itertools import takewhile
 
-from iotop_ai.model.block.counters import BlockInfo, Mount, is_leaf
+from iotop_ai.model.block.counters import Mount, is_leaf
+from iotop_ai.model.block.tree import devices_of_mount
 from iotop_ai.model.frame import Frame
 from iotop_ai.model.job.records import Job, JobMount
 from iotop_ai.model.machine.filesystem import fuse_is_remote, is_fuse
@@ -125,6 +126,9 @@ def hops(frame: Frame, view: View, width: int) -> list[Span]:
         if partition is not None:
             parts.append([Span(devices.short_name(partition))])
         parts += _devices(frame, device, details, wide=width >= 118)
+        disks = [] if mount is None else devices.mount_disks(frame, view, mount)
+        if len(disks) > 1:
+            parts[-1] = [*parts[-1], Span(f" +{len(disks) - 1}", "dim")]
         out = _join_hops(parts)
         if sum(len(s.text) for s in out) <= width:
             break
@@ -287,13 +291,10 @@ def _partition(
     """
     if mount is not None:
         children = [d for d in devices.all_devices(frame, view) if d.info is not None and d.info.parent == device.name]
-        return next((d for d in children if d.info is not None and _holds(d.info, mount)), None)
+        holders = devices_of_mount(mount, devices.infos(frame))
+        return next((d for d in children if d.name in holders), None)
     partitions = devices.mounted_partitions(device.name, frame, view)
     return max(partitions, key=lambda p: bytes_per_s(p.rates, direction) or 0.0, default=None)
-
-
-def _holds(info: BlockInfo, mount: JobMount) -> bool:
-    return info.kind == "partition" and mount.device == f"{info.major}:{info.minor}"
 
 
 def _mounts(device: BlockDevice, frame: Frame, mount: JobMount | None) -> Sequence[Mount | JobMount]:

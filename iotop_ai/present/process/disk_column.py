@@ -77,12 +77,13 @@ def bytes_per_s(rates: BlockRates | ProcessRates, way: str) -> float | None:
 
 
 def _disk_name(frame: Frame, view: View, mount: JobMount) -> str:
-    """The short name of the disk of a job's mount, or "network"; "" when unknown, as on btrfs, ZFS and overlay, whose
-    device numbers do not belong to a disk.
+    """The short name of the disk of a job's mount, with the number of its other disks ("sda +3"), or "network"; "" when
+    unknown, as on overlay, whose device number does not belong to a disk.
     """
     device = devices.mount_device(frame, view, mount)
     if device is not None:
-        return devices.short_name(device)
+        others = len(devices.mount_disks(frame, view, mount)) - 1
+        return devices.short_name(device) + (f" +{others}" if others else "")
     return "network" if is_remote(mount.fstype, mount.source) else ""
 
 

@@ -244,7 +244,8 @@ def _facts(group: Group, frame: Frame, table: ProcessTable, view: View, *, comma
     wchan, age_s = _wchan(group, table), _age_s(group, table, frame.snapshot.interval_s)
     culprit = culprit_of(frame, view)
     disk = disk_of(group, frame, view)
-    disk_hue = culprit.disk_hue if culprit.disk and disk == devices.without_namespace(culprit.disk) else ""
+    names_culprit = culprit.disk and disk.partition(" ")[0] == devices.without_namespace(culprit.disk)
+    disk_hue = culprit.disk_hue if names_culprit else ""
     named = culprit.pids and any(key.pid in culprit.pids for key in group.keys)
     hue, cell = (culprit.hue, culprit.process_cell) if named else ("", "")
     rest = (hue, cell, disk, disk_hue, view.units)

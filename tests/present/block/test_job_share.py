@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from iotop_ai.model.block.counters import Mount
 from iotop_ai.model.frame import Frame
 from iotop_ai.model.job.cgroup import Cgroup, CgroupIo, CgroupTable, cgroup_rates
 from iotop_ai.model.job.records import Job, JobMount, JobPlace, JobTable, Rank
@@ -30,9 +31,12 @@ def machine(second: int, *, written: int = 0, own: int = 30) -> Machine:
     return Machine((drive, Disk(rest)), (Proc(7, "train.py", read=own * MIB),))
 
 
-def with_job(shown: Frame) -> Frame:
+ON_SDA = JobMount("/data", "ext4", "/dev/sda", "8:1")
+
+
+def with_job(shown: Frame, mount: JobMount = ON_SDA) -> Frame:
     job = Job(KEY, "train.py", "alice", 1000, (Rank(KEY),))
-    place = JobPlace(mounts=(JobMount("/data", "ext4", "/dev/sda", "8:1"),))
+    place = JobPlace(mounts=(mount,))
     return shown._replace(
         snapshot=shown.snapshot._replace(jobs=Reading(JobTable({KEY: job}, places={KEY: place}), Status.OK))
     )
@@ -84,6 +88,17 @@ def test_the_share_is_unknown_if_the_disk_writes_or_the_job_reads_another_disk()
     assert share(with_job(frame(snapshots(lambda i: machine(1, own=90), 9)))) == "?"
     hidden = with_job(frame(snapshots(lambda i: machine(1)._replace(procs=()), 9)))
     assert share(hidden) == "?"
+
+
+def test_the_share_of_one_of_the_disks_of_a_pool_is_unknown() -> None:
+    pool = (Mount("/tank", "zfs", "tank", device="0:50"),)
+
+    def on_two_disks(second: int) -> Machine:
+        one = machine(1, own=15)
+        return one._replace(disks=tuple(d._replace(info=d.info._replace(mounts=pool)) for d in one.disks))
+
+    shown = with_job(frame(snapshots(on_two_disks, 9)), JobMount("/data", "zfs", "tank/data", "0:51"))
+    assert share(shown) == "?"
 
 
 def test_a_disk_without_bytes_has_no_shares() -> None:

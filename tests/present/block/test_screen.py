@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from iotop_ai.model.block.counters import BlockKey
+from iotop_ai.model.block.counters import BlockKey, Mount
 from iotop_ai.model.block.read_latency_baseline import Baseline, DeviceBaseline, bin_of
 from iotop_ai.model.fold_state import FoldState
 from iotop_ai.model.frame import Frame
+from iotop_ai.model.job.records import Job, JobMount, JobPlace, JobTable, Rank
 from iotop_ai.model.reading import Reading, Status
 from iotop_ai.pipeline import frames
 from iotop_ai.present.block import devices
@@ -303,6 +304,22 @@ def test_files_of_the_job_show_which_of_its_processes_use_the_disk() -> None:
     assert basis == JOB_FILES
     assert job.startswith("train.py of ")
     assert f"the files of {job} are on this disk" in text(made, slow)
+
+
+def test_files_of_the_job_are_on_each_disk_of_its_pool() -> None:
+    pool = (Mount("/tank", "zfs", "tank", device="0:50"),)
+    infos = [disk(name)._replace(minor=n) for n, name in enumerate(("sda", "sdb", "sdc"))]
+    infos[:2] = [info._replace(mounts=pool) for info in infos[:2]]
+    drives = tuple(Disk(info, reads=9, read_bytes=9 * MIB, read_await=1.0) for info in infos)
+    made = frame(snapshots(lambda _: Machine(drives, (Proc(7, "python", read=9 * MIB),)), 5))
+    table = made.snapshot.processes.value
+    assert table is not None
+    key = next(iter(table.info))
+    place = JobPlace(mounts=(JobMount("/tank/data", "zfs", "tank/data", "0:51"),))
+    jobs = JobTable({key: Job(key, "train.py", "alice", 1000, (Rank(key),))}, places={key: place})
+    made = made._replace(snapshot=made.snapshot._replace(jobs=Reading(jobs, Status.OK)))
+    found = {d.name: process_attribution(made, VIEW, d)[0] for d in devices.all_devices(made, VIEW)}
+    assert found == {"sda": JOB_FILES, "sdb": JOB_FILES, "sdc": BUSIEST}
 
 
 def test_hostile_names_are_plain_text() -> None:

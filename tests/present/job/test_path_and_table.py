@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from iotop_ai.model.block.counters import Mount
 from iotop_ai.model.frame import Frame
 from iotop_ai.model.job.records import Job, JobMount, JobPlace, JobTable, Rank
 from iotop_ai.model.reading import Reading, Status
@@ -261,3 +262,18 @@ def test_the_path_of_a_job_names_its_own_mount_and_not_the_busiest_partition(vie
     assert path_of(shown, view) == "root updatedb reads › / ext4 › nvme0n1p2 › nvme0"
     shown = with_job(shown, 7, JobMount("/data", "xfs", "/dev/nvme0n1p3", "8:3"))
     assert path_of(shown, view) == "alice train.py › /data xfs › nvme0n1p3 › nvme0"
+
+
+@pytest.mark.parametrize("view", [UTC, UTC._replace(device="sda")])
+def test_the_path_of_a_job_on_a_pool_leads_to_its_disks(view: View) -> None:
+    pool = Mount("/tank", "zfs", "tank", device="0:50")
+    drives = (
+        Disk(disk("sda")._replace(minor=0), reads=9, read_bytes=9 * MIB, read_await=1.0),
+        Disk(disk("sda1", "partition", parent="sda")._replace(mounts=(pool,), minor=1)),
+        Disk(disk("sdb")._replace(mounts=(pool,), minor=16)),
+        Disk(disk("sdc", mounts=[("/", "ext4")])._replace(minor=32)),
+    )
+    shown = frame(snapshots(lambda second: Machine(drives, (Proc(7, "train.py", read=9 * MIB),)), 8))
+    shown = with_job(shown, 7, JobMount("/tank/data", "zfs", "tank/data", "0:51"))
+    assert path_of(shown, view) == "alice train.py › /tank/data zfs › sda1 › sda +1"
+    assert path_of(shown, view._replace(device="sdc")).startswith("no process is known to read sdc")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from iotop_ai.model.block.counters import Mount
 from iotop_ai.model.job.records import Job, JobMount, JobPlace, JobTable, Rank
 from iotop_ai.model.process.records import ProcessKey
 from iotop_ai.model.reading import Reading, Status
@@ -68,12 +69,26 @@ def test_the_disk_of_unreadable_io_is_unknown() -> None:
     ("fstype", "source", "named"), [("nfs4", "nas:/data", "network"), ("btrfs", "/dev/vdb", "?"), ("overlay", "", "?")]
 )
 def test_only_a_remote_mount_without_a_device_counts_as_the_network(fstype: str, source: str, named: str) -> None:
-    one = frame(snapshots(lambda i: Machine(disks=(BUSY, LOOP), procs=READER), 4))
+    assert disk_of_a_job_on(JobMount("/data", fstype, source, "0:45"), BUSY, LOOP) == named
+
+
+def disk_of_a_job_on(mount: JobMount, *disks: Disk) -> str:
+    one = frame(snapshots(lambda i: Machine(disks=disks, procs=READER), 4))
     table = one.snapshot.processes.value
     assert table is not None
     key: ProcessKey = next(key for key in table.info if key.pid == 1)
-    place = JobPlace(mounts=(JobMount("/data", fstype, source, "0:45"),))
-    jobs = JobTable({key: Job(key, "train.py", "alice", 1000, (Rank(key),))}, places={key: place})
-    made = one._replace(snapshot=one.snapshot._replace(jobs=Reading(jobs, Status.OK)))
+    jobs = {key: Job(key, "train.py", "alice", 1000, (Rank(key),))}
+    table_of_jobs = JobTable(jobs, places={key: JobPlace(mounts=(mount,))})
+    made = one._replace(snapshot=one.snapshot._replace(jobs=Reading(table_of_jobs, Status.OK)))
     (group,) = groups(made, VIEW)
-    assert disk_of(group, made, VIEW) == named
+    return disk_of(group, made, VIEW)
+
+
+@pytest.mark.parametrize("path", ["/data", "/workspace"], ids=["of the machine", "of a container"])
+def test_the_disks_of_a_job_on_btrfs_are_those_of_its_partitions(path: str) -> None:
+    subvolume = Mount("/data", "btrfs", "/dev/vda2", device="0:45", root="/@data")
+    part = disk("vda2", "partition", parent="vda")._replace(mounts=(subvolume,), minor=2)
+    job_mount = JobMount(path, "btrfs", "/dev/vda2", "0:45")
+    assert disk_of_a_job_on(job_mount, BUSY, Disk(part), LOOP) == "vda"
+    second = disk("vdb")._replace(mounts=(subvolume,), minor=16)
+    assert disk_of_a_job_on(job_mount, BUSY, Disk(part), Disk(second), LOOP) == "vda +1"
