@@ -147,8 +147,10 @@ def _may_prepare_data(info: ProcessInfo, working_children: int) -> bool:
     """Whether a program's busy children may prepare data.
 
     For a program that names a Python file they always may. For a program that runs as ``python -m`` they may if enough
-    of them work and it is no known server.
+    of them work and it is no known server. Those of a notebook never count.
     """
+    if is_notebook(info):
+        return False
     return names_file(info) or (is_script(info) and working_children >= _LEAST_CHILDREN)
 
 

@@ -62,14 +62,21 @@ _TRACKERS = (
 )
 _FORK_SERVERS = ("multiprocessing.forkserver", "multiprocess.forkserver")
 _LOKY = "joblib.externals.loky.backend.popen_loky"
-_NOTEBOOK = "ipykernel_launcher"
+_NOTEBOOKS = (
+    "ipykernel_launcher",
+    "ipykernel",
+    "colab_kernel_launcher",
+    "db_ipykernel_launcher",
+    "spyder_kernels.console",
+)
+"""The modules that run the cells of notebooks in Jupyter, Colab, Databricks (as a script) and Spyder."""
 _RAY = "ray::"
 _RAY_OWN = ("ray::DashboardAgent", "ray::RuntimeEnvAgent", "ray::JobSupervisor", "ray::_ray_internal")
 """Beginnings of the titles of Ray's own services."""
 _RAY_SPILLS = ("SpillWorker", "RestoreWorker", "DeleteWorker")
 """Ends of the titles of workers that move Ray's objects to and from a disk."""
 _RAY_FILES = ("/ray/dashboard/", "/ray/_private/", "/ray/autoscaler/", "/ray/util/client/")
-_SERVERS = ("gunicorn", "uvicorn", "hypercorn", "celery", "daphne", "pytest", "http.server", "ipykernel_launcher")
+_SERVERS = ("gunicorn", "uvicorn", "hypercorn", "celery", "daphne", "pytest", "http.server", *_NOTEBOOKS)
 """Modules whose children answer requests, run tasks of a queue, or run tests."""
 
 
@@ -190,8 +197,8 @@ def traits(info: ProcessInfo) -> Traits:
 
 
 def is_notebook(info: ProcessInfo) -> bool:
-    """Whether the process is the kernel of a Jupyter notebook."""
-    return _NOTEBOOK in info.cmdline[:6]
+    """Whether the process is the kernel of a notebook, run as a module or as a script."""
+    return any(part.rsplit("/", 1)[-1].removesuffix(".py") in _NOTEBOOKS for part in info.cmdline[:6])
 
 
 def is_reaper(info: ProcessInfo) -> bool:

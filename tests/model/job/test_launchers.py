@@ -286,6 +286,26 @@ def test_each_notebook_is_a_separate_job() -> None:
     assert all(job.notebook for job in found)
 
 
+@pytest.mark.parametrize(
+    "program",
+    [
+        ("-m", "ipykernel"),
+        ("-m", "colab_kernel_launcher"),
+        ("-Xfrozen_modules=off", "-m", "spyder_kernels.console"),
+        ("/databricks/python_shell/scripts/db_ipykernel_launcher.py",),
+        ("/v/lib/python3.11/site-packages/ipykernel_launcher.py",),
+    ],
+)
+def test_a_kernel_of_any_vendor_is_a_notebook(program: tuple[str, ...]) -> None:
+    m = Machine()
+    cmdline = ("/v/bin/python", *program, "-f", "/tmp/k.json")
+    key = m.add(10, "python", 1, cmdline)
+    children = frozenset(m.add(pid, "python", 10, cmdline) for pid in (11, 12))
+    assert m.jobs(work=Work(children, children)) == [], "a notebook's busy children are not evidence"
+    (job,) = m.jobs({key: TORCH})
+    assert job.notebook
+
+
 def test_a_job_of_papermill_is_named_by_its_notebook() -> None:
     m = Machine()
     m.add(9, "papermill", 1, ("/v/bin/python", "/v/bin/papermill", "-k", "k", "in.ipynb", "out.ipynb", "-p", "a", "b"))
