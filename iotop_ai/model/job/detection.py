@@ -18,6 +18,8 @@ from iotop_ai.model.process.records import ProcessInfo, ProcessKey, ProcessStat
 _SINGLE_JOB_LAUNCHERS = ("launcher", "mpi", "notebook")
 """Kinds of launchers that belong to a single job; below a slurmstepd or a raylet, there may be several jobs."""
 _RANK_LAUNCHERS = ("launcher", "mpi", "slurm")
+_GPU_EVIDENCE = frozenset({"gpu", "device"})
+"""The kinds of evidence that a process uses a GPU."""
 _LEAST_CHILDREN = 2
 """The children of a program that runs as ``python -m`` may prepare data only if at least this many of them work."""
 
@@ -211,10 +213,24 @@ def _ranks(search: _Search) -> list[Rank]:
         )
         for key in evidence
     ]
-    # A process that only starts the ranks (torch.multiprocessing.spawn, Ray's program) does not train itself.
-    starters = {ancestor for rank in ranks for ancestor in tree.ancestors(rank.key)} | ray_ranks.keys()
+    starters = _starters(search, ray_ranks)
     first = _first_ranks(search)
     return [rank for rank in ranks if rank.workers or rank.gpus or rank.key not in starters or rank.key in first]
+
+
+def _starters(search: _Search, ray_ranks: Mapping[ProcessKey, Sequence[ProcessKey]]) -> set[ProcessKey]:
+    """The processes that only start ranks and do not train: torch.multiprocessing.spawn, Ray's program.
+
+    A process that uses a GPU trains if none of the ranks below it uses one, as a notebook beside TensorBoard does.
+
+    ray_ranks: the ranks of each program of Ray
+    """
+    ranks_below = {owner: list(ranks) for owner, ranks in ray_ranks.items()}
+    for key in search.evidence:
+        for ancestor in search.tree.ancestors(key):
+            ranks_below.setdefault(ancestor, []).append(key)
+    on_gpu = {key for key, kinds in search.evidence.items() if not _GPU_EVIDENCE.isdisjoint(kinds)}
+    return {key for key, below in ranks_below.items() if key not in on_gpu or not on_gpu.isdisjoint(below)}
 
 
 def _first_ranks(search: _Search) -> set[ProcessKey]:

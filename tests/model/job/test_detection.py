@@ -108,11 +108,22 @@ def test_spawned_ranks_in_a_container_are_known_by_the_gpus_that_they_open() -> 
     m.add(13, "pt_data_worker", 11, SPAWN)
     on_device = Inspection(("torch",), opens_gpu=True)
     work = Work(busy=ranks, working=ranks)
-    (job,) = m.jobs({parent: TORCH, **dict.fromkeys(ranks, on_device)}, work=work)
-    assert [(r.key.pid, pids(r.workers)) for r in job.ranks] == [(11, [13]), (12, [])]
+    for of_parent in (on_device, TORCH):
+        (job,) = m.jobs({parent: of_parent, **dict.fromkeys(ranks, on_device)}, work=work)
+        assert [(r.key.pid, pids(r.workers)) for r in job.ranks] == [(11, [13]), (12, [])]
     assert (job.key, job.name) == (parent, "train.py")
     (job,) = m.jobs({parent: TORCH, **dict.fromkeys(ranks, TORCH)}, work=work)
     assert (10, [12]) in [(r.key.pid, pids(r.workers)) for r in job.ranks], "a worker without a GPU was a rank"
+
+
+def test_a_notebook_that_opens_a_gpu_trains_although_tensorboard_below_it_loads_its_framework() -> None:
+    m = Machine()
+    kernel = m.add(10, "python", 1, ("/v/bin/python", "-m", "ipykernel_launcher", "-f", "/tmp/k.json"))
+    board = m.add(20, "tensorboard", 10, ("/v/bin/python", "/v/bin/tensorboard", "--logdir", "runs"))
+    tensorflow = Inspection(("tensorflow",))
+    for opens_gpu, first in ((True, kernel), (False, board)):
+        (job,) = m.jobs({kernel: tensorflow._replace(opens_gpu=opens_gpu), board: tensorflow})
+        assert (job.ranks[0].key, job.notebook) == (first, opens_gpu)
 
 
 def test_a_spawned_loader_that_opens_a_gpu_is_still_a_loader() -> None:
