@@ -91,7 +91,13 @@ class CandidateTree:
         if self._traits[key].spawned:
             # A spawned process inherits no open device, so one that has a GPU open is a rank (torch.multiprocessing).
             return SPAWNED not in cmdline or not self.inspection(key).opens_gpu
-        return bool(cmdline) and cmdline == self.info[parent].cmdline and not self.starts_rank(parent, key)
+        is_rank = self.starts_rank(parent, key) or self._opens_own_gpu(parent, key)
+        return bool(cmdline) and cmdline == self.info[parent].cmdline and not is_rank
+
+    def _opens_own_gpu(self, key: ProcessKey, child: ProcessKey) -> bool:
+        """Whether a forked child opens a GPU that its parent does not open, as a rank of a notebook_launcher does."""
+        inherited = self.inspection(key).opens_gpu or key.pid in self.on_gpu
+        return self.inspection(child).opens_gpu and not inherited
 
     def starts_rank(self, key: ProcessKey, child: ProcessKey) -> bool:
         """Whether the child was started with another rank number than its parent; a forked child has the same number.

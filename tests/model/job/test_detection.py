@@ -126,6 +126,21 @@ def test_a_notebook_that_opens_a_gpu_trains_although_tensorboard_below_it_loads_
         assert (job.ranks[0].key, job.notebook) == (first, opens_gpu)
 
 
+def test_forked_ranks_are_known_by_the_gpus_that_their_parent_does_not_open() -> None:
+    m = Machine()
+    kernel = m.add(10, "python", 1, ("python", "-m", "ipykernel_launcher", "-f", "/tmp/k.json"))
+    children = [m.add(pid, "python", 10, m.info[kernel].cmdline) for pid in (11, 12)]
+    loader = m.add(13, "python", 11, m.info[kernel].cmdline)
+    on_device = Inspection(("torch",), opens_gpu=True)
+    found = dict.fromkeys((*children, loader), on_device)
+    (job,) = m.jobs({kernel: TORCH, **found})
+    assert [(r.key.pid, pids(r.workers)) for r in job.ranks] == [(11, [13]), (12, [])]
+    assert (job.key, job.notebook) == (kernel, True)
+    on_gpu = {kernel.pid: ("GPU-0",)}
+    for job in (*m.jobs({kernel: on_device, **found}), *m.jobs({kernel: TORCH, **found}, on_gpu)):
+        assert [(r.key.pid, pids(r.workers)) for r in job.ranks] == [(10, [11, 12, 13])], "loaders inherit the device"
+
+
 def test_a_spawned_loader_that_opens_a_gpu_is_still_a_loader() -> None:
     m = Machine()
     main, loader = m.add(10, "python", 1), m.add(11, "pt_data_worker", 10, SPAWN)
