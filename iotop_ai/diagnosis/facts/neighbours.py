@@ -171,15 +171,18 @@ def core_use(facts: Facts, job: JobFacts) -> CoreUse | None:
 def core_neighbour(facts: Facts, job: JobFacts) -> Neighbour | None:
     """The other program that keeps the cores busy while the job's workers wait for a core; None if there is none.
 
-    An exhausted CPU quota looks the same to the workers, but it is not a neighbour.
+    An exhausted CPU quota looks the same to the workers, but it is not a neighbour. None also for a job that cannot use
+    every core: the others may run on the other cores.
     """
     waits, runs, limits = job.worker_cpu_wait, job.worker_cpu, facts.limits
     ease = limits.leave_level if facts.is_active("noisy_neighbour", job.subject) else 1.0
     use = core_use(facts, job)
     if waits is None or runs is None or not job.workers or use is None:
         return None
-    quota = job.place.cpu_cores
+    quota, allowed = job.place.cpu_cores, job.place.allowed_cores
     if quota is not None and use.own >= quota * limits.worker_busy:
+        return None
+    if allowed is not None and allowed < use.cores:
         return None
     # Workers that compete only with each other run half of the time. If there is a core for each of them, the neighbour
     # is the main cause when the wait for a core explains half of the lost time.

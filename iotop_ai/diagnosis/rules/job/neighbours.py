@@ -91,7 +91,8 @@ def job_shares_its_cores(facts: Facts) -> tuple[Claim, ...]:
     Threshold: as cpu_prep. The workers wait for a core >= 30 % of the time, and 1.5 times as long as they have one;
         where the machine has a core for each worker, a wait that explains half of the loss is enough instead. Others
         use >= half of the busy cores, and one program >= 40 %.
-    Blind spot: programs in other containers, or in other guests of the same host.
+    Blind spot: programs in other containers, or in other guests of the same host; any program, if the job cannot run
+        on every core.
     """
     out, limits = [], facts.limits
     for job in facts.jobs:

@@ -151,6 +151,7 @@ NEAR_MISSES = {
     "no RAID check": resyncing(90 * MB),
     "cores by halves": replace(CROWDED, job=replace(COMPUTING, worker_cpu=0.48, worker_cpu_wait=0.5)),
     "cores of its own": replace(CROWDED, tasks=(TRAINER_OLD, *(replace(t, cpu=0.55) for t in LOADERS))),
+    "a part of the cores": replace(CROWDED, job=replace(CROWDED.job or COMPUTING, cores=4)),
     "a quota": replace(CROWDED, job=replace(CROWDED.job or COMPUTING, quota=1.0)),
 }
 
@@ -170,7 +171,10 @@ def test_other_programs_on_the_cores_are_named() -> None:
 
 
 def test_without_other_programs_the_cause_is_slow_preparation() -> None:
-    assert verdict_of(NEAR_MISSES["cores by halves"]).primary.class_id == "cpu_prep"
+    for name in ("cores by halves", "a part of the cores"):
+        assert verdict_of(NEAR_MISSES[name]).primary.class_id == "cpu_prep"
+    every_core = replace(CROWDED, job=replace(CROWDED.job or COMPUTING, cores=5))
+    assert verdict_of(every_core).primary.class_id == "noisy_neighbour"
 
 
 def test_workers_that_lose_more_to_other_programs_than_to_their_own_work_have_a_noisy_neighbour() -> None:
