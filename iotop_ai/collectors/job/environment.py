@@ -11,7 +11,8 @@ from __future__ import annotations
 import contextlib
 import os
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from itertools import chain
 
 from iotop_ai.collectors.io.process_memory import ProcessMemory
 from iotop_ai.collectors.io.root import Root
@@ -43,6 +44,8 @@ HALF_LIFE_NS = 60_000_000_000
 A job may first copy its data and then read it from another mount.
 """
 Statvfs = Callable[[str], os.statvfs_result]
+_MOST_CPUS = 8192
+"""The number of CPUs that Linux supports at most."""
 _LISTEN, _ESTABLISHED = b"0A", b"01"
 _NOT_DATA_FOLDERS = ("/usr/", "/lib/", "/lib32/", "/lib64/", "/opt/", "/dev/", "/proc/", "/sys/", "/memfd:", "/run/")
 _NOT_DATA_SUFFIXES = (".so", ".py", ".pyc", ".log", ".txt", ".out", " (deleted)")
@@ -74,7 +77,8 @@ class EnvironmentReader:
     def read(self, job: Job, now_ns: int = 0) -> JobPlace:
         """Read the environment of a job. now_ns: the monotonic time; the weights of mounts fall with it.
 
-        The limits, /dev/shm and the CPUs are those of the first worker, or of the first rank of a job without workers.
+        The limits and /dev/shm are those of the first worker, or of the first rank of a job without workers. The CPUs
+        are those of all ranks together.
         """
         self._turns[job.key] = self._turns.get(job.key, 0) + 1
         members = [*job.workers, *(rank.key for rank in job.ranks)]
@@ -83,6 +87,7 @@ class EnvironmentReader:
         cores, throttled = cpu_quota(self._root, groups, self._unified)
         memory = tightest_memory_limit(self._root, groups, self._unified)
         shm_total, shm_used = self._shm(job.key, key)
+        allowed = self._allowed_cpus(job)
         return JobPlace(
             io_limits(self._root, groups, self._unified),
             cores,
@@ -92,13 +97,14 @@ class EnvironmentReader:
             None if memory is None else memory.hits,
             shm_total,
             shm_used,
-            self._allowed_cpus(key),
+            None if allowed is None else len(allowed),
             self._mounts(job, members, now_ns),
             *self._listening_sockets(job),
             None if memory is None else memory.room_bytes,
             waits_for_input=any(
                 waits_for_input(self._root, self._memory, rank.key.pid) for rank in job.ranks[:MOST_READERS]
             ),
+            allowed_numbers=allowed,
         )
 
     def keep_only(self, jobs: frozenset[ProcessKey]) -> None:
@@ -144,11 +150,17 @@ class EnvironmentReader:
             worker.wait(SHM_TIMEOUT_S)
         return out[0] if out else (None, None)
 
-    def _allowed_cpus(self, key: ProcessKey) -> int | None:
-        for line in self._raw(f"proc/{key.pid}/status").splitlines():
-            if line.startswith(b"Cpus_allowed_list:"):
-                return count_cpus(line.partition(b":")[2])
-        return None
+    def _allowed_cpus(self, job: Job) -> tuple[int, ...] | None:
+        """Return the CPUs on which a rank, or its first worker if it has any, can run; None when unknown.
+
+        Slurm and MPI bind each rank to separate CPUs.
+        """
+        allowed: set[int] = set()
+        for rank in job.ranks:
+            for line in self._raw(f"proc/{(rank.workers[0] if rank.workers else rank.key).pid}/status").splitlines():
+                if line.startswith(b"Cpus_allowed_list:"):
+                    allowed.update(cpu_numbers(line.partition(b":")[2]))
+        return tuple(sorted(allowed)) or None
 
     def _mounts(self, job: Job, members: list[ProcessKey], now_ns: int) -> tuple[JobMount, ...]:
         """Return the mounts of the data files that members of the job have, or had, open; the most used come first.
@@ -241,12 +253,12 @@ def parse_tcp(raw: bytes) -> list[tuple[bytes, bytes, str]]:
     return out
 
 
-def count_cpus(text: bytes) -> int | None:
-    """Return how many CPUs a list such as ``0-3,8`` names, here 5; None if the text is not such a list."""
-    total = 0
+def cpu_numbers(text: bytes) -> Iterable[int]:
+    """Return the CPUs that a list such as ``0-3,8`` names; none if the text is not such a list."""
+    ranges = []
     for part in text.strip().split(b","):
         low, _, high = part.partition(b"-")
-        if not low.isdigit() or (high and not high.isdigit()):
-            return None
-        total += int(high or low) - int(low) + 1
-    return total
+        if not low.isdigit() or (high and not high.isdigit()) or int(high or low) >= _MOST_CPUS:
+            return ()
+        ranges.append(range(int(low), int(high or low) + 1))
+    return chain.from_iterable(ranges)

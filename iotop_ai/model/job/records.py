@@ -142,7 +142,7 @@ class JobPlace(NamedTuple):
     memory_failures: how often that limit was reached, a counter
     memory_room_bytes: the memory left below that limit, counting reclaimable cache as free
     shm_total_bytes, shm_used_bytes: the size and use of /dev/shm in the job's mount namespace
-    allowed_cores: the number of CPUs on which its first process can run
+    allowed_cores: the number of CPUs on which its ranks together can run
     mounts: the mounts on which it has or had data files open for reading, the most frequent first
     listening, connections: the number of TCP ports on which its training processes wait for clients, and the number of
         open connections to these ports; counted only if the job has no workers
@@ -150,6 +150,7 @@ class JobPlace(NamedTuple):
     received_bytes_per_s: the bytes per second that its processes receive from all addresses; like ``peer``, it
         was last measured while a training process slept
     waits_for_input: whether the main thread of a training process waits for input from a terminal; False if unknown
+    allowed_numbers: the numbers of the CPUs of ``allowed_cores``, in ascending order
     """
 
     limits: tuple[IoLimit, ...] = ()
@@ -168,6 +169,7 @@ class JobPlace(NamedTuple):
     peer: str = ""
     received_bytes_per_s: float | None = None
     waits_for_input: bool = False
+    allowed_numbers: tuple[int, ...] | None = None
 
     @property
     def remote_mount(self) -> JobMount | None:

@@ -18,7 +18,7 @@ from iotop_ai.collectors.job.cgroup_limits import parse_io_max, parse_v1_limits
 from iotop_ai.collectors.job.cgroup_paths import parse_cgroups
 from iotop_ai.collectors.job.environment import (
     EnvironmentReader,
-    count_cpus,
+    cpu_numbers,
     parse_tcp,
 )
 from iotop_ai.model.job.records import IoLimit, Job, JobMount, Rank
@@ -222,10 +222,29 @@ def test_parsers_leave_out_lines_without_a_limit() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "cpus"), [(b"0-3\n", 4), (b" 0,2,4-5", 4), (b"7", 1), (b"", None), (b"a-b", None), (b"0-", 1)]
+    ("text", "cpus"),
+    [(b"0-3\n", [0, 1, 2, 3]), (b" 0,2,4-5", [0, 2, 4, 5]), (b"7", [7]), (b"", []), (b"a-b", []), (b"0-", [0])],
 )
-def test_cpus_are_counted(text: bytes, cpus: int | None) -> None:
-    assert count_cpus(text) == cpus
+def test_the_numbers_of_cpus_are_read(text: bytes, cpus: list[int]) -> None:
+    assert list(cpu_numbers(text)) == cpus
+    assert list(cpu_numbers(b"0-99999999999")) == []
+
+
+def test_the_cpus_of_a_job_are_those_of_all_its_ranks(tmp_path: Path) -> None:
+    status = "Name:\tpython\nCpus_allowed_list:\t"
+    put(
+        tmp_path,
+        {
+            "proc/10/status": f"{status}0\n",  # OpenMP bound the main thread
+            "proc/11/status": f"{status}0-3\n",
+            "proc/20/status": f"{status}4-7\n",
+            "proc/30/status": f"{status}6-9\n",
+        },
+    )
+    first = Rank(ProcessKey(10, 1), (ProcessKey(11, 1),))
+    others = (Rank(ProcessKey(pid, 1)) for pid in (20, 30, 40))
+    place = EnvironmentReader(Root(str(tmp_path))).read(JOB._replace(ranks=(first, *others)))
+    assert (place.allowed_cores, place.allowed_numbers) == (10, tuple(range(10)))
 
 
 TCP = (
