@@ -212,6 +212,7 @@ class Training:
             self.limits, self.quota, shm_total_bytes=self.shm_total, shm_used_bytes=int(self.shm * self.shm_total),
             mounts=self.mounts, allowed_cores=self.cores, listening=self.listening, connections=self.listening,
             memory_limit_bytes=self.memory_limit, memory_used_bytes=self.memory_used,
+            allowed_numbers=None if self.cores is None else tuple(range(self.cores)),
         )  # fmt: skip
 
     def rates(self, second: int) -> JobRates | None:

@@ -144,17 +144,20 @@ class Facts(NamedTuple):
 
     @property
     def idle_cores(self) -> float | None:
-        """The number of allowed cores that are neither busy nor taken by the hypervisor; None when unknown."""
-        return self.lazy.compute_once("idle_cores", self._idle_cores)
-
-    def _idle_cores(self) -> float | None:
-        cpu, free_ratio = self.snapshot.cpu.value, self.cpu_free_ratio
+        """The number of cores that the monitor can use and that are idle, as ``idle_among`` counts them."""
+        cpu = self.snapshot.cpu.value
         if cpu is not None and cpu.allowed_numbers is not None:
-            tables = [rates.cores for s in self.window.samples if (rates := s.cpu.value) is not None]
-            free_ratio = mean(
-                core.free_ratio for cores in tables for n in cpu.allowed_numbers if (core := cores.get(n)) is not None
-            )
-        return None if free_ratio is None or cpu is None else cpu.allowed * free_ratio
+            return self.idle_among(cpu.allowed_numbers)
+        return None if cpu is None or self.cpu_free_ratio is None else cpu.allowed * self.cpu_free_ratio
+
+    def idle_among(self, numbers: tuple[int, ...]) -> float | None:
+        """The number of these cores that are neither busy nor taken by the hypervisor; None when unknown."""
+        return self.lazy.compute_once(f"idle cores {numbers}", lambda: self._idle_among(numbers))
+
+    def _idle_among(self, numbers: tuple[int, ...]) -> float | None:
+        tables = [rates.cores for s in self.window.samples if (rates := s.cpu.value) is not None]
+        free_ratio = mean(core.free_ratio for cores in tables for n in numbers if (core := cores.get(n)) is not None)
+        return None if free_ratio is None else len(numbers) * free_ratio
 
 
 class Claim(NamedTuple):

@@ -143,21 +143,38 @@ _MOST_FOR_IO = 16
 
 def job_cores(facts: Facts, job: JobFacts) -> float | None:
     """The number of cores that the job can use, by its CPU set, its quota and the machine; None when unknown."""
-    known = [
-        float(cores)
-        for cores in (job.place.allowed_cores, job.place.cpu_cores, facts.physical_cores, facts.allowed_cores)
-        if cores is not None
-    ]
+    cpu, place = facts.snapshot.cpu.value, job.place
+    online = len(cpu.cores) or None if cpu is not None else None
+    # The monitor may be bound to fewer cores than the job.
+    allowed = facts.allowed_cores if place.allowed_cores is None else place.allowed_cores
+    known = [float(cores) for cores in (allowed, online, place.cpu_cores, facts.physical_cores) if cores is not None]
     return min(known) if known else None
 
 
 def job_idle_cores(facts: Facts, job: JobFacts) -> float | None:
     """The number of idle cores that the job's CPU set and quota allow it to use; None when unknown."""
-    idle, used = facts.idle_cores, _used_cores(job)
-    if idle is None or used is None:
-        return idle
-    own = [float(count) for count in (job.place.allowed_cores, job.place.cpu_cores) if count is not None]
-    return min([idle, *(max(0.0, cores - used) for cores in own)])
+    idle, used, quota = _idle_in_cpu_set(facts, job), _used_cores(job), job.place.cpu_cores
+    return idle if idle is None or used is None or quota is None else min(idle, max(0.0, quota - used))
+
+
+def _idle_in_cpu_set(facts: Facts, job: JobFacts) -> float | None:
+    """The number of idle cores that the job's CPU set allows it to use; None when unknown."""
+    numbers, used, allowed = _online_numbers(facts, job), _used_cores(job), job.place.allowed_cores
+    idle = facts.idle_cores if numbers is None else facts.idle_among(numbers)
+    return idle if idle is None or used is None or allowed is None else min(idle, max(0.0, allowed - used))
+
+
+def _online_numbers(facts: Facts, job: JobFacts) -> tuple[int, ...] | None:
+    """The numbers of the online cores in the job's CPU set; None when unknown.
+
+    They are unknown, too, in a container that gives the cores other numbers than the kernel.
+    """
+    cpu, allowed = facts.snapshot.cpu.value, job.place.allowed_numbers
+    if cpu is None or allowed is None:
+        return None
+    online, numbers = cpu.cores.keys(), set(allowed)
+    # A CPU set may list cores that are offline.
+    return tuple(sorted(online & numbers)) if numbers <= online or online <= numbers else None
 
 
 def _used_cores(job: JobFacts) -> float | None:
@@ -212,8 +229,9 @@ def job_worker_advice(facts: Facts, job: JobFacts, *, io: bool = False) -> tuple
     if more is not None:
         return (more,) if now else (more, Advice("worker_options"))
     quota = job.place.cpu_cores
-    quota_binds = quota is not None and (facts.idle_cores or 0.0) >= _IDLE_CORE > (usable.idle or 0.0)
-    quota_advice = (Advice("raise_quota", (("quota", quota), ("idle", facts.idle_cores))),) if quota_binds else ()
+    idle = _idle_in_cpu_set(facts, job)
+    quota_binds = quota is not None and (idle or 0.0) >= _IDLE_CORE > (usable.idle or 0.0)
+    quota_advice = (Advice("raise_quota", (("quota", quota), ("idle", idle))),) if quota_binds else ()
     if not now:
         return (*quota_advice, Advice("one_worker", numbers), _cheaper_transforms(facts, usable))
     return (*quota_advice, _cheaper_transforms(facts, usable))

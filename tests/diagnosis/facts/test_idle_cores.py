@@ -12,15 +12,18 @@ BUSY, FREE = CoreRates(1.0, 1.0, 0.0, 0.0, 0.0), CoreRates(0.25, 0.25, 0.0, 0.0,
 MACHINE = Machine(cores=64)
 
 
-def facts_within(numbers: tuple[int, ...] | None) -> Facts:
-    """The facts of a machine whose cores 0 to 7 are mostly free, and whose other 56 cores are busy."""
+def facts_within(numbers: tuple[int, ...] | None, machine: Machine = MACHINE) -> Facts:
+    """The facts of a machine whose cores 0 to 7 are mostly free, and whose other 56 cores are busy.
+
+    numbers: the cores on which the monitor can run
+    """
     cores = {n: FREE if n < 8 else BUSY for n in range(64)}
     mean = CoreRates(0.90625, 0.90625, 0.0, 0.0, 0.0)
     samples = []
     for second in range(1, 13):
-        sample = sample_of(MACHINE, second)
+        sample = sample_of(machine, second)
         samples.append(sample._replace(cpu=sample.cpu._replace(value=CpuRates(mean, cores, 8))))
-    snapshot = snapshot_of(MACHINE, 12)
+    snapshot = snapshot_of(machine, 12)
     table = snapshot.cpu.value
     assert table is not None
     table = table._replace(allowed=64 if numbers is None else len(numbers), allowed_numbers=numbers)
