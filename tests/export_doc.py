@@ -17,7 +17,7 @@ iotop-ai export run.iotop.jsonl -o run.sqlite                    # all tables in
 iotop-ai export run.iotop.jsonl --table gpus -o gpus.csv         # one table as CSV (devices without --table)
 iotop-ai export run.iotop.jsonl --format parquet -o run/         # one file a table in a folder
 iotop-ai export run.iotop.jsonl --begin 14:32 --end -3m | head   # CSV on standard output
-iotop-ai export run.iotop.jsonl --format jsonl --table devices,gpus | jq 'select(.util > 90)'
+iotop-ai export run.iotop.jsonl --format jsonl --table devices,gpus | jq 'select(.util > 90 or .busy_ratio > 0.9)'
 zcat run.20261121T143205.iotop.jsonl.gz | iotop-ai export -      # - is standard input
 iotop-ai import --iostat iostat.txt -o old.iotop.jsonl           # what iostat -xt logged, as a recording
 iotop-ai import --nvidia-smi smi.csv -o old.iotop.jsonl          # what nvidia-smi --query-gpu logged
@@ -25,8 +25,9 @@ iotop-ai import --nvidia-smi smi.csv -o old.iotop.jsonl          # what nvidia-s
 
 **Input.** A recording under its live name stands for all parts that it was rotated into. `--begin` and `--end` take
 `14:32` (the last within the recording), `2026-11-21T14:32:05Z`, `-3m` (before the end), `+3m` (after the start),
-`45%`, `start` and `end`. Root reads only files (logs, too) that root owns and only root can write to, and follows no
-link; other files need `--allow-root`, because another user could have placed them.
+`45%`, `start` and `end`. Root reads only files (logs, too) of root and, under sudo, of the user who called
+it, that no one else can write to, and follows no link; other files need `--allow-root`, because another user could have
+placed them.
 
 **Output.** One row per interval and object; the first Snapshot of a session ends no interval and has no rates. Times
 are RFC 3339 in UTC (a timestamp in Parquet). Unknown is an empty cell, NULL or null, never 0; a mean over no requests

@@ -89,8 +89,8 @@ class JobFacts(NamedTuple):
     """The mean utilisation of the job's GPUs, without the part that other jobs cause; None when unknown or without a
     GPU."""
     used_gpus: frozenset[str]
-    """The UUIDs of the GPUs that the job uses. If the processes on the GPUs are hidden, the only job that works uses
-    all that are in use."""
+    """The UUIDs of the GPUs that the job uses. If the processes on the GPUs are hidden, the only job that may use a
+    GPU and works uses all that are in use."""
     workers: int
     """The number of loader processes of all ranks."""
     age_s: float | None
@@ -325,7 +325,7 @@ def job_facts(
         busy, shares_gpu = gpu_busy(window, used, own_known, time)
         computing = bool(loaders) and _loaders_compute(rates, limits)
         min_own_work = limits.gate if computing else 0.0
-        possible = used or possible_gpus(job, gpu, table.jobs.values())
+        possible = used or possible_gpus(job, gpu)
         possible_busy = busy if used else gpu_busy(window, possible, own_known, time)[0]
         long_busy = partial(gpu_busy, long, possible, own_known, None)
         wait = _data_wait(rates, workers, possible_busy, time, file_waits(window, key, place), min_own_work, job)

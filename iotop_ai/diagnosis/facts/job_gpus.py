@@ -42,7 +42,7 @@ def job_gpus(job: Job, gpu: GpuFacts, owner: ProcessKey | None) -> frozenset[str
     return job.gpus or (frozenset(gpu.uuids) if job.key == owner else frozenset())
 
 
-def possible_gpus(job: Job, gpu: GpuFacts, jobs: Collection[Job]) -> frozenset[str]:
+def possible_gpus(job: Job, gpu: GpuFacts) -> frozenset[str]:
     """The UUIDs of the GPUs that may be the job's: all in use if the processes on them are hidden.
 
     A job that opens no GPU has none.
