@@ -19,6 +19,8 @@ from iotop_ai.preflight.storage.reader import HangError
 from tests.preflight.storage.here import BRIEF, measured_here
 
 ONLY_WRITE = (Phase(WRITE, MIB, 1, 0.1),)
+FILLING = tuple(phase._replace(seconds=60.0) if phase.name == WRITE else phase for phase in BRIEF)
+"""Phases that write until an error ends the writing, however slow the machine is."""
 FULL = [(errno.EDQUOT, "the quota is used up"), (errno.ENOSPC, "the filesystem is full")]
 
 
@@ -37,6 +39,12 @@ def slow_calls(monkeypatch: pytest.MonkeyPatch, name: str, seconds: float) -> No
 def brief_limits(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reader, "HANG_S", 1.0)
     monkeypatch.setattr(session, "_WRITE_HANG_S", 1.0)
+
+
+@pytest.fixture
+def growing_writes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let each operation write more than the one before, even if this machine is slow now."""
+    monkeypatch.setattr(session, "_SYNC_FAST_NS", 60_000_000_000)
 
 
 @pytest.mark.usefixtures("brief_limits")
@@ -107,11 +115,12 @@ def rows(messages: list[Message]) -> set[str]:
 
 
 @pytest.mark.parametrize(("number", "why"), FULL)
+@pytest.mark.usefixtures("growing_writes")
 def test_a_file_that_could_not_be_filled_is_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int, why: str
 ) -> None:
     filled_at(monkeypatch, 11 * MIB, number)
-    messages = measured_here(tmp_path)
+    messages = measured_here(tmp_path, FILLING)
     assert target(messages) == Target("own", 11 * MIB, True, 11 * MIB)
     assert f"{why}: 11 MB are written, and the figure of writing is missing" in messages
     assert rows(messages) == {phase.name for phase in BRIEF} - {WRITE}
@@ -119,12 +128,13 @@ def test_a_file_that_could_not_be_filled_is_read(
 
 
 @pytest.mark.parametrize(("number", "why"), FULL)
+@pytest.mark.usefixtures("growing_writes")
 def test_the_largest_file_is_read_if_too_little_could_be_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int, why: str
 ) -> None:
     (tmp_path / "data").write_bytes(os.urandom(9 * MIB))
     filled_at(monkeypatch, 7 * MIB, number)
-    messages = measured_here(tmp_path)
+    messages = measured_here(tmp_path, FILLING)
     assert target(messages) == Target("file", 9 * MIB, True)
     missing = "the largest file there is read, and figures of writing and small files are missing"
     assert f"{why}: 7 MB are written, so {missing}" in messages
@@ -133,6 +143,7 @@ def test_the_largest_file_is_read_if_too_little_could_be_written(
     assert [path.name for path in tmp_path.iterdir()] == ["data"]
 
 
+@pytest.mark.usefixtures("growing_writes")
 def test_what_could_not_be_flushed_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """NFS reports only with a flush that the server has no room."""
     (tmp_path / "data").write_bytes(os.urandom(9 * MIB))
@@ -144,30 +155,33 @@ def test_what_could_not_be_flushed_is_not_read(tmp_path: Path, monkeypatch: pyte
         fsync(handle)
 
     monkeypatch.setattr(os, "fsync", limited)
-    messages = measured_here(tmp_path)
+    messages = measured_here(tmp_path, FILLING)
     assert target(messages).kind == "file"
     assert any("the quota is used up: 4 MB are written" in one for one in messages if isinstance(one, str))
 
 
+@pytest.mark.usefixtures("growing_writes")
 def test_a_limit_of_the_file_size_ends_only_the_writing(tmp_path: Path) -> None:
     with largest_file(11 * MIB):
-        messages = measured_here(tmp_path)
+        messages = measured_here(tmp_path, FILLING)
     assert target(messages) == Target("own", 11 * MIB, True, 11 * MIB)
     why = "the limit of a file's size is reached"
     assert f"{why}: 11 MB are written, and the figure of writing is missing" in messages
 
 
+@pytest.mark.usefixtures("growing_writes")
 def test_without_room_and_without_a_large_file_the_reason_is_reported(tmp_path: Path) -> None:
     with (
         largest_file(3 * MIB),
         pytest.raises(OSError, match="size is reached, and no file there has"),
     ):
-        measured_here(tmp_path)
+        measured_here(tmp_path, FILLING)
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.usefixtures("growing_writes")
 def test_another_error_of_a_write_ends_the_check(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     filled_at(monkeypatch, 11 * MIB, errno.EIO)
     with pytest.raises(OSError, match=os.strerror(errno.EIO)):
-        measured_here(tmp_path)
+        measured_here(tmp_path, FILLING)
     assert not list(tmp_path.iterdir())
