@@ -227,9 +227,22 @@ class JobCollector:
             self._listed_ns[key] = now
             remaining -= 1
             if inspection != self._inspections.get(key):
+                if inspection.opens_gpu:
+                    self._inspect_parent(key, now)
                 self._inspections[key] = inspection
                 changed = True
         return self._find_opened_gpus(now) or changed
+
+    def _inspect_parent(self, key: ProcessKey, now: int) -> None:
+        """Inspect the parent of a process that opens a GPU, unless it is known to open one.
+
+        A forked child inherits an open GPU. If its parent had been inspected only before it opened the GPU, the child
+        would seem to be the one that opened it.
+        """
+        stat = None if self._table is None else self._table.stat.get(key)
+        parent = next((other for other in self._inspections if stat is not None and other.pid == stat.ppid), None)
+        if parent is not None and not self._inspections[parent].opens_gpu:
+            self._inspections[parent], self._listed_ns[parent] = inspect(self._root, parent.pid), now
 
     def _find_opened_gpus(self, now: int) -> bool:
         """Look for GPUs that the training processes of jobs without a GPU have opened; return whether a result changed.

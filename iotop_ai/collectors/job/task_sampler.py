@@ -381,10 +381,13 @@ class TaskSampler:
         for i, (key, job) in enumerate(jobs.items()):
             share = room // (len(jobs) - i)
             shift = turn % max(1, len(job.ranks))
-            ranks = (*job.ranks[shift:], *job.ranks[:shift])[: _watched_ranks(job, share)]
+            ranks: Sequence[Rank] = (*job.ranks[shift:], *job.ranks[:shift])
+            all_fit = sum(1 + len(rank.workers) for rank in ranks) <= share
+            if not all_fit:
+                ranks = ranks[: _watched_ranks(job, share)]
             for j, rank in enumerate(ranks):
-                fitting = share // (len(ranks) - j) - 1
-                count = min(len(rank.workers), fitting)
+                fitting = share if all_fit else share // (len(ranks) - j)
+                count = min(len(rank.workers), fitting - 1)
                 start = turn * count % len(rank.workers) if count < len(rank.workers) else 0
                 workers = (*rank.workers[start:], *rank.workers[:start])[:count]
                 out.append(_Planned(key, rank, workers, count < len(rank.workers)))

@@ -7,6 +7,7 @@ from operator import itemgetter
 
 from iotop_ai.diagnosis.facts.gather import Args, Claim, Facts
 from iotop_ai.diagnosis.facts.job import JobFacts
+from iotop_ai.diagnosis.facts.job_gpus import possible_gpus
 from iotop_ai.diagnosis.facts.window import Window, mean
 from iotop_ai.diagnosis.thresholds import LIMITS
 from iotop_ai.lazy.namedtuple import NamedTuple
@@ -130,8 +131,7 @@ def only_others_use_gpus(facts: Facts) -> bool:
     """
     if not facts.gpu.used or not any(job.active for job in facts.jobs):
         return False
-    hidden = facts.gpu.pids is None
-    return not any(job.job.gpus or (hidden and job.job.may_use_gpu) for job in facts.jobs)
+    return not any(job.job.gpus or possible_gpus(job.job, facts.gpu) for job in facts.jobs)
 
 
 def gpu_names(gpus: Sequence[OneGpu], total: int = 0) -> str:

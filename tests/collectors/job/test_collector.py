@@ -260,6 +260,34 @@ def test_a_gpu_that_a_job_opens_after_minutes_is_seen(tmp_path: Path) -> None:
     assert evidence[-1] == ("device", "library")
 
 
+def test_loaders_that_are_forked_soon_after_a_gpu_was_opened_are_no_ranks(tmp_path: Path) -> None:
+    """They inherit the open GPU, and their parent was last inspected before it opened one."""
+    trainer, loaders = ProcessKey(100, 7), [ProcessKey(101, 300), ProcessKey(102, 300)]
+    clock = _Seconds()
+    jobs = JobCollector(Root(str(tmp_path)), clock, sampler=cast("TaskSampler", _Looks()))
+    info, stat, ranks = {}, {}, set()
+    for second in range(260):
+        started = [trainer] if second == 0 else loaders if second == 245 else []
+        for key in started:
+            here = tmp_path / f"proc/{key.pid}"
+            (here / "fd").mkdir(parents=True)
+            (here / "maps").write_text("7f00 r-xp 0 0:0 1 /v/libtorch_python.so\n")
+            info[key] = ProcessInfo("python", ("python", "train.py"), "alice", 0)
+            stat[key] = ProcessStat("R", 1 if key is trainer else 100, 0, 0, 0, 0, 0, 1, 0, 0)
+        if second == 243:
+            (tmp_path / "proc/100/fd/4").symlink_to("/dev/nvidia-uvm")
+        if second == 245:
+            for key in loaders:
+                (tmp_path / f"proc/{key.pid}/fd/4").symlink_to("/dev/nvidia-uvm")
+        at = clock.monotonic_ns()
+        table = ProcessTable({}, dict(stat), dict(info), frozenset(), at, at, (at,), {}, {}, {}, {})
+        jobs.see(table, None)
+        ranks |= {rank.key for job in jobs.read().jobs.values() for rank in job.ranks}
+        clock.now_s += 1
+    jobs.close()
+    assert ranks == {trainer}
+
+
 def test_a_trainer_whose_name_is_not_pythons_is_inspected_for_its_gpu(tmp_path: Path) -> None:
     trainer, loader = ProcessKey(100, 7), ProcessKey(101, 8)
     (tmp_path / "proc/100/fd").mkdir(parents=True)

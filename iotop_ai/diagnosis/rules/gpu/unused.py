@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from iotop_ai.diagnosis.facts.gather import Args, Claim, Facts, confidence
 from iotop_ai.diagnosis.facts.job import JobFacts
+from iotop_ai.diagnosis.facts.job_gpus import possible_gpus
 from iotop_ai.diagnosis.facts.window import Flags, mean
 from iotop_ai.model.finding import Advice, Evidence, Finding, Severity
 from iotop_ai.model.gpu.sharing import COMPUTE
@@ -24,7 +25,7 @@ def _trains(facts: Facts, job: JobFacts) -> bool:
 
 def _may_use_a_gpu(facts: Facts, job: JobFacts) -> bool:
     """Whether the job uses a GPU, or may use one of those in use because the processes on them are hidden."""
-    return bool(job.used_gpus) or (facts.gpu.pids is None and facts.gpu.used > 0 and job.job.may_use_gpu)
+    return bool(job.used_gpus or possible_gpus(job.job, facts.gpu))
 
 
 def _work_level(facts: Facts, job: JobFacts) -> float:

@@ -163,7 +163,9 @@ def _checkpoint_write(
     written = {
         key: rates.write_bytes_per_s
         for key, rates in sample.block.value.items()
-        if rates.write_bytes_per_s and key.name in infos and infos[key.name].kind != "partition"
+        if (rates.write_bytes_per_s or 0.0) >= limits.save_bytes_per_s
+        and key.name in infos
+        and infos[key.name].kind != "partition"
     }
     if not written:
         return None
@@ -172,7 +174,7 @@ def _checkpoint_write(
     best = max(written, key=lambda key: (key.name in with_files, written[key]))
     rates = sample.processes.value.rates
     read = sum(rates[key].read_bytes_per_s or 0.0 for key in job.job.members if key in rates)
-    if written[best] < limits.save_bytes_per_s or read >= limits.save_reads * written[best]:
+    if read >= limits.save_reads * written[best]:
         return None
     return best, written[best]
 
