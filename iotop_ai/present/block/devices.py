@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 
 from iotop_ai.lazy.namedtuple import NamedTuple
@@ -264,8 +264,12 @@ def mount_device(frame: Frame, view: View, mount: JobMount) -> BlockDevice | Non
     """The device that holds the mount, or its disk if it is a partition; of several, the one that the verdict names as
     the cause, otherwise the first. None for a network mount or unknown device.
     """
-    disks = mount_disks(frame, view, mount)
-    return next((d for d in disks if d.is_culprit), disks[0] if disks else None)
+    return main_disk(mount_disks(frame, view, mount))
+
+
+def main_disk(disks: Sequence[BlockDevice]) -> BlockDevice | None:
+    """Of several disks, the one that the verdict names as the cause, otherwise the first."""
+    return next((disk for disk in disks if disk.is_culprit), disks[0] if disks else None)
 
 
 def mount_disks(frame: Frame, view: View, mount: JobMount) -> list[BlockDevice]:

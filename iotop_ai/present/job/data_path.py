@@ -120,13 +120,13 @@ def hops(frame: Frame, view: View, width: int) -> list[Span]:
         return [Span("no disk here", "dim")] if block.value is not None else reason_spans(block, view)
     direction = device.totals.direction
     partition = _partition(frame, view, device, direction, mount)
+    disks = [] if mount is None else devices.mount_disks(frame, view, mount)
     for details in (True, False):
         readers = [_process_hop(frame, view, device, direction)] if job is None else job_hops(job, culprit)
         parts = [*readers, _mount_hop(_mounts(partition or device, frame, mount), details, culprit)]
         if partition is not None:
             parts.append([Span(devices.short_name(partition))])
         parts += _devices(frame, device, details, wide=width >= 118)
-        disks = [] if mount is None else devices.mount_disks(frame, view, mount)
         if len(disks) > 1:
             parts[-1] = [*parts[-1], Span(f" +{len(disks) - 1}", "dim")]
         out = _join_hops(parts)

@@ -80,10 +80,9 @@ def _disk_name(frame: Frame, view: View, mount: JobMount) -> str:
     """The short name of the disk of a job's mount, with the number of its other disks ("sda +3"), or "network"; "" when
     unknown, as on overlay, whose device number does not belong to a disk.
     """
-    device = devices.mount_device(frame, view, mount)
-    if device is not None:
-        others = len(devices.mount_disks(frame, view, mount)) - 1
-        return devices.short_name(device) + (f" +{others}" if others else "")
+    disks = devices.mount_disks(frame, view, mount)
+    if (disk := devices.main_disk(disks)) is not None:
+        return devices.short_name(disk) + (f" +{len(disks) - 1}" if len(disks) > 1 else "")
     return "network" if is_remote(mount.fstype, mount.source) else ""
 
 

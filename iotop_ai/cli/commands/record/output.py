@@ -169,10 +169,11 @@ class Output:
         """Print the file's duration and size, and what is missing in it.
 
         Prints only what is missing if the recording goes to a stream, has no Snapshot, is controlled by a program, was
-        deleted, or is rotated, because several files have no common size.
+        deleted at any time, or is rotated, because several files have no common size.
         """
         state, options = self._recorder.state(), self._options
-        one_file = self.path != STREAM and options.rotation == (None, None) and not state.trouble.endswith(DELETED)
+        deleted = state.deleted_files or state.trouble.endswith(DELETED)
+        one_file = self.path != STREAM and options.rotation == (None, None) and not deleted
         if not one_file or not state.snapshots or options.control:
             text = missing_text(state.dropped, state.dropped_events)
         else:

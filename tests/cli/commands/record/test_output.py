@@ -85,9 +85,8 @@ def test_a_deleted_file_is_reported_and_begun_again(tmp_path: Path) -> None:
     clock.skip(SYNC_S + 1)
     put(output._recorder, live[3:])
     output.close()
-    report, summary = messages
-    assert report == f"{path} was deleted; continuing in {path}"
-    assert summary.endswith(f" in {path}")
+    # A summary would give the new file the time of the deleted one.
+    assert messages == [f"{path} was deleted; continuing in {path}"]
     assert path.exists()
 
 
