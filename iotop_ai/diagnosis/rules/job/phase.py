@@ -161,9 +161,9 @@ def _checkpoint_write(
         return None
     infos = facts.snapshot.disks.value or {}
     written = {
-        key: rates.write_bytes_per_s
+        key: rate
         for key, rates in sample.block.value.items()
-        if (rates.write_bytes_per_s or 0.0) >= limits.save_bytes_per_s
+        if (rate := rates.write_bytes_per_s or 0.0) >= limits.save_bytes_per_s
         and key.name in infos
         and infos[key.name].kind != "partition"
     }
