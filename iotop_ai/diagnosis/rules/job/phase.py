@@ -170,13 +170,22 @@ def _checkpoint_write(
     if not written:
         return None
     # Each layer below a file on a loop or stacked device is written too; the layer with the job's files comes first.
-    with_files = {name for mount in job.place.mounts for name in disks_of_mount(mount, infos)}
+    with_files = _disks_with_files(facts, job)
     best = max(written, key=lambda key: (key.name in with_files, written[key]))
     rates = sample.processes.value.rates
     read = sum(rates[key].read_bytes_per_s or 0.0 for key in job.job.members if key in rates)
     if read >= limits.save_reads * written[best]:
         return None
     return best, written[best]
+
+
+def _disks_with_files(facts: Facts, job: JobFacts) -> frozenset[str]:
+    """The names of the disks that hold the job's mounts."""
+    infos = facts.snapshot.disks.value or {}
+    return facts.lazy.compute_once(
+        f"disks with the files of {job.subject}",
+        lambda: frozenset(name for mount in job.place.mounts for name in disks_of_mount(mount, infos)),
+    )
 
 
 def _checkpoint_claim(facts: Facts, job: JobFacts, lost: float) -> Claim:
@@ -221,7 +230,7 @@ def _written_disk(facts: Facts, job: JobFacts) -> tuple[str, float]:
     written = [name for name, rate in rates.items() if rate and rate >= least]
     if not written:
         return "", 0.0
-    with_files = {name for mount in job.place.mounts for name in disks_of_mount(mount, infos)}
+    with_files = _disks_with_files(facts, job)
     best = max(written, key=lambda name: (name in with_files, rates[name]))
     return best, rates[best]
 
