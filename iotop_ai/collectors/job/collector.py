@@ -247,8 +247,8 @@ class JobCollector:
     def _find_opened_gpus(self, now: int) -> bool:
         """Look for GPUs that the training processes of jobs without a GPU have opened; return whether a result changed.
 
-        A program may open its GPU after minutes of preparation, without a growth of its memory. A training process that
-        is no candidate, because its name is not Python's, is inspected here.
+        A program may open its GPU after minutes of preparation, without a growth of its memory. Training processes
+        whose name is not Python's are not candidates, so they are inspected here.
         """
         ranks = [rank.key for job in self._jobs.values() if not (job.gpus or job.may_use_gpu) for rank in job.ranks]
         listed, latest = self._listed_ns, now - int(GPU_S * 1e9)

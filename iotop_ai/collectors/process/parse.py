@@ -135,7 +135,7 @@ def parse_cmdline(raw: bytes) -> tuple[str, ...]:
 
 @lru_cache(256)  # most processes share a cgroup with others
 def parse_cgroup(raw: bytes) -> str:
-    """Return the path of the cgroup that identifies a process; "" when there is no cgroup.
+    """Return the path of the cgroup that identifies a process; "" without a cgroup.
 
     This is the path in ``0::/user.slice`` (v2), or the v1 path of the controller blkio, memory or any other. On a
     machine that uses both versions, the v2 line is often "/" while the v1 controllers have the real path. The first

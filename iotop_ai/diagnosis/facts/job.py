@@ -411,9 +411,9 @@ def job_device(
     """The disk or disks (``joined``) with one of the job's mounts; if those of its first mount are unknown, a device
     that delivers about as much as the job reads.
 
-    None if there is no such device, or if the job reads most from a network filesystem and its time is counted. The
-    device must deliver at least ``carried_share`` of the job's reads. Without one of the job's mounts, the job's reads
-    must also be at least this share of what the device delivers.
+    None if no device fits, or if the job reads most from a network filesystem and its time is counted. The device must
+    deliver at least ``carried_share`` of the job's reads. Without one of the job's mounts, the job's reads must also be
+    at least this share of what the device delivers.
     """
     read, part = facts.read_bytes_per_s, limits.carried_share
     if facts.remote_mount is not None and facts.time is not None:

@@ -213,8 +213,8 @@ def mount_of(path: str, mounts: Iterable[Mount]) -> Mount | None:
 def devices_of_mount(mount: Mount | JobMount, infos: BlockInfos) -> tuple[str, ...]:
     """The kernel names of the devices that hold a mounted filesystem; several for btrfs or ZFS, none on a network.
 
-    These devices have the mount's device number. If there is none, a mount of the same filesystem or ZFS pool is listed
-    for them; if there is no such device either, a mount with the same path and type.
+    A device is found by the mount's device number; otherwise by a listed mount of the same filesystem or ZFS pool, and
+    only if that fails, too, by a listed mount with the same path and type.
     """
     ways = (_has_number, _has_storage, _has_path)
     found = (tuple(i.name for i in infos.values() if holds(i, mount)) for holds in ways)

@@ -149,7 +149,7 @@ def _may_prepare_data(info: ProcessInfo, working_children: int) -> bool:
     """Whether a program's busy children may prepare data.
 
     For a program that names a Python file they always may. For a program that runs as ``python -m`` they may if enough
-    of them work and it is no known server. Those of a notebook never count.
+    of them work and it is not a known server. Those of a notebook never count.
     """
     if is_notebook(info):
         return False
