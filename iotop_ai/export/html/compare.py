@@ -67,10 +67,11 @@ def _state(result: Change | None) -> tuple[str, str]:
 def _hue(change: Change) -> str:
     """The colour: "ok" for a better figure, "bad" for a worse one.
 
-    "" if the change is not clear, or if it may be good or bad: a disk with fewer reads may be faster or idle.
+    "" if the change is not clear, or if it may be good or bad: a disk with fewer reads may be faster or idle, and a
+    faster GPU is busy for less of the time.
     """
     worse_when_more = change.name in _WORSE_WHEN_MORE or change.unit == "ms"
-    if not change.clear or not (worse_when_more or change.name in _FIRST):
+    if not change.clear or not (worse_when_more or change.name == STEPS):
         return ""
     return "bad" if ((change.difference or 0.0) > 0) == worse_when_more else "ok"
 

@@ -13,9 +13,10 @@ from tests.export.compare.kept import comparison
 
 
 @pytest.mark.parametrize(
-    ("name", "hue"), [("data_disk", "bad"), ("data_wait", "bad"), ("compute", "ok"), ("unexplained", "")]
+    ("name", "hue"),
+    [("data_disk", "bad"), ("data_wait", "bad"), ("steps_per_s", "ok"), ("compute", ""), ("unexplained", "")],
 )
-def test_the_growth_of_a_share_is_coloured_as_worse_better_or_neutral(name: str, hue: str) -> None:
+def test_the_growth_of_a_figure_is_coloured_as_worse_better_or_neutral(name: str, hue: str) -> None:
     assert _hue(Change(name, name, "ratio", 0.1, 0.4, Interval(0.25, 0.35))) == hue
 
 
