@@ -30,7 +30,7 @@ _FRAMEWORKS = {
     "KerasCallback": ("keras", "tensorflow"),
     "tf_keras_callback": ("tensorflow",),
 }
-"""The packages that a callback needs: any one of its packages is enough."""
+"""The packages for each callback; any one of them is enough."""
 _NEEDS_NEWER_PYTHON = {} if sys.version_info >= (3, 11) else {"load": "Python 3.11"}
 """The public names for which this Python is too old, each with the version that it needs."""
 __all__ = ["__version__", *(name for name in _MODULES if name not in (*_FRAMEWORKS, *_NEEDS_NEWER_PYTHON))]

@@ -27,7 +27,8 @@ def frames(
 ) -> Iterator[Frame]:
     """Yield a Frame for each Snapshot except the pre-roll. The Snapshots may be live, replayed, or from a list.
 
-    A Keyframe at which the fold does not run (``Keyframe.folds``) yields no Frame either.
+    A Keyframe is a Snapshot of a recording with the state of the fold. If its ``folds`` is False, the fold does not run
+    there, and no Frame is yielded either.
 
     before, last, history, carry: the point to continue from after a seek: the previous Snapshot, its Sample, the
     Samples so far and the rules' state.
@@ -35,7 +36,7 @@ def frames(
     A Snapshot of another boot starts a new session: it is not paired with the previous Snapshot, and the history and
     the rules' state begin empty. A Snapshot that is not later than the previous one also starts a session, and so does
     a Keyframe that begins one. A Keyframe's state, if it has one, replaces the calculated one. Its Sample, if it has
-    one, is used after a gap and where no Snapshot precedes it.
+    one, is used after a gap and where no Snapshot of the session precedes it.
     """
     # Imported here: importing the rules takes a fifth of the start-up time, and the first picture does not need them.
     from iotop_ai.diagnosis.engine import fold

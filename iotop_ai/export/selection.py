@@ -22,7 +22,7 @@ _COMMAND: Mapping[str, Callable[[tuple[str, ...]], tuple[str, ...]]] = {
     "redacted": command_redacted,
     "full": tuple,
 }
-"""For each of the CMDLINE_LEVELS, the function that makes the shown words from a command line."""
+"""For each of the CMDLINE_LEVELS, the function that turns a command line into the words that are shown."""
 
 
 def device_info(snapshot: Snapshot, name: str) -> BlockInfo | None:
@@ -79,7 +79,7 @@ def process_rows(
             for key, rate in rows
             if rate.read_bytes_per_s or rate.write_bytes_per_s or rate.io_delay_ratio or _state(frame, key) == "D"
         ]
-    rows.sort(key=_weight, reverse=True)
+    rows.sort(key=_io_order, reverse=True)
     if sort == "io":
         return rows[::-1] if reverse else rows
     if sort == "name":
@@ -95,10 +95,11 @@ def _state(frame: Frame, key: ProcessKey) -> str:
     return "?" if stat is None else stat.state
 
 
-def _weight(row: tuple[ProcessKey, ProcessRates]) -> tuple[float, float, float, int]:
+def _io_order(row: tuple[ProcessKey, ProcessRates]) -> tuple[float, float, float, int]:
+    """The sort key of a process: its bytes per second, IO-wait, CPU and negated pid; an unknown figure counts as 0."""
     key, rate = row
-    moved = (rate.read_bytes_per_s or 0.0) + (rate.write_bytes_per_s or 0.0)
-    return moved, rate.io_delay_ratio or 0.0, rate.cpu_ratio or 0.0, -key.pid
+    bytes_per_s = (rate.read_bytes_per_s or 0.0) + (rate.write_bytes_per_s or 0.0)
+    return bytes_per_s, rate.io_delay_ratio or 0.0, rate.cpu_ratio or 0.0, -key.pid
 
 
 def command_words(info: ProcessInfo, level: str) -> str:

@@ -1,8 +1,8 @@
 """Prints one line about what a Slurm job lost. Usage: slurm_line.py JOB FILE...
 
 Each FILE is the output of ``iotop-ai report --json`` on one node. An example of the line: "job 48213 lost 212 of 900
-GPU-h: 71 % disk sda on gpu07". The percentage is the part of the loss that its largest cause has. Without GPUs, the
-line counts the hours of the training jobs. The script needs only the standard library.
+GPU-h: 71 % disk sda on gpu07". The percentage is the largest cause's share of the loss. Without GPUs, the line counts
+the hours of the training jobs. The script needs only the standard library.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import Any
 
 MOST_REPORT_BYTES = 64 << 20
 NOT_LOST = ("compute", "unexplained")
+"""The shares of time that do not count as lost."""
 WORDS = {
     "data_disk": "disk",
     "data_network": "network",
@@ -24,6 +25,7 @@ WORDS = {
     "transfer": "copies to the GPU",
     "host": "main thread",
 }
+"""The words for shares of time whose names do not explain themselves."""
 
 
 def jobs_of(report: Mapping[str, Any], job: str) -> list[Mapping[str, Any]]:
