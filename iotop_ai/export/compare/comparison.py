@@ -99,7 +99,7 @@ class Change(NamedTuple):
 
 
 class ChangedDisk(NamedTuple):
-    """A kernel name that belongs to another disk in the second run. field: the field of BlockInfo that tells."""
+    """A kernel name that belongs to another disk in the second run. field: the field of BlockInfo that differs."""
 
     name: str
     before: BlockInfo
@@ -112,8 +112,8 @@ class Comparison(NamedTuple):
 
     aligned_by: one of ALIGNMENTS. job_disks: for each run, the disk with the data of the main job; "" if unknown or if
     there is none. same_disk: whether both are the same disk, as far as its identity was recorded; True if both are "".
-    not_compared: the disks that moved the most bytes and whose figures are left out, because the name belongs to
-    another disk in the second run.
+    not_compared: those of the compared disks whose figures are left out, because the name belongs to another disk in
+    the second run.
     """
 
     before: Story
@@ -166,7 +166,7 @@ def _windows(before: Story, after: Story, align: str | None) -> tuple[str, tuple
 
 
 def least_window_s(before: Story, after: Story) -> float:
-    """The shortest part of each run that gives an answer, in seconds; it depends on the coarser of the two curves."""
+    """The shortest part of each run that gives an answer, in seconds; curves with a longer step need a longer part."""
     curves = [story.steps.curve for story in (before, after) if story.steps is not None and story.steps.curve]
     if len(curves) < 2:  # without steps, the shares of the jobs' time decide
         jobs = (before.main_job, after.main_job)
@@ -198,7 +198,7 @@ def _mark_windows(before: Story, after: Story) -> tuple[Window, Window] | None:
 def _job_window(story: Story) -> Window | None:
     """The time of the main job after its start-up and compilation; all its time if nothing remains.
 
-    None without a main job, or if the shares of its time over time were not recorded.
+    None without a main job, or if the curves of its shares were not recorded.
     """
     job = story.main_job
     if job is None or not job.shares:
@@ -232,7 +232,7 @@ def points_of(curve: Curve, window: Window) -> Points:
 
 
 def _changed_disks(before: Story, after: Story) -> Iterator[ChangedDisk]:
-    """Those of the listed disks whose names belong to other disks in the second run."""
+    """Those of the compared disks whose names belong to other disks in the second run."""
     for name in _all_device_names(before, after):
         first, second = _device(before, name), _device(after, name)
         if first is None or second is None or first.info is None or second.info is None:
@@ -340,12 +340,12 @@ _UNITS: Mapping[str, str] = {
 
 
 def _all_device_names(before: Story, after: Story) -> list[str]:
-    """``_device_names`` of both runs."""
+    """The ``_device_names`` of both runs, each once."""
     return list(dict.fromkeys((*_device_names(before), *_device_names(after))))
 
 
 def _device_names(story: Story) -> list[str]:
-    """The most important disk, and the disks that moved the most bytes."""
+    """The names of the most important disk (``key_device``) and of the disks that moved the most bytes."""
     key = key_device(story)
     return [*([] if key is None else [key.name]), *(device.name for device in listed_devices(story)[:_MOST_DEVICES])]
 

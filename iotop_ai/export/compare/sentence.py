@@ -18,7 +18,7 @@ from iotop_ai.present.text.units import figure, percent, plural, rate
 from iotop_ai.present.verdict.advice import milliseconds
 
 _LEAST_READ_RATIO = 0.1
-"""Both runs read from a disk if the lower of its two read rates is at least this part of the other."""
+"""A run does not read from a disk if its read rate is less than this part of the other run's rate."""
 _FULL = 0.95
 """CPUs that are busy for at least this part of the time are full."""
 _LEAST_CAUSE_CHANGE = 0.5
@@ -212,6 +212,7 @@ def _disk_cause(comparison: Comparison, better: bool) -> str:
 
 
 def _await_cause(comparison: Comparison, await_ms: Change, better: bool) -> str:
+    """How the r_await of the disk changed, if it is much lower in the better run; else ""."""
     if not await_ms.clear or not await_ms.before or not await_ms.after:
         return ""
     less = await_ms.after < await_ms.before
@@ -256,7 +257,7 @@ def _disk_words(await_ms: Change | None, read: Change, *, before: bool) -> str:
 
 
 def _is_read_in_one_run(comparison: Comparison, disk: str, *, before: bool) -> bool:
-    """Whether a disk is read in one run only: in the first if ``before``, else in the second; False if unknown."""
+    """Whether only one run reads from a disk: the first if ``before``, else the second; False if unknown."""
     read = comparison.change(f"disks.{disk}.read_bytes_per_s")
     if read is None:
         return False

@@ -37,7 +37,7 @@ class TimeAxis(NamedTuple):
         return zone_at(self.begin_ns / 1e9)
 
     def x(self, wall_ns: int) -> float:
-        """The x coordinate of a time, limited to the plot."""
+        """The x coordinate of a time; a time outside the axis is moved to its nearer end."""
         share = (wall_ns - self.begin_ns) / 1e9 / self.seconds
         return LEFT + PLOT * min(1.0, max(0.0, share))
 

@@ -21,9 +21,9 @@ POINTS = 280
 CELLS = 180
 """The most cells in a row of the heat map."""
 _COLUMNS = 500
-"""The columns of the strip of verdicts."""
+"""The number of columns in the strip of verdicts."""
 _LEVELS = 8
-"""The shades of the heat map."""
+"""The number of shades in the heat map."""
 _LETTER_WIDTH = 7.4
 """The approximate width of a letter on a bar or strip, in pixels."""
 
@@ -65,7 +65,8 @@ def _zones(curve: Curve) -> str:
 def _hover(axis: TimeAxis, curves: Sequence[tuple[str, str, Curve, float]]) -> dict[str, str | float | None]:
     """SVG attributes with the values that the page's script shows under the pointer.
 
-    data_rows has a line for each curve, with tabs between its name, unit and values.
+    curves: (name, unit, curve, factor) of each; the factor converts the values to the unit. data_rows has a line for
+    each curve, with tabs between its name, unit and values.
     """
     first = curves[0][2]
     rows = [
@@ -83,12 +84,12 @@ def _hover(axis: TimeAxis, curves: Sequence[tuple[str, str, Curve, float]]) -> d
 
 
 def _span_width(axis: TimeAxis, curve: Curve) -> float:
-    """The width that all points of a curve take up."""
+    """The width in pixels that all points of a curve take up."""
     return PLOT * len(curve.values) * curve.step_s / axis.seconds
 
 
 def _x(axis: TimeAxis, curve: Curve, i: float) -> float:
-    """The x coordinate of a point; the last interval is cut off at the end of the plot."""
+    """The x coordinate at which point ``i`` of a curve begins (its middle for ``i`` + 0.5), at most the plot's end."""
     return LEFT + PLOT * min(1.0, i * curve.step_s / axis.seconds)
 
 
@@ -97,8 +98,8 @@ def line_chart(
 ) -> Markup:  # fmt: skip
     """A chart of curves on one time axis and one value axis.
 
-    top: the end of the value axis; None for a round value at or above the highest value. over: marks that are drawn
-    on top of the curves.
+    top: the upper end of the value axis; None for a round value at or above the highest value. over: marks that are
+    drawn on top of the curves.
     """
     drawn = [line._replace(curve=downsampled(line.curve, POINTS)) for line in lines]
     highest = max((v * line.factor for line in drawn for v in line.curve.values if v is not None), default=0.0)
@@ -208,8 +209,8 @@ def share_bar(values: Sequence[float], height: float = 30) -> Markup:
         rect = empty_tag("rect", x=x, y=0, width=max(width, 0.5), height=height, class_=f"s-{name}")
         parts.append(tag("g", tag("title", words), rect))
         if len(words) * _LETTER_WIDTH < width - 8:
-            place = "in dark" if name == "unexplained" else "in"
-            parts.append(tag("text", words, x=x + 9, y=height / 2 + 4, class_=place))
+            css_class = "in dark" if name == "unexplained" else "in"
+            parts.append(tag("text", words, x=x + 9, y=height / 2 + 4, class_=css_class))
         x += width
     return _svg(parts, height, "where the time went")
 

@@ -20,6 +20,7 @@ _FIRST = (STEPS, "compute", DATA_WAIT, GPU_BUSY)
 _PLOT = 150
 """The width of a forest plot in pixels, which is also in the style sheet."""
 _WORSE_WHEN_MORE = frozenset((*LOST, DATA_WAIT))
+"""The shares of time of which the better run has less; a figure in ms is better when lower, too."""
 
 
 def render_compare_html(comparison: Comparison) -> str:
@@ -67,8 +68,8 @@ def _state(result: Change | None) -> tuple[str, str]:
 def _hue(change: Change) -> str:
     """The colour: "ok" for a better figure, "bad" for a worse one.
 
-    "" if the change is not clear, or if it may be good or bad: a disk with fewer reads may be faster or idle, and a
-    faster GPU is busy for less of the time.
+    "" if the change is not clear, or if the figure does not show which run is better: a disk with fewer reads may be
+    faster or idle, and a faster GPU is busy for less of the time.
     """
     worse_when_more = change.name in _WORSE_WHEN_MORE or change.unit == "ms"
     if not change.clear or not (worse_when_more or change.name == STEPS):

@@ -11,10 +11,10 @@ from iotop_ai.model.finding import Finding
 from iotop_ai.present.verdict.banner import HUE
 from iotop_ai.present.verdict.evidence import facts_of
 
-_FEW = 5
+_FULL_WIDTH_COLUMNS = 5
 """A table with fewer columns is narrower than the page."""
-_WIDE = 36
-"""A text cell with more characters may be wrapped."""
+_MOST_UNWRAPPED = 36
+"""A text cell with more characters than this may be wrapped."""
 
 
 class BigFigure(NamedTuple):
@@ -58,13 +58,13 @@ def table(content: ReportTable, heading: str = "h2") -> Markup:
     for number, row in enumerate(content.rows):
         cells = [_cell("td", cell, i < content.text_columns) for i, cell in enumerate(row)]
         rows.append(tag("tr", *cells, class_="bad" if number in content.bad else None))
-    few = "few" if len(content.columns) < _FEW else None
+    few = "few" if len(content.columns) < _FULL_WIDTH_COLUMNS else None
     parts = [tag(heading, content.title), tag("div", tag("table", *rows, class_=few), class_="tables")]
     return tag("section", *parts, *([tag("p", content.note, class_="note")] if content.note else []))
 
 
 def _cell(name: str, words: str, is_text: bool) -> Markup:
-    kind = "t w" if is_text and len(words) > _WIDE else "t" if is_text else None
+    kind = "t w" if is_text and len(words) > _MOST_UNWRAPPED else "t" if is_text else None
     return tag(name, words, class_=kind)
 
 

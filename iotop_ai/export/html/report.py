@@ -41,7 +41,7 @@ from iotop_ai.present.verdict.banner import HUE
 MOST_MARKS = 80
 """The most events that are marked on a chart."""
 MOST_ROWS = 24
-"""The most disks of the heat map, and the most findings."""
+"""The most disks in the heat map, and the most findings."""
 _MARKED_EVENTS = frozenset((MARK, ALERT, COMMAND_START, COMMAND_END, "drop_caches", CLOCK_SET_BACK)) | TROUBLE
 
 
@@ -131,7 +131,7 @@ def _job_section(story: Story, job: JobStory, axis: TimeAxis, price: Price | Non
 
 
 def _marks(story: Story, axis: TimeAxis, height: float) -> list[Markup]:
-    """Events and gaps over a chart. If there are too many events, faults are kept first, then alerts."""
+    """The marks of events and gaps on a chart. Of more than MOST_MARKS events, faults are kept first, then alerts."""
     marked = [event for event in story.events if event.kind in _MARKED_EVENTS]
     kept = sorted(marked, key=lambda event: (event.kind not in TROUBLE, event.kind != ALERT))[:MOST_MARKS]
     marks = [

@@ -89,6 +89,7 @@ table{font-size:8.5px;min-width:0}th,td{padding:2px 4px}.tables{overflow:visible
 
 
 def _variables(theme: str, index: int) -> str:
+    """The CSS variables of a theme. index: the position of the theme's colours in _SHARES."""
     table = text_styles(theme)
     out = [f"--{token}:{table[token].fg}" for token in _TOKENS]
     out += [f"--bg:{table['text'].bg}", f"--panel:{table['bg-panel'].bg}", f"--block:{table['block-bad'].fg}"]
