@@ -31,8 +31,8 @@ _LOSSES = (*LOSING, State.WASTED)
 class Diagnosis(VerdictTotalsBuilder):
     """The totals of a run as sorted findings and as a JSON object.
 
-    missing: (wall time, text) for each part that a recording lacks. conditions: evaluated on the same Frames; a
-    condition that does not need the Frames is evaluated on their totals.
+    missing: the wall time in ns and the text of each part that a recording lacks. conditions: evaluated on the same
+    Frames; a condition that does not need the Frames is evaluated on their totals.
     """
 
     def __init__(self, conditions: Sequence[ConditionOverRun] = ()) -> None:
@@ -53,13 +53,13 @@ class Diagnosis(VerdictTotalsBuilder):
         return any(condition.needs_frames for condition in self._conditions)
 
     def outcomes(self, extra: Mapping[str, float | None] | None = None) -> tuple[ConditionResult, ...]:
-        """The results of the conditions. extra: the values of further figures that they may name."""
+        """The results of the conditions. extra: the values of further figures that the conditions may name."""
         totals = self.totals()
         return tuple(condition.outcome(totals, extra) for condition in self._conditions)
 
     @property
     def findings(self) -> tuple[Finding, ...]:
-        """The findings, sorted by the time lost while they were the verdict, then by all time lost, then by duration.
+        """The findings, sorted by the time lost while each was the verdict, then by all time lost, then by duration.
 
         () if nothing was judged. A finding in a state that loses no time is only a transition if it is shorter
         than a rule's window; it is left out unless all findings are transitions.

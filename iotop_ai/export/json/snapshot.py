@@ -45,12 +45,15 @@ def reportable_findings(frame: Frame) -> tuple[Finding, ...]:
 def render_snapshot_json(
     frame: Frame, devices: Sequence[str] = (), cmdline: str = "names", indent: int | None = 2
 ) -> str:
-    """The object as ASCII JSON, without a final newline. indent: None writes it in one line."""
+    """The ``snapshot_object`` as ASCII JSON, without a final newline. indent: None writes it in one line."""
     return json.dumps(snapshot_object(frame, devices, cmdline), indent=indent, allow_nan=False)
 
 
 def snapshot_object(frame: Frame, devices: Sequence[str] = (), cmdline: str = "names") -> Object:
-    """The Frame as an object with exactly KEYS. devices: only these kernel names; () for all whole devices."""
+    """The Frame as an object with exactly KEYS.
+
+    devices: only these kernel names; () for all whole devices. cmdline: one of CMDLINE_LEVELS.
+    """
     snapshot = frame.snapshot
     seconds = frame.sample.block.seconds or frame.sample.seconds
     return {

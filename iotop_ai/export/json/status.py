@@ -20,7 +20,7 @@ def status_object(frame: Frame | None, pid: int, comparison: StepComparison) -> 
     """The verdict on the job that process ``pid`` belongs to, and the shares of the job's time so far.
 
     Every part is null while unknown. verdict: the machine's verdict until the job is recognised; null without a Frame.
-    steps: the steps of the last 10 s. measured: the wait for data that the process measures and the wait that the
+    steps: the steps of the last 10 s. measured: the wait for data that the job measures itself, and the wait that the
     monitor measures from outside, over all the time in which both are known.
     """
     if frame is None:

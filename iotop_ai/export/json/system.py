@@ -20,7 +20,7 @@ READINGS = tuple(name for name, default in Snapshot._field_defaults.items() if i
 def system_object(frame: Frame, cmdline: str = "names") -> Object:
     """The ``system`` object. A part is null if its Reading has no value; ``readings`` has the reason.
 
-    cmdline: one of CMDLINE_LEVELS
+    cmdline: one of CMDLINE_LEVELS.
     """
     return {
         "host": frame.snapshot.host._asdict(),
@@ -151,7 +151,7 @@ def _pools(frame: Frame) -> Object | None:
 
 
 def _cgroups(frame: Frame) -> list[Object] | None:
-    """One object per cgroup of a job; [] if no job has its own cgroup, None before the first job."""
+    """One object per cgroup of a job; [] if no job has its own cgroup, None if unknown or before the first job."""
     table = frame.snapshot.cgroups.value
     if table is None:
         return None

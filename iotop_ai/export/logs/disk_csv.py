@@ -21,7 +21,7 @@ def disk_log_lines(frame: Frame, devices: Sequence[str] = ()) -> list[str]:
     """The lines of one interval; an unknown or undefined figure is an empty field.
 
     devices: kernel names; () for the disks that count in the machine's totals. [] if there is no earlier Snapshot, or
-    if the disks were not read again.
+    if the disks were not read again since then.
     """
     rates = frame.sample.block.value
     if rates is None or frame.sample.block.seconds is None or not frame.sample.block.renewed:

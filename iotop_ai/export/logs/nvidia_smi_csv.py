@@ -26,6 +26,7 @@ _REASONS = {
     "hw_thermal_slowdown": 0x40,
     "hw_power_brake_slowdown": 0x80,
 }
+"""The bits of NVML's mask of reasons for a lower clock, by nvidia-smi's names."""
 _COMPUTE = {0: "Default", 1: "Exclusive_Thread", 2: "Prohibited", 3: "Exclusive_Process"}
 
 
@@ -195,7 +196,7 @@ def fields_of(query: str) -> list[Field]:
     out = []
     for part in query.split(","):
         name = part.strip().lower()
-        # Since driver 535, nvidia-smi accepts the old word and prints the new word.
+        # Since driver 535, nvidia-smi accepts the old name (throttle) and prints the new name (event).
         name = ALIASES.get(name, name).replace("clocks_throttle_reasons.", "clocks_event_reasons.")
         if name not in FIELDS:
             raise UsageError(f"{part.strip()!r} is not a field; gpu-log --help-query lists all fields")

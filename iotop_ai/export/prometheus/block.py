@@ -20,7 +20,7 @@ SEVERITIES = {"ok": 0, "warning": 1, "critical": 2}
 
 
 def disk_families(frame: Frame, devices: Collection[str] = ()) -> list[Family]:
-    """The families of whole disks and arrays. devices: only these; () for all.
+    """The families of whole disks and arrays, at most MOST_DISKS of them. devices: only these; () for all.
 
     Partitions, paths to an NVMe disk and unused loop, RAM and removable devices are left out.
     """
@@ -69,7 +69,7 @@ def _identity(info: BlockInfo) -> tuple[tuple[str, str], ...]:
 
 
 def smart_families(frame: Frame, devices: Collection[str] = ()) -> list[Family]:
-    """The SMART figures of each disk that answered, from the disk's newest answer, which may be minutes old."""
+    """The SMART figures of each disk that answered, from its newest answer, which may be minutes old."""
     answers = [
         (name, reading)
         for name, reading in (frame.snapshot.smart.value or {}).items()

@@ -13,15 +13,15 @@ from iotop_ai.model.metric import exported_of, metrics_of
 COUNTER, GAUGE, INFO = "counter", "gauge", "info"
 LONGEST_LABEL = 128
 """The most characters of a label's value; serial numbers, script names and mounts are shorter."""
-_MOST_LABELS = 8192
+_MOST_CACHED_TEXTS = 8192
 """The most label texts that are cached."""
 
 
 class Base(NamedTuple):
     """The base unit of a declared unit.
 
-    times, by: convert a value in the declared unit to the base unit as value * times / by. word: the base unit at the
-    end of a metric's name; "" for a plain number.
+    times, by: a value in the declared unit is value * times / by in the base unit. word: the base unit at the end of a
+    metric's name; "" for a plain number.
     """
 
     word: str
@@ -90,7 +90,7 @@ class Column(NamedTuple):
     by: int
 
 
-@lru_cache(_MOST_LABELS)
+@lru_cache(_MOST_CACHED_TEXTS)
 def label_text(labels: Labels) -> str:
     """Labels in the syntax of the text formats; an empty value is left out, and a long one is shortened."""
     parts = [f'{name}="{_escaped(_shortened(value))}"' for name, value in labels if value]

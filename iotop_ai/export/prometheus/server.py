@@ -86,8 +86,8 @@ def allowed_host(header: str, names: Collection[str]) -> bool:
 class MetricsServer(LimitedThreads, ThreadingHTTPServer):
     """Serves metrics until ``stop``. Raises OSError if it cannot listen.
 
-    token: the token that requests must have; "" for none. names: further names of this machine that a Host header may
-    use.
+    token: the token that requests must have; "" for none. tls: the settings of TLS; None for plain HTTP. names: the
+    names that a Host header may use besides the address.
     """
 
     def __init__(
@@ -123,7 +123,7 @@ class MetricsServer(LimitedThreads, ThreadingHTTPServer):
         return ip if ip.version == 4 else ip.packed[:8]
 
     def start(self) -> None:
-        """Start the thread that answers requests."""
+        """Start answering on threads."""
         self._thread.start()
 
     def stop(self) -> None:
