@@ -1,4 +1,4 @@
-"""Builds the Story of a run from its items, in one pass and in bounded memory, without files or clocks.
+"""Builds the Story of a run from its items, in one pass and in bounded memory. It reads no files or clocks.
 
 An item is a Frame, a Snapshot with its rates, or the verdicts of a span of time. A fold adds up one kind of figure.
 """
@@ -47,6 +47,7 @@ class StoryBuilder:
         self._newest: Snapshot | None = None
         self._health = HealthFold()
         self._first_ns = 0
+        """The wall time at which the Story begins."""
         self._covered_ns = 0
         """The monotonic time up to which figures have been added."""
         self._watched_s = 0.0

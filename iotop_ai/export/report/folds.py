@@ -55,11 +55,11 @@ class _Device:
         self.reads, self.writes, self.queue = Track(), Track(), Track()
         self.full_s = 0.0
         self.has_unclear_mean = False
-        """Whether the mean of an interval does not show for how much of it the disk was full, if it is a long span."""
+        """Whether an interval's mean leaves open, if the interval is long, for how much of it the disk was full."""
         self.info: BlockInfo | None = None
 
     def is_replaced(self, diskseq: int, info: BlockInfo | None, boot_id: str) -> bool:
-        """Whether its name now belongs to another disk. diskseq, info: of the name now. False if unknown."""
+        """Whether its name now belongs to another disk: that of ``diskseq`` and ``info``. False if unknown."""
         is_other_diskseq = 0 not in (diskseq, self.diskseq) and diskseq != self.diskseq
         is_same_boot = boot_id == self.boot_id  # a diskseq means nothing after a restart
         if self.info is None or info is None:

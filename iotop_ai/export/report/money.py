@@ -27,7 +27,7 @@ class Price(NamedTuple):
 
 
 def parse_price(text: str) -> Price:
-    """Parse a price such as "2.50", "$2.50" or "2.50 EUR". Raises UsageError."""
+    """Parse a price such as "2.50", "$2.50" or "2.50 EUR". Raises UsageError if the text is not a price."""
     match = _PRICE.fullmatch(text.strip())
     if match is None or (match[1] and match[3]):
         raise UsageError(f"{text!r} is not a price; write 2.50, $2.50 or '2.50 EUR'")
@@ -35,7 +35,10 @@ def parse_price(text: str) -> Price:
 
 
 class GpuTime(NamedTuple):
-    """The GPU-hours of all jobs that have a GPU and a known time. lost: those lost for a known reason."""
+    """The GPU-hours of all jobs that have a GPU and a known time.
+
+    lost: those lost for a known reason. unexplained: those whose use is unknown.
+    """
 
     used: float
     lost: float

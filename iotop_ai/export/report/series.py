@@ -15,7 +15,7 @@ class Interval(NamedTuple):
     """The time that a value covers.
 
     spans: the index of each point of a series that the interval overlaps, and the seconds of the overlap. wall_ns: the
-    wall time at its end.
+    wall time at the end of the interval.
     """
 
     spans: tuple[tuple[int, float], ...]
@@ -58,7 +58,8 @@ def _paired(values: list[float]) -> list[float]:
 class Grid:
     """The points in time that all series of a run share.
 
-    end_ns: the end of the run; None if unknown (a stream). most: the most points of a series.
+    end_ns: the end of the run; None if unknown (a stream). interval_s: the shortest time between two points. most: the
+    most points of a series.
     """
 
     def __init__(self, begin_ns: int, end_ns: int | None, interval_s: float, most: int = MOST_POINTS) -> None:

@@ -16,8 +16,7 @@ from iotop_ai.sources.imports.step_log import StepLog, StepPoint
 
 _SECOND = 1_000_000_000
 _PAUSE_FACTOR = 20
-"""If two logged steps are further apart than usual by this factor, an evaluation or a restart between them is a pause.
-"""
+"""A span with an evaluation or a restart is a pause if it is more than this many times as long as the usual span."""
 
 
 class _TimedStep(NamedTuple):
@@ -58,7 +57,7 @@ def with_steps(story: Story, log: StepLog) -> Story:
         raise InputError(f"the log's steps are from {times}, outside of the recording; is the log of another run?")
     steps, spans = _spans(timed_steps)
     usual_ns = sorted(span.end_ns - span.begin_ns for span in spans)[len(spans) // 2] if spans else 0
-    # What the log shows in most spans is part of the usual time between two lines.
+    # Evaluations in most spans belong to the usual time between two lines of the log, so they are not pauses.
     has_pauses = 2 * sum(span.has_other_work for span in spans) < len(spans)
     grid = _grid(story, usual_ns)
     track = Track(grid.series())
@@ -123,7 +122,7 @@ def _with_evaluations(all_points: Sequence[StepPoint], points: Iterable[StepPoin
 
 
 def _steps_with_times(story: Story, points: Sequence[StepPoint]) -> list[_TimedStep]:
-    """The steps of the points with a time. The times of a progress bar start when the job starts."""
+    """The steps of the points that have a time. The times of a progress bar start when the job starts."""
     timed_steps = [
         _TimedStep(point.step, point.wall_ns, point.after_evaluation) for point in points if point.wall_ns is not None
     ]

@@ -94,8 +94,9 @@ class JobStory(NamedTuple):
 class DeviceStory(NamedTuple):
     """One block device.
 
-    full_s: the seconds in which it was at least 90 % busy; None if unknown, or if only some Snapshots were read and the
-    means between them do not show it.
+    read, write: bytes per second. reads, writes: requests per second. busy: a ratio. queue: the aqu-sz. full_s: the
+    seconds in which it was at least 90 % busy; None if unknown, or if only some Snapshots were read and the means
+    between them do not show it.
     """
 
     name: str
@@ -123,8 +124,8 @@ class DeviceStory(NamedTuple):
 class GpuStory(NamedTuple):
     """One GPU.
 
-    idle_s: the seconds in which it was less than 10 % busy. throttled_s: the seconds in which heat or the power brake
-    slowed it. status: why it did not answer at the end of the run; "" if it did.
+    busy, sm: ratios. idle_s: the seconds in which it was less than 10 % busy. throttled_s: the seconds in which heat or
+    the power brake slowed it. status: why it did not answer at the end of the run; "" if it did.
     """
 
     number: int | None

@@ -21,9 +21,9 @@ from iotop_ai.present.verdict.headline import text_of
 from iotop_ai.present.verdict.plain_text import LABEL
 
 CHART_ROWS = 10
-_GAP = 2
+_SPACES = 2
 """The spaces between two columns of a table."""
-_OTHER_FINDINGS = 4
+_MOST_OTHER_FINDINGS = 4
 """The most findings that are shown below the verdict."""
 _SHORTEST_GAP_NS = 2_000_000_000
 """A period without a verdict is shown in the bar if it is longer than this."""
@@ -56,7 +56,7 @@ def _line(label: str, text: str) -> str:
 def _head(story: Story, width: int, price: Price | None) -> Iterator[str]:
     yield words.title(story)
     yield _line(words.state_word(story), words.headline(story))
-    for number, finding in enumerate(story.findings[: 1 + _OTHER_FINDINGS]):
+    for number, finding in enumerate(story.findings[: 1 + _MOST_OTHER_FINDINGS]):
         if number:
             yield _line(finding.finding.state.value, finding.sentence)
         for label, text in words.finding_lines(finding):
@@ -131,7 +131,7 @@ def table_lines(table: ReportTable, width: int) -> list[str]:
         columns.remove(column)
     widths = [max(len(row[c]) for row in (table.columns, *table.rows)) for c in columns]
     widest = max((c for c in columns if c < table.text_columns), key=lambda c: widths[columns.index(c)])
-    at, whole = columns.index(widest), sum(widths) + _GAP * (len(columns) - 1)
+    at, whole = columns.index(widest), sum(widths) + _SPACES * (len(columns) - 1)
     widths[at] = min(widths[at], max(_LEAST_CELL, widths[at] + width - whole))
     rows = [part for row in (table.columns, *table.rows) for part in _wrapped_rows(row, widest, widths[at])]
     lines = [table.title, *(_row(row, columns, widths, table.text_columns) for row in rows)]
@@ -152,11 +152,11 @@ def _width(table: ReportTable, columns: Sequence[int]) -> int:
         min(max(len(row[c]) for row in (table.columns, *table.rows)), _LEAST_SENTENCE if c == table.wraps else 1000)
         for c in columns
     )
-    return sum(widths) + _GAP * (len(columns) - 1)
+    return sum(widths) + _SPACES * (len(columns) - 1)
 
 
 def _row(row: Sequence[str], columns: Sequence[int], widths: Sequence[int], text_columns: int) -> str:
     cells = [
         row[c].ljust(size) if c < text_columns else row[c].rjust(size) for c, size in zip(columns, widths, strict=True)
     ]
-    return (" " * _GAP).join(cells).rstrip()
+    return (" " * _SPACES).join(cells).rstrip()

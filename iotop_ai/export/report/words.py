@@ -30,7 +30,7 @@ def length(story: Story) -> str:
 
 
 def state_word(story: Story) -> str:
-    """The word of the verdict's state; UNSURE if the run was too short."""
+    """The word of the verdict's state; UNSURE if the run was too short to judge."""
     return State.UNSURE.value if story.primary is None else story.primary.finding.state.value
 
 
