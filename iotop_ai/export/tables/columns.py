@@ -15,6 +15,7 @@ Row = tuple[Cell, ...]
 
 _KINDS = {bool: "bool", int: "int", float: "real", str: "text"}
 _IOSTAT_UNITS = {"B/s": "KiB/s", "B": "KiB", "ratio": "%"}
+"""iotop-ai's units, and the units in which iostat shows the same figures."""
 
 
 class Column(NamedTuple):
@@ -62,7 +63,7 @@ def metric_columns(record: type, prefix: str = "") -> tuple[Column, ...]:
 
 
 def metric_cells(record: Any, kind: type) -> Row:
-    """The cells of ``metric_columns``; all None without a record."""
+    """The cells of ``metric_columns``; all None without a record. kind: the record's class."""
     return tuple(None if record is None else getattr(record, name) for name in metrics_of(kind))
 
 

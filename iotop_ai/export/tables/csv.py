@@ -13,7 +13,7 @@ from iotop_ai.model.clean import clean
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 _DIGITS = 12
 """The significant digits of a number."""
-_LONGEST = 1 << 16
+_MOST_CHARACTERS = 1 << 16
 """The most characters of a text."""
 
 
@@ -27,7 +27,7 @@ def cell_text(cell: Cell, column: Column, raw: bool) -> str:
     if cell is None:
         return ""
     if isinstance(cell, str):
-        text = clean(cell, _LONGEST)  # many readers end the row at a newline within a cell
+        text = clean(cell, _MOST_CHARACTERS)  # many readers end the row at a newline within a cell
         return text if raw else guarded(text)
     if column.kind == "time":
         return rfc3339(int(cell))
@@ -66,6 +66,6 @@ class CsvOut:
         )
 
     def finish(self, about: Mapping[str, str]) -> None:
-        """Flush the file; ``about`` is not written, because CSV has no place for it."""
+        """Write the header if there were no rows, and flush the file. CSV has no place for ``about``."""
         self._write_header()
         self._file.flush()

@@ -199,7 +199,8 @@ def _process_rows(frame: Frame, cmdline: str) -> Iterator[Row]:
 class _RenewedRows:
     """Makes the rows of Readings that last for several intervals: one row per Reading, not per interval.
 
-    field: the field of the Snapshot. row: makes the cells after time, name, status and reason from a Reading.
+    field: the field of the Snapshot. row: a function that makes the cells after time, name, status and reason from a
+    Reading.
     """
 
     def __init__(self, field: str, row: Any) -> None:
@@ -208,7 +209,7 @@ class _RenewedRows:
         self._last: dict[str, Reading[Any]] = {}
 
     def __call__(self, frame: Frame) -> Iterator[Row]:
-        """A row for each Reading that is new since the last Frame."""
+        """Make a row for each Reading that is new since the last Frame."""
         readings: Mapping[str, Reading[Any]] = getattr(frame.snapshot, self._field).value or {}
         for name, reading in readings.items():
             last = self._last.get(name)

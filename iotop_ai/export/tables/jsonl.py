@@ -38,5 +38,5 @@ class JsonlOut:
             self._file.write(json.dumps(out, ensure_ascii=False, allow_nan=False) + "\n")
 
     def finish(self, about: Mapping[str, str]) -> None:
-        """Flush the file; ``about`` is not written, because the format has no place for it."""
+        """Flush the file. JSON Lines has no place for ``about``."""
         self._file.flush()

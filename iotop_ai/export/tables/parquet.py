@@ -59,7 +59,7 @@ def arrow_table(columns: Sequence[Column], rows: Sequence[Row], schema: Any = No
 
 
 class ParquetOut:
-    """Writes one table in groups of at least GROUP_ROWS rows, except the last. Raises UsageError without pyarrow."""
+    """Writes one table. Each group of rows but the last has at least GROUP_ROWS. Raises UsageError without pyarrow."""
 
     def __init__(self, stream: BinaryIO, table: Table) -> None:
         self._schema = arrow_schema(table.columns)

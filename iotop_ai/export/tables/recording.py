@@ -12,8 +12,9 @@ from iotop_ai.model.errors import UsageError
 from iotop_ai.playback.selection import RecordedFrames, corrupt_input_as_error
 
 _LARGE = ("processes",)
-"""Tables that are read separately, when they are first used. All other tables are read in one pass."""
+"""The tables that are read separately, when they are first used. All other tables are read in one pass."""
 MARKS = "marks"
+"""The name of the table that holds only the events of the kind _MARK."""
 _MARK = "mark"
 
 

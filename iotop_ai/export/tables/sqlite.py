@@ -92,6 +92,7 @@ class SqliteOut:
 
     @contextlib.contextmanager
     def _errors_with_path(self) -> Iterator[None]:
+        """Turn an error of SQLite into an InputError that names the file or the temporary folder."""
         try:
             yield
         except sqlite3.OperationalError as error:  # such as "database or disk is full"

@@ -37,8 +37,8 @@ class Block(NamedTuple):
 
     devices: only these kernel names; () for all whole devices, as in ``device_rates``. base: if given, sums since this
     Snapshot are shown instead of rates. rows: the most processes to list; None for all. smart: whether to add tables of
-    SMART and filesystems. cmdline: how much of each command is shown, as in Settings. sort, reverse: the order of the
-    processes, as in ``process_rows``.
+    SMART and filesystems. cmdline: how much of each command is shown, as in Settings. only_active, sort, reverse: as in
+    ``device_rates`` and ``process_rows``. timestamps: whether each line begins with the local time.
     """
 
     devices: tuple[str, ...] = ()
@@ -110,7 +110,7 @@ def device_lines(frame: Frame, block: Block) -> list[str]:
 def device_cell(term: Term, rates: BlockRates, seconds: float | None = None) -> str:
     """The text of one figure; "-" for a mean or share over no requests, "?" when unknown.
 
-    seconds: show the sum over this time instead of the rate.
+    seconds: show the sum over this time instead of a rate; None shows the rate.
     """
     value = term.of(rates)
     if value is None:

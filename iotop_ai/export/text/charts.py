@@ -19,10 +19,12 @@ _TO_ASCII = str.maketrans("─│┌┐└┘├┤┬┴┼", "-|+++++++++")
 _MARKER = "braille"
 _ASCII_MARKER = "*"
 _LEAST_WIDTH, _LEAST_HEIGHT = 30, 6
-_TICKS = 5
+_TICK_COUNT = 5
 
 
 class _Chart(NamedTuple):
+    """What a chart shows. size: its columns and rows. top: the end of the value axis. span: the ends of the x axis."""
+
     title: str
     lines: list[list[tuple[float, float]]]
     size: tuple[int, int]
@@ -94,7 +96,7 @@ def chart(
 
 
 def _ticks(low: float, high: float) -> tuple[list[float], list[str]]:
-    at = [low + (high - low) * i / (_TICKS - 1) for i in range(_TICKS)]
+    at = [low + (high - low) * i / (_TICK_COUNT - 1) for i in range(_TICK_COUNT)]
     return at, [f"{value:.3g}" if value < 10 else f"{value:.0f}" for value in at]
 
 

@@ -1,4 +1,4 @@
-"""A diagnosis of the environment as text: a line for each check, followed by its remedy."""
+"""A diagnosis of the environment as text: a line for each check, and its remedy if the check is not ok."""
 
 from __future__ import annotations
 

@@ -26,8 +26,8 @@ CHARTS: tuple[tuple[str, str], ...] = (
     ("media_errors", "media errors"),
     ("warning_temperature_minutes", "minutes above the warning temperature"),
 )
-"""The fields that the charts of the history show. A count that is always 0 is left out."""
-_ALWAYS = ("temperature_celsius", "used_percent")
+"""The field and title of each chart of the history. A count that is always 0 gets no chart."""
+_SHOWN_IF_ZERO = ("temperature_celsius", "used_percent")
 """The fields whose chart is shown even if all its values are 0."""
 CHART_HEIGHT = 12
 
@@ -109,7 +109,7 @@ def _further_lines(reading: Reading[SmartState]) -> list[str]:
 
 
 def history_text(name: str, model: str, points: Sequence[HealthPoint], width: int, ascii_only: bool = False) -> str:
-    """Charts over the days before the newest point. Raises UnknownError without points, or without plotext."""
+    """A chart of each figure over the days before the newest point. Raises UnknownError without points or plotext."""
     if not points:
         raise UnknownError(f"{name}: no history yet")
     newest = points[-1].wall_s
@@ -117,7 +117,7 @@ def history_text(name: str, model: str, points: Sequence[HealthPoint], width: in
     for figure, title in CHARTS:
         line = [((point.wall_s - newest) / DAY_S, getattr(point, figure)) for point in points]
         values = [value for _, value in line if value is not None]
-        if values and (figure in _ALWAYS or any(values)):
+        if values and (figure in _SHOWN_IF_ZERO or any(values)):
             if ascii_only:
                 title = title.replace("°", "")
             out += ["", _chart_or_value(title, line, width, ascii_only)]

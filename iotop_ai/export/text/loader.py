@@ -16,10 +16,11 @@ from iotop_ai.present.text.units import amount, percent, size
 
 _HEIGHT = 10
 _LEAST_POINTS = 3
+"""_HEIGHT: the rows of the chart. _LEAST_POINTS: the fewest points of a curve that is drawn."""
 
 
 def loader_text(report: Report, width: int, ascii_only: bool = False) -> str:
-    """The sweep as text, without a final newline; if no run gave an answer, the head and the first failure."""
+    """The sweep as text, without a final newline; if no run gave an answer, its first lines and the first failure."""
     kind = next((run.built.kind for run in report.runs if run.built), "")
     lines = [f"{report.target}{f' ({kind})' if kind else ''}, by {report.python}"]
     if report.cold:

@@ -75,7 +75,7 @@ def _requirement(package: Package) -> str:
     """The line of a package.
 
     A package that no index has becomes a comment, so that the rest can be installed on another machine. The URL of a
-    conda package is the folder in which it was built.
+    conda package is left out, because it is only the folder in which the package was built.
     """
     if not (_VALID.fullmatch(package.name) and _VALID.fullmatch(package.version)):
         return f"# {canonical(package.name)}: its metadata is not valid"

@@ -23,6 +23,7 @@ from iotop_ai.present.preflight.supply import supply_text
 _TITLES = ("", "depth", "MB/s", "per s", "p50 ms", "p99 ms", "max ms", "")
 _HEIGHT = 12
 _LEAST_POINTS = 3
+"""_HEIGHT: the rows of the chart. _LEAST_POINTS: the fewest points of a curve that is drawn."""
 
 
 def storage_check_text(report: Report, width: int, ascii_only: bool = False) -> str:
