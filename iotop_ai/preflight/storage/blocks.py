@@ -30,9 +30,10 @@ class _ForkedRandom:
 
 
 class Blocks:
-    """Reads single blocks from an open file. span: the bytes of the file that are read, from its start.
+    """Reads single blocks from an open file.
 
-    drop: whether each block is dropped from the page cache after its read.
+    handle: the file's descriptor. span: the bytes of the file that are read, from its start. block: the size of a block
+    in bytes. drop: whether each block is dropped from the page cache after its read.
     """
 
     def __init__(self, handle: int, span: int, block: int, *, drop: bool = False) -> None:
@@ -66,7 +67,11 @@ class Blocks:
 
 
 class Slots:
-    """Imitates small files with parts of one file: each operation opens the file, reads a part and closes it."""
+    """Imitates small files with parts of one file: each operation opens the file, reads a part and closes it.
+
+    folder, name: the descriptor of the file's folder, and the file's name in it. span: as in Blocks. size: the size of
+    a part in bytes. direct: whether reads bypass the page cache; if they do not, each part is dropped from it.
+    """
 
     def __init__(self, folder: int, name: str, span: int, size: int, *, direct: bool) -> None:
         self._folder, self._name, self._direct = folder, name, direct

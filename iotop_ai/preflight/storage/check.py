@@ -22,8 +22,9 @@ from iotop_ai.preflight.storage.reader import HANG_S
 from iotop_ai.preflight.storage.session import Request
 
 SILENT_S = 2 * HANG_S
-"""If the child writes nothing for this long, it hangs in a system call before its first read."""
+"""If the child writes nothing for this many seconds, it hangs in a system call before its first read."""
 _STOP_S = 3.0
+"""The longest wait for the child to end after SIGTERM, in seconds."""
 
 
 class Progress(NamedTuple):
@@ -55,8 +56,8 @@ class DatasetFacts(NamedTuple):
 class End(NamedTuple):
     """The end of a check. hung_s: the seconds without an answer; 0 when the storage did not hang.
 
-    error, number: the text and the errno of the error that ended the check. left: the reason why the check's own file
-    could not be removed; "" if no file is left.
+    error: the text of the error that ended the check; "" without one. number: its errno; 0 if it has none. left: the
+    reason why the check's own file could not be removed; "" if no file is left.
     """
 
     hung_s: float = 0.0

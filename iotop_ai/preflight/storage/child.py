@@ -2,7 +2,7 @@
 
 It reads one request, a JSON object, from its standard input. It writes JSON objects, one per line: ``target``,
 ``progress``, ``dataset``, ``result``, ``note`` and finally ``end``. When the storage hangs, the child first reports
-that, then waits until it can remove its file. It ends when its parent ends.
+the hang, then waits until it can remove its file. It ends when its parent ends.
 """
 
 from __future__ import annotations

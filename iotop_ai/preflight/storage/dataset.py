@@ -151,7 +151,10 @@ def _open(top: Pinned, path: str, *, direct: bool = False) -> tuple[int, bool]:
 
 
 def _with_residency(dataset: Dataset, top: Pinned, paths: Sequence[tuple[str, int]], clock: Clock) -> Scanned:
-    """Return the dataset with the bytes of its sample in the page cache, and the files to read. paths: the sample."""
+    """Return the dataset with the bytes of its sample that are in the page cache, and the files to read.
+
+    paths: the path and the size of each file of the sample.
+    """
     cache, end_ns = PageCache(), clock.monotonic_ns() + int(_MOST_RESIDENCY_S * 1e9)
     resident = known = sampled = holes = 0
     cold: list[tuple[str, bool]] = []
@@ -178,7 +181,7 @@ def _with_residency(dataset: Dataset, top: Pinned, paths: Sequence[tuple[str, in
         known += size
         resident += residency.bytes
         (warm if residency.bytes else cold).append((path, not residency.bytes))
-    past = len(cold) < min(LEAST_COLD, sampled)  # whether the cached files are read, past the page cache
+    past = len(cold) < min(LEAST_COLD, sampled)  # whether the cached files are read, with direct I/O
     dataset = dataset._replace(
         sampled=sampled, resident_bytes=resident, known_bytes=known, cold=len(cold), past=past, holes=holes
     )
@@ -198,11 +201,12 @@ class Files:
     def pieces(self, buffer: mmap.mmap, number: int) -> Generator[tuple[int, int], None, None]:
         """Read the reader's next file; yield the bytes of each read and the bytes left. The file may be gone or empty.
 
-        If the caller closes the generator early, the rest of the file is not read.
+        number: the operation's number, as in Operation. If the caller closes the generator early, the rest of the file
+        is not read.
         """
-        turn, reader = divmod(number, self._readers)
+        files_before, reader = divmod(number, self._readers)  # the files that this reader has read before
         own_count = -(-(len(self._files) - reader) // self._readers)
-        path, evict = self._files[reader + self._readers * (turn % own_count)]
+        path, evict = self._files[reader + self._readers * (files_before % own_count)]
         try:
             handle, _ = _open(self._top, path, direct=self._past)
         except FileNotFoundError:  # removed since the scan

@@ -28,8 +28,9 @@ LEAST_S = 0.2
 """The shortest time of a phase, in seconds."""
 _TICK_S = 0.05
 _BUSY_PERCENT = 90.0
+"""If fio uses at least this much of a core, the limit may be fio, not the storage."""
 _PERCENTILES = (50, 90, 99)
-_LARGEST_BYTES = 4 << 20
+_MOST_OUTPUT_BYTES = 4 << 20
 
 
 class FioError(Exception):
@@ -48,7 +49,10 @@ def find_fio() -> tuple[str, str]:
 
 
 def fio_command(program: str, handle: int, size: int, phases: Sequence[Phase]) -> list[str]:
-    """Return the command that reads an open file, in one job for each phase. handle: the descriptor of the file."""
+    """Return the command that reads an open file, in one job for each phase.
+
+    handle: the descriptor of the file. size: the bytes of the file that are read, from its start.
+    """
     command = [
         *(program, "--output-format=json", "--eta=never", "--disk_util=0", "--thread", "--readonly", "--direct=1"),
         *("--invalidate=0", "--allow_file_create=0", "--ioengine=libaio", "--norandommap"),
@@ -111,7 +115,8 @@ def read_by_fio(
 ) -> list[Measured]:
     """Measure the phases in one run of fio; return their results, or [] if ``stop`` is set meanwhile.
 
-    show: called several times a second with the seconds since the start. Raises FioError, OSError, or HangError.
+    handle, size: as in ``fio_command``. show: called several times a second with the seconds since the start. Raises
+    FioError, OSError, or HangError.
     """
     command = fio_command(program, handle, size, phases)
     child = start(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, pass_fds=(handle,), start_new_session=True)
@@ -120,7 +125,7 @@ def read_by_fio(
     outputs: list[bytes] = []
     assert child.stdout is not None
     source = child.stdout
-    reader = threading.Thread(target=lambda: outputs.append(source.read(_LARGEST_BYTES)), daemon=True)
+    reader = threading.Thread(target=lambda: outputs.append(source.read(_MOST_OUTPUT_BYTES)), daemon=True)
     reader.start()
     try:
         while reader.is_alive():

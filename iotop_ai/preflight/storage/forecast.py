@@ -12,7 +12,7 @@ from iotop_ai.model.preflight.storage import CACHED, FILES, STAT, Measured, file
 def with_forecast(report: Report, samples_per_s: float, workers: int, sample_bytes: int | None, cores: float) -> Report:
     """Return the report with demand and forecast. The forecast is missing if reads that it needs were not measured.
 
-    sample_bytes: the size of one sample; None if each file is a sample.
+    samples_per_s, workers, cores: as in Demand. sample_bytes: the size of one sample; None if each file is a sample.
     """
     dataset = report.dataset
     size = float(sample_bytes or (dataset.mean_bytes if dataset is not None else 0.0))
@@ -20,8 +20,8 @@ def with_forecast(report: Report, samples_per_s: float, workers: int, sample_byt
     report = report._replace(demand=demand)
     read_results = [result for result in report.results if result.name == (FILES if dataset is None else DATASET)]
     # The second result has a reader for each worker, or one for each file if there are fewer files.
-    rows = read_results[:1] if workers < 2 else read_results[:2]
-    rates = [rate for result in rows if (rate := _samples_per_s(result, dataset, sample_bytes)) is not None]
+    used_results = read_results[:1] if workers < 2 else read_results[:2]
+    rates = [rate for result in used_results if (rate := _samples_per_s(result, dataset, sample_bytes)) is not None]
     cached = 0.0 if dataset is None else dataset.resident_ratio or 0.0
     fits = None if dataset is None else dataset.fits(report.room_bytes)
     memory_s = _memory_s(report.results, size, opens=not sample_bytes)

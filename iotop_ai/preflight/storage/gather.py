@@ -16,7 +16,7 @@ from iotop_ai.preflight.storage.check import DatasetFacts, End, Message, Progres
 from iotop_ai.preflight.storage.history import keep_check, read_history
 
 LEAST_KEPT_S = 5.0
-"""The shortest duration of a check that is compared. The results of a shorter check vary too much."""
+"""The shortest check that is compared with others, in seconds. The results of a shorter check vary too much."""
 
 MOST_OTHER_RATIO = 0.2
 """A check is not compared if other programs made at least this share of the disk's reads."""
@@ -61,9 +61,10 @@ def gather(
 
 
 def compare_and_keep(report: Report, seconds: float) -> Report:
-    """Return the report with the figures that are slower than before, and store this run's figures for later checks.
+    """Return the report with the figures that are slower than before, and store this check's figures for later checks.
 
-    A file of another program is not compared, because it may lie anywhere on the disk or be compressed.
+    seconds: the duration of the check. A file of another program is not compared, because it may lie anywhere on the
+    disk or be compressed.
     """
     key, target = report.place.key, report.target
     if not key or target is None or target.kind == "file" or not target.direct or seconds < LEAST_KEPT_S:

@@ -1,8 +1,8 @@
 """The results of earlier checks, in the file ``checks.json`` (mode 0600) of the state folder.
 
 The format is ``{"format": 2, "storages": {"S7X1": [[1794884000, "fio", 3.1e9, 412000.0, 9100.0, 1.2e9], ...]}}``. The
-keys are serial numbers (or a loop device's file, or a server's export); " device" follows them for a whole device. The
-lists hold the fields of ``model.preflight.history.Kept``, the oldest check first.
+keys are serial numbers (or a loop device's file, or a server's export); the key of a whole device ends in " device".
+The lists hold the fields of ``model.preflight.history.Kept``, the oldest check first.
 """
 
 from __future__ import annotations
@@ -20,7 +20,9 @@ FILE = "checks.json"
 FORMAT = 2
 MOST_STORAGES, MOST_CHECKS = 64, 12
 OLDEST_S = 400 * 86_400
-_LARGEST = 1 << 20
+"""A check is dropped if it is more than this many seconds older than the newest check of its storage."""
+_MOST_BYTES = 1 << 20
+"""The largest file that is read."""
 
 
 def read_history(folder: str, key: str) -> tuple[Kept, ...]:
@@ -32,7 +34,7 @@ def read_history(folder: str, key: str) -> tuple[Kept, ...]:
 
 
 def keep_check(folder: str, key: str, kept: Kept) -> None:
-    """Add a check to the file. Raises OSError."""
+    """Add a check to the file, and drop the oldest checks and storages beyond the limits. Raises OSError."""
     try:
         storages = _entries(folder)
     except ValueError:  # a damaged file is replaced
@@ -49,7 +51,7 @@ def keep_check(folder: str, key: str, kept: Kept) -> None:
 
 def _entries(folder: str) -> dict[str, tuple[Kept, ...]]:
     try:
-        raw = read_file(folder, FILE, _LARGEST + 1)
+        raw = read_file(folder, FILE, _MOST_BYTES + 1)
     except FileNotFoundError:
         return {}
     if os.stat(os.path.join(folder, FILE), follow_symlinks=False).st_uid != os.geteuid():
@@ -60,7 +62,7 @@ def _entries(folder: str) -> dict[str, tuple[Kept, ...]]:
 def parse_history(raw: bytes) -> dict[str, tuple[Kept, ...]]:
     """Return the checks of each storage, by its key. Raises ValueError."""
     try:
-        if len(raw) > _LARGEST:
+        if len(raw) > _MOST_BYTES:
             raise ValueError
         content = json.loads(raw)
         if content["format"] != FORMAT or len(content["storages"]) > MOST_STORAGES:

@@ -16,7 +16,7 @@ from typing import NamedTuple
 from iotop_ai.preflight.storage.read_queue import ReadQueue
 
 _SHARE_EVERY_NS = 5_000_000
-"""The minimum time between two calls of ``Share``."""
+"""The minimum time between two calls of a reader's Share, the function that passes its figures to the parent."""
 
 Operation = Callable[[mmap.mmap, int], int]
 """A function that does the n-th operation of the phase. Its arguments are a buffer of block_bytes, and n.
@@ -29,15 +29,15 @@ NOTHING = -1
 Share = Callable[[int, int, int], None]
 """A function that is called with a reader's operations and bytes so far, and the time at which the last one ended.
 
-For an operation in pieces, the bytes and the time are those of its last piece.
+During an operation in pieces, the bytes include its pieces so far, and the time is the end of the last piece.
 """
 
 
 class InPieces(NamedTuple):
     """An operation of several reads or writes, which may take long.
 
-    pieces: does the n-th operation, with the arguments of an Operation. After each read or write, it yields
-    the bytes of this one, and the bytes that are left to read, which are 0 for an operation that is never ended early.
+    pieces: does the n-th operation, with the arguments of an Operation. After each read or write, it yields the bytes
+    of that read or write, and the bytes that are left to read, which are 0 for an operation that is never ended early.
     It yields nothing for an operation that does not count. Raises OSError.
     """
 
@@ -92,9 +92,9 @@ def repeat(operation: Operation, buffer: mmap.mmap, part: Part, now: Callable[[]
 def repeat_in_pieces(
     work: InPieces, buffer: mmap.mmap, on_cut: Callable[[int], None], part: Part, now: Callable[[], int], share: Share
 ) -> array[int]:
-    """Do the same as ``repeat``, but share the figures within an operation too, and end the last one at ``end_ns``.
+    """Do as ``repeat`` does, but share the figures within an operation too, and end the last operation at ``end_ns``.
 
-    on_cut: called with the bytes left to read of an operation that was ended in this way.
+    on_cut: called with the bytes left to read of an operation that is ended in this way.
     """
     first, step, end_ns, most_bytes, most_ops = part
     times, size, ended_ns, share_ns = array("q"), 0, 0, 0

@@ -11,11 +11,11 @@ from iotop_ai.diagnosis.thresholds import LIMITS
 from iotop_ai.model.block.counters import BlockInfo
 from iotop_ai.model.preflight.place import Nominal
 
-_LANE_BYTES = {1: 250e6, 2: 500e6, 3: 985e6, 4: 1969e6, 5: 3938e6, 6: 7563e6}
+_LANE_BYTES_PER_S = {1: 250e6, 2: 500e6, 3: 985e6, 4: 1969e6, 5: 3938e6, 6: 7563e6}
+"""The raw rate of one lane, by the generation of PCI Express."""
 _DATA_SHARE = 0.8
-"""The share of a link's raw rate that is left for data: headers (24 bytes for 128 or 256 bytes of data) and
-acknowledgements take the rest.
-"""
+"""The share of a link's raw rate that is left for data. Headers (24 bytes for 128 or 256 bytes of data) and
+acknowledgements take the rest."""
 
 
 def link_bytes_per_s(link: str) -> float | None:
@@ -23,7 +23,7 @@ def link_bytes_per_s(link: str) -> float | None:
     generation, x, lanes = link.partition("x")
     if not (x and generation.isdigit() and lanes.isdigit()):
         return None
-    lane = _LANE_BYTES.get(int(generation))
+    lane = _LANE_BYTES_PER_S.get(int(generation))
     return None if lane is None else lane * int(lanes) * _DATA_SHARE
 
 

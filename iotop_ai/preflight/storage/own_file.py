@@ -40,6 +40,7 @@ _NOT_WRITABLE = {
     errno.EPERM: "no right to write there",
     errno.EOPNOTSUPP: "the filesystem takes no new files",
 }
+"""The reasons why our file cannot be created, by errno."""
 _FOLDER_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 
 
@@ -68,7 +69,10 @@ class Opened(NamedTuple):
 
 
 def open_target(path: str, clock: Clock, *, write: bool, most_bytes: int = MOST_BYTES) -> Opened:
-    """Open what the check reads: the file or device that ``path`` names, or a file of that folder. Raises OSError."""
+    """Open what the check reads: the file or device that ``path`` names, or a file of that folder. Raises OSError.
+
+    write: whether our file may be created in a folder. most_bytes: the maximum size of our file.
+    """
     info = os.stat(path)
     if stat.S_ISBLK(info.st_mode):
         handle, direct = _open_for_reading(path)

@@ -32,6 +32,7 @@ _WITHOUT_DATA = frozenset(
         *("pstore", "mqueue", "fusectl", "binfmt_misc", "autofs", "efivarfs", "nsfs", "rpc_pipefs", "nfsd"),
     )
 )
+"""The filesystem types of the kernel, which hold no data."""
 
 
 def read_place(path: str, root: Root, clock: Clock) -> Place:

@@ -36,10 +36,11 @@ from iotop_ai.preflight.storage.loops import (
 from iotop_ai.preflight.storage.read_queue import ReadQueue
 
 HANG_S = 5.0
+"""The seconds without an answer after which the storage hangs."""
 READ_MOST_BYTES = 16 << 30
 """The most bytes that are read in one phase."""
 _TICK_MS = 50
-_BUSY = 0.9
+_BUSY_SHARE = 0.9
 """If one reader uses at least this share of a core, or all readers this share of their cores, the limit may be the
 readers, not the storage.
 """
@@ -107,7 +108,10 @@ class Run:
         self._cpu_s: list[float] = []
 
     def measure(self, show: Show) -> Measured:
-        """Run the phase to its end and return the result. Raises HangError, and OSError when an operation failed."""
+        """Run the phase until it ends or is stopped; return the result, which has no operation if it was stopped.
+
+        Raises HangError, and OSError when an operation failed.
+        """
         go, start = os.pipe2(os.O_CLOEXEC)  # each reader waits at ``go`` until ``start`` is closed
         start_ns = 0
         try:
@@ -247,4 +251,5 @@ def cpu_bound(cpu_s: Sequence[float], seconds: float, cores: float) -> bool:
 
     cores: the number of cores that the readers can use.
     """
-    return seconds > 0 and (max(cpu_s, default=0.0) >= _BUSY * seconds or sum(cpu_s) >= _BUSY * cores * seconds)
+    busy = max(cpu_s, default=0.0) >= _BUSY_SHARE * seconds or sum(cpu_s) >= _BUSY_SHARE * cores * seconds
+    return seconds > 0 and busy

@@ -48,13 +48,14 @@ from iotop_ai.preflight.storage.own_file import (
 from iotop_ai.preflight.storage.reader import READ_MOST_BYTES, Bounds, Run, Stop
 
 CACHED_BYTES = 32 * MIB
+"""The most bytes of our file that are read from the page cache."""
 _SYNC_FAST_NS = 100_000_000
 """If a write and its fsync take less time than this, the next write is twice as large."""
-_SYNC_MOST = 64
-_FIRST_SYNC = 4
+_MOST_SYNC_MIB = 64
+_FIRST_SYNC_MIB = 4
 """The most MiB that are written before an fsync, and the MiB that are written before the first one."""
 _LONGEST_WRITE_NS = 5_000_000_000
-"""After this time an operation writes no more, but only calls fsync."""
+"""After this time, an operation of _Writing writes no more, but only calls fsync."""
 _WRITE_HANG_S = 30.0
 """The seconds without an answer after which a write or fsync hangs.
 
@@ -67,7 +68,8 @@ _BLOCK = 4096
 class Request(NamedTuple):
     """The request for one check. engine: "auto", "fio" or "own".
 
-    python: the path of the user's Python, which decodes a sample of the dataset.
+    write: whether our file may be written. most_bytes: its maximum size. python: the path of the user's Python, which
+    decodes a sample of the dataset.
     """
 
     path: str
@@ -172,7 +174,7 @@ class Session:
             os.close(opened.folder)
         missing = "the largest file there is read, and figures of writing and small files are missing"
         self._emit.note(f"{why}: {size // MIB} MB are written, so {missing}")
-        return largest._replace(why="")  # it would say that the metadata are not measured either
+        return largest._replace(why="")  # a reason would say that the metadata are not measured either
 
     def _measure_dataset(self, phases: Sequence[Phase]) -> bool:
         """Scan the dataset in the first phase, and read its files in the others; return whether there was a file."""
@@ -233,6 +235,7 @@ class Session:
         most_ops: int = 0,
         hang_s: float = 0.0,
     ) -> None:
+        """Measure one phase, and pass its result on if it has an operation. The limits are those of Bounds."""
         if self._stop.is_set():
             return
         bounds = Bounds(self._stop, most_bytes or READ_MOST_BYTES, most_ops, hang_s)
@@ -311,7 +314,7 @@ class Session:
             else:
                 read, offset_of = blocks.sequential, blocks.sequential_offset
             if direct and phase.depth > readers:
-                # If this fails, one reader for each read in flight is used below. On a faulty disk, that fails too.
+                # If this fails, one reader for each read in flight is used below; on a faulty disk, that raises, too.
                 with suppress(OSError):
                     self._measure(phase, ManyInFlight(handle, offset_of, readers))
                     continue
@@ -380,11 +383,11 @@ class _Writing:
         # Zeros would be compressed or stored as a hole. A number in each block prevents deduplication.
         self._part = memoryview(bytearray(Random(2).randbytes(MIB))).cast("Q")
         self._number = clock.monotonic_ns()
-        self._mebibytes = _FIRST_SYNC
+        self._mebibytes = _FIRST_SYNC_MIB
         self.written_bytes = 0
 
     def pieces(self, buffer: mmap.mmap, number: int) -> Generator[tuple[int, int], None, None]:
-        """Do one operation of an InPieces. Its fsync follows a failed write too."""
+        """Write and flush as one operation of an InPieces. The fsync follows even if a write fails."""
         start_ns, flushed_bytes = self._clock.monotonic_ns(), self.written_bytes
         try:
             for _ in range(min(self._mebibytes, self._most - self.written_bytes // MIB)):
@@ -398,7 +401,7 @@ class _Writing:
         finally:
             self._flush(flushed_bytes)
         if self._clock.monotonic_ns() - start_ns < _SYNC_FAST_NS:
-            self._mebibytes = min(2 * self._mebibytes, _SYNC_MOST)
+            self._mebibytes = min(2 * self._mebibytes, _MOST_SYNC_MIB)
 
     def _flush(self, flushed_bytes: int) -> None:
         """Call fsync; if it fails, cut the file to the bytes that were flushed before. Raises OSError."""
