@@ -9,14 +9,15 @@ from iotop_ai.model.clean import clean
 _TEXTS = ("state", "class", "text", "because", "do")
 LONGEST = 4096
 """The longest text, in characters."""
-_OTHER_FORM = (KeyError, TypeError, ValueError, AttributeError, OverflowError)
+_FORM_ERRORS = (KeyError, TypeError, ValueError, AttributeError, OverflowError)
 """The errors raised by an answer in an unknown form, which a recorder of another version may send. Such an answer
 is ignored."""
 SHARES = (
     "compute", "collective", "transfer", "data_disk", "data_network", "data_cpu", "data_other", "host", "checkpoint",
     "startup", "compile", "stopped", "hung", "unexplained",
 )  # fmt: skip
-"""The shares of a job's time (docs/metrics.md, TimeShares). The recorder's module of them needs a newer Python."""
+"""The shares of a job's time (docs/metrics.md, TimeShares). model/job/time_shares.py has them too, but needs a newer
+Python."""
 DATA = ("data_disk", "data_network", "data_cpu", "data_other")
 """The shares in which the job waits for data."""
 
@@ -48,7 +49,7 @@ class Verdict(NamedTuple):
             state, class_id, text, because, advice = (clean(verdict[name], LONGEST) for name in _TEXTS)
             lost, confidence = _number(verdict["lost_ratio"]), float(verdict["confidence"])
             return cls(state, class_id, text, because, advice, lost, confidence, bool(verdict["measuring"]), verdict)
-        except _OTHER_FORM:
+        except _FORM_ERRORS:
             return None
 
     def __str__(self) -> str:
@@ -86,7 +87,7 @@ class Breakdown(NamedTuple):
             measured_wait = _number(measured.get("data_wait_ratio"))
             difference = _number(measured.get("data_difference_ratio"))
             return cls(shares, seconds, sum(shares[name] for name in DATA), measured_wait, difference)
-        except _OTHER_FORM:
+        except _FORM_ERRORS:
             return None
 
     def __str__(self) -> str:

@@ -74,7 +74,7 @@ def monitor_disk(
 def _tables(rows: Iterable[dict[str, str]], interval: float) -> Iterator[list[str]]:
     """Yield a table for each interval: a title line, then a line per disk.
 
-    The last interval may be cut short. It is left out if it is shorter than half an interval.
+    The last interval may be cut short; it is left out if it is shorter than half of ``interval`` (in seconds).
     """
     table: list[str] = []
     devices: set[str] = set()

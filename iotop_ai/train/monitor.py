@@ -24,6 +24,7 @@ F = TypeVar("F", bound="Callable[..., Any]")
 T = TypeVar("T")
 
 ANSWER_S = 5.0
+"""The longest wait for an answer of the recorder, in seconds, unless the caller gives another."""
 END_S = 25.0
 """The longest wait for the recorder to end, in seconds. It is longer than the recorder's own wait for its disk."""
 _SUFFIX = ".iotop.jsonl"

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from iotop_ai.train.answers import Breakdown, Verdict
 
 WIDTH, HEIGHT = 640, 26
-_LEAST = 0.005
+_LEAST_SHARE = 0.005
 """The smallest share of time that is drawn."""
 _COLOURS = {
     "compute": "#3a8f5c",
@@ -21,7 +21,8 @@ _COLOURS = {
     "checkpoint": "#8a5fa8",
     "unexplained": "#9a9a9a",
 }
-_OTHER = "#5f9ea0"
+_OTHER_COLOUR = "#5f9ea0"
+"""The colour of all other shares."""
 _NAMES = {
     "data_disk": "data: disk",
     "data_network": "data: network",
@@ -55,7 +56,7 @@ def picture(verdict: Verdict | None, breakdown: Breakdown | None, seconds: float
 
 def _visible(breakdown: Breakdown) -> list[tuple[str, float]]:
     """Return the shares that are large enough to be seen, in the order of the bar."""
-    return [(name, share) for name, share in breakdown.shares.items() if share >= _LEAST]
+    return [(name, share) for name, share in breakdown.shares.items() if share >= _LEAST_SHARE]
 
 
 def _bar(breakdown: Breakdown) -> str:
@@ -69,7 +70,7 @@ def _bar(breakdown: Breakdown) -> str:
     for name, share in shares:
         width = share / whole * WIDTH
         title = f"<title>{escape(_NAMES.get(name, name))} {share * 100:.1f} %</title>"
-        fill = _COLOURS.get(name, _OTHER)
+        fill = _COLOURS.get(name, _OTHER_COLOUR)
         out.append(f'<rect x="{at:.1f}" y="0" width="{width:.1f}" height="{HEIGHT}" fill="{fill}">{title}</rect>')
         if width > 90:  # wide enough for the text
             text = f"{_NAMES.get(name, name)} {share * 100:.0f} %"
@@ -83,7 +84,7 @@ def _bar(breakdown: Breakdown) -> str:
 
 def _legend(breakdown: Breakdown) -> str:
     entries = [
-        f'<span style="white-space:nowrap"><span style="color:{_COLOURS.get(name, _OTHER)}">&#9632;</span> '
+        f'<span style="white-space:nowrap"><span style="color:{_COLOURS.get(name, _OTHER_COLOUR)}">&#9632;</span> '
         f"{escape(_NAMES.get(name, name))} {share * 100:.0f} %</span>"
         for name, share in sorted(_visible(breakdown), key=lambda item: -item[1])
     ]

@@ -26,7 +26,7 @@ def program(requested_path: str, environment: Mapping[str, str]) -> list[str]:
     also raises UnknownError if another user can change the program, unless root itself has named it.
     """
     path = requested_path or environment.get(PROGRAM_VARIABLE, "")
-    named_by_user = bool(path)  # the user names the path; under sudo, the environment may be another user's
+    named_by_user = bool(path)  # under sudo, the user who invoked it may have set the variable
     if not path and sys.version_info >= OLDEST_PYTHON:
         with contextlib.suppress(FileNotFoundError):  # fails in a program that embeds Python
             return own_python("iotop_ai")
@@ -39,7 +39,7 @@ def program(requested_path: str, environment: Mapping[str, str]) -> list[str]:
         why = "this Python is older than 3.11" if is_old else "this Python does not know its own path"
         raise UnknownError(
             f"iotop-ai is not found, and {why}: install it separately (pipx install iotop-ai) "
-            f"and name it in {PROGRAM_VARIABLE}"
+            f"and set {PROGRAM_VARIABLE} to its path"
         )
     if not os.path.isabs(path) or not _is_program(path):
         raise UnknownError(f"{path} is not the absolute path of a program")

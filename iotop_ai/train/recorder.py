@@ -72,6 +72,7 @@ class Recorder:
         # A signal handler may send a mark while the thread that it interrupts is sending.
         self._write_lock = threading.RLock()
         self._rest = b""
+        """The newest line of the recorder's output, while it is incomplete."""
         self._stderr_tail = b""
         self._stderr_ended = False
         self._killed_in_vain = False
@@ -116,7 +117,10 @@ class Recorder:
             self._read_output(end - time.monotonic())
 
     def end(self, seconds: float) -> int | None:
-        """Let the recorder take a last Snapshot and end; kill it after ``seconds``. Return as ``exit_code``."""
+        """Let the recorder take a last Snapshot and end; kill it after ``seconds``.
+
+        Return what ``exit_code`` returns.
+        """
         try:
             # Closing the pipe is not enough, because a forked worker may hold a copy of its descriptor.
             self.send({"kind": "end"})
@@ -131,7 +135,7 @@ class Recorder:
             raise
 
     def _wait_for_end(self, seconds: float) -> int | None:
-        """Read the rest of the recorder's output and wait for its end; return as ``exit_code``."""
+        """Read the rest of the recorder's output and wait for its end; return what ``exit_code`` returns."""
         end = time.monotonic() + seconds
         while not self.ended and time.monotonic() < end:
             self._read_output(end - time.monotonic())
@@ -216,7 +220,7 @@ def _without_sigpipe() -> Iterator[None]:
     pipe = (signal.SIGPIPE,)
     was_pending = signal.SIGPIPE in signal.sigpending()
     before = signal.pthread_sigmask(signal.SIG_BLOCK, ())
-    try:  # before the signal is blocked, because pthread_sigmask may raise KeyboardInterrupt after it has blocked it
+    try:  # begins before the signal is blocked: pthread_sigmask may block it and then raise KeyboardInterrupt
         signal.pthread_sigmask(signal.SIG_BLOCK, pipe)
         try:
             yield
@@ -268,5 +272,5 @@ def _read(pipe: int) -> bytes | None:
 
 
 def record_command(program: list[str], path: str, interval_s: float, options: Sequence[str]) -> list[str]:
-    """Return the command that records into a file until the starting program ends the recording or ends itself."""
+    """Return the command that records into a file until its parent process ends the recording, or ends."""
     return [*program, "record", "--control", "-o", path, "-d", f"{interval_s:g}", *options]

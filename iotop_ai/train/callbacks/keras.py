@@ -17,14 +17,14 @@ from typing import Any
 
 from iotop_ai.train.callbacks.session import Metrics, TrainingSession
 
-_SEPARABLE = ("torch",)
+_SEPARABLE_BACKENDS = ("torch",)
 
 
 def _callback_class(base: Any) -> Any:
     """Return the callback class for this base. tf.keras, keras and tf_keras each accept only their own Callback."""
 
     class KerasEvents(base):  # type: ignore[misc]
-        """Records a fit, writes its verdict into the log when it changes, and gives metrics to loggers.
+        """Records a fit, writes each new verdict into the log, and gives metrics to loggers.
 
         At the end of an epoch it adds the metrics to the epoch's logs, so that the History and each later callback,
         such as TensorBoard, have them too. Each epoch has the same metrics; an unknown one is NaN. session: the
@@ -33,7 +33,7 @@ def _callback_class(base: Any) -> Any:
 
         def __init__(self, path: Any = None, **session: Any) -> None:
             super().__init__()
-            session.setdefault("separable", _backend(base) in _SEPARABLE)
+            session.setdefault("separable", _backend(base) in _SEPARABLE_BACKENDS)
             self.session = TrainingSession(path, **session)
             self._steps = 0
             self._first_batch = 0

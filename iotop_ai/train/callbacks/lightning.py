@@ -28,7 +28,7 @@ def _base() -> Any:
 
 
 class LightningCallback(_base()):  # type: ignore[misc]  # its base class is known only once Lightning is imported
-    """Records a fit, writes its verdict into the log when it changes, and gives metrics to the Trainer's loggers.
+    """Records a fit, writes each new verdict into the log, and gives metrics to the Trainer's loggers.
 
     The arguments are those of ``TrainingSession``.
     """

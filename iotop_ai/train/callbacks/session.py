@@ -19,9 +19,9 @@ Sink = Callable[[Metrics, int], None]
 """A function that logs metrics. It gets the metrics and the number of the step."""
 
 VERDICT_NS = 5_000_000_000
-"""The time between two requests for the verdict."""
+"""The shortest time between two requests for the verdict."""
 METRICS_NS = 10_000_000_000
-"""The time between two sets of metrics."""
+"""The shortest time between two sets of metrics."""
 PREFIX = "iotop_ai/"
 NOT_SEPARABLE = "not separable"
 _OPEN_FITS: list[tuple[int, TrainingSession]] = []

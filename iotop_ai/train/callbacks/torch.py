@@ -14,7 +14,7 @@ T = TypeVar("T")
 
 
 class TrainingLoop:
-    """Records a loop, writes its verdict into the log when it changes, and gives its metrics to loggers.
+    """Records a loop, writes each new verdict into the log, and gives metrics to loggers.
 
     ``for batch in loop(loader)`` measures the wait for each batch, and ``loop.step()`` counts a finished training step.
     path, session: the arguments of ``TrainingSession``, such as writer=SummaryWriter().

@@ -16,7 +16,7 @@ from iotop_ai.train.callbacks.session import TrainingSession
 
 
 class TransformersCallback(import_module("transformers").TrainerCallback):  # type: ignore[misc]
-    """Records a training run, writes its verdict into the log when it changes, and gives metrics to loggers.
+    """Records a training run, writes each new verdict into the log, and gives metrics to loggers.
 
     With "tensorboard" in report_to and without a writer, the metrics go into the run ``iotop_ai`` beside the Trainer's
     run. session: the arguments of ``TrainingSession``.
@@ -28,10 +28,10 @@ class TransformersCallback(import_module("transformers").TrainerCallback):  # ty
         self._own_writer: Any = None
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        """Start the recorder."""
+        """Start the recorder and, if the metrics go to TensorBoard, a writer; begin the wait for the first batches."""
         self.session.begin_fit()
-        wanted = "tensorboard" in (args.report_to or ())
-        if self.session.writer is None and state.is_world_process_zero and wanted:
+        uses_tensorboard = "tensorboard" in (args.report_to or ())
+        if self.session.writer is None and state.is_world_process_zero and uses_tensorboard:
             self.session.writer = self._own_writer = _tensorboard(args)
         self.session.begin_wait()
 
