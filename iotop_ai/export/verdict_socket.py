@@ -112,7 +112,3 @@ class _Handler(AnswerHandler):
 
     def _json(self, code: int, body: bytes) -> None:
         self.answer(code, body + b"\n", "application/json")
-
-    def address_string(self) -> str:
-        """A word for the log, because a client of a Unix socket has no address."""
-        return "socket"

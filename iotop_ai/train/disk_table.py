@@ -77,18 +77,15 @@ def _tables(rows: Iterable[dict[str, str]], interval: float) -> Iterator[list[st
     The last interval may be cut short; it is left out if it is shorter than half of ``interval`` (in seconds).
     """
     table: list[str] = []
-    devices: set[str] = set()
     at = before = ""
     for row in rows:
-        # A device that occurs again belongs to the next interval.
-        if row["device"] in devices:
+        if table and row["timestamp"] != at:
             yield table
-            table, devices, before = [], set(), at
+            table, before = [], at
         at = row["timestamp"]
         if not table:
             titles = "".join(f"{name:>{_FIGURE_WIDTH}}" for name in COLUMNS)
             table.append(f"{row['timestamp'][_TIME_OF_DAY]} UTC".ljust(_NAME_WIDTH) + titles)
-        devices.add(row["device"])
         figures = "".join(f"{_figure(row[name]):>{_FIGURE_WIDTH}}" for name in COLUMNS)
         table.append(f"{clean(row['device'], _NAME_WIDTH - 1):<{_NAME_WIDTH}}{figures}")
     if table and (not before or (_time(at) - _time(before)).total_seconds() >= interval / 2):

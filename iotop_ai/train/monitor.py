@@ -78,8 +78,7 @@ class Monitor:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        if error is not None and not isinstance(error, (KeyboardInterrupt, SystemExit, GeneratorExit)):
-            self.mark(f"ended by {type(error).__name__}")
+        steps.mark_error(error, self.mark)
         self.stop()
 
     def start(self) -> None:

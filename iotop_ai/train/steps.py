@@ -118,6 +118,12 @@ def step() -> None:
     COUNTER.step()
 
 
+def mark_error(error: BaseException | None, marker: Callable[[str], None] | None = None) -> None:
+    """Mark that an error ended the training. Ctrl-C and a normal exit are not errors. marker: ``mark`` by default."""
+    if error is not None and not isinstance(error, (KeyboardInterrupt, SystemExit, GeneratorExit)):
+        (marker or mark)(f"ended by {type(error).__name__}")
+
+
 def mark(text: str) -> None:
     """Mark this moment on the timeline of every monitor and recording of this user. An empty text marks nothing."""
     cleaned = clean(str(text).strip(), LONGEST_TEXT)

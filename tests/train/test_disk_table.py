@@ -41,10 +41,13 @@ def test_a_mean_over_no_requests_is_a_dash_and_names_are_cleaned() -> None:
     assert table[1].split()[1 + COLUMNS.index("r_await")] == "-"
 
 
-def test_a_device_that_occurs_again_begins_a_new_table() -> None:
-    row = dict.fromkeys(COLUMNS, "1") | {"timestamp": "2026-11-21T08:46:02.117Z"}
-    made = list(_tables((row | {"device": name} for name in ("a", "b", "a", "b", "a")), 0))
-    assert [len(table) - 1 for table in made] == [2, 2, 1]
+def test_each_interval_has_a_table_with_its_disks() -> None:
+    """A disk may be added before the others, or replace another."""
+    row = dict.fromkeys(COLUMNS, "1")
+    intervals = enumerate(("a", "ba", "c"))
+    rows = [row | {"timestamp": f"2026-11-21T08:46:0{at}.117Z", "device": name} for at, i in intervals for name in i]
+    made = [[line.split()[0] for line in table] for table in _tables(rows, 0)]
+    assert made == [["08:46:00", "a"], ["08:46:01", "b", "a"], ["08:46:02", "c"]]
 
 
 @pytest.mark.parametrize(("last", "tables"), [("08:46:06.117", 2), ("08:46:07.217", 3)])
@@ -106,7 +109,7 @@ def test_a_program_that_cannot_be_killed_does_not_stop_the_caller(
     monkeypatch.setattr(disk_table, "start", start)
     program = tmp_path / "iotop-ai"
     row = ",".join("1" for _ in COLUMNS)
-    lines = [f"timestamp,device,{','.join(COLUMNS)}", *[f"2026-11-21T08:46:02.117Z,sda,{row}"] * 2]
+    lines = [f"timestamp,device,{','.join(COLUMNS)}", *(f"2026-11-21T08:46:0{at}.117Z,sda,{row}" for at in (2, 3))]
     program.write_text("#!/bin/sh\n" + "".join(f"echo {line}\n" for line in lines) + "exec sleep 20\n")
     program.chmod(0o755)
     begun = time.monotonic()

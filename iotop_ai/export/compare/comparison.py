@@ -155,7 +155,7 @@ def _windows(before: Story, after: Story, align: str | None) -> tuple[str, tuple
         if between_marks is not None and (align or all(window.seconds >= least_s for window in between_marks)):
             return MARKS, between_marks
         if align == MARKS:
-            raise UsageError("the runs have fewer than two marks in common; align by job or time")
+            raise UsageError("the runs have fewer than two marks in common, in the same order; align by job or time")
     if align in (None, JOB):
         first, second = _job_window(before), _job_window(after)
         if first is not None and second is not None:

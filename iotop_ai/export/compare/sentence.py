@@ -34,7 +34,10 @@ def sentence(comparison: Comparison) -> str:
         unknown = "neither steps nor where the time went is recorded in both runs"
         return f"Cannot tell which is faster: {unknown}; {_verdicts(comparison)}"
     if result.interval is None:
-        needed = f"each run needs {least_window_s(comparison.before, comparison.after):.0f} s or more"
+        least_s = least_window_s(comparison.before, comparison.after)
+        if all(window.seconds >= least_s for window in comparison.windows):
+            return f"Cannot tell: too few values of {result.title} are known in one of the runs ({_pair(result)})"
+        needed = f"each run needs {least_s:.0f} s or more"
         return f"Cannot tell: the runs are too short for a comparison, {needed} ({_pair(result)})"
     if not result.clear:
         return f"No clear difference: {_pair(result)}, {interval_text(result)}{_clear_elsewhere(comparison)}"

@@ -149,7 +149,7 @@ def _time_section(story: Story, axis: TimeAxis) -> Markup:
     device = key_device(story)
     lines = _busy_lines(story, device)
     if lines:
-        parts.append(tag("h3", "GPU against disk" if len(lines) > 1 else lines[0].name))
+        parts.append(tag("h3", " against ".join(line.name for line in lines)))
         parts.append(line_chart(axis, lines, top=100.0, over=_marks(story, axis, 110)))
     for title, curves in _more_lines(story, device):
         parts += [tag("h3", title), line_chart(axis, curves, height=80, over=_marks(story, axis, 80))]

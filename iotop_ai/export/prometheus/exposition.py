@@ -8,6 +8,7 @@ https://prometheus.io/docs/specs/om/open_metrics_spec/.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable
 
 from iotop_ai.export.prometheus.block import disk_families, smart_families
@@ -43,7 +44,16 @@ def every_family(frame: Frame, devices: Collection[str] = ()) -> list[Family]:
 
 def wants_openmetrics(accept: str) -> bool:
     """Whether a request's Accept header allows OpenMetrics, which Prometheus prefers."""
-    return any(part.partition(";")[0].strip() == "application/openmetrics-text" for part in accept.split(","))
+    return allowed_in(accept, "application/openmetrics-text")
+
+
+def allowed_in(header: str, name: str) -> bool:
+    """Whether an Accept or Accept-Encoding header names a format, and not with "q=0", which excludes the format."""
+    for part in header.lower().split(","):
+        listed, *parameters = (word.strip() for word in part.split(";"))
+        if listed == name:
+            return not any(re.fullmatch(r"q *= *0(\.0*)?", parameter) for parameter in parameters)
+    return False
 
 
 def render(families: Iterable[Family], *, openmetrics: bool) -> bytes:

@@ -11,7 +11,6 @@ import gzip
 import hmac
 import ipaddress
 import os
-import re
 import socket
 import threading
 from collections.abc import Collection, Hashable
@@ -19,7 +18,14 @@ from http.server import ThreadingHTTPServer
 from typing import TYPE_CHECKING, Any
 
 from iotop_ai.export.limited_threads import REQUEST_S, AnswerHandler, LimitedThreads
-from iotop_ai.export.prometheus.exposition import OPENMETRICS_TYPE, TEXT_TYPE, metrics, render, wants_openmetrics
+from iotop_ai.export.prometheus.exposition import (
+    OPENMETRICS_TYPE,
+    TEXT_TYPE,
+    allowed_in,
+    metrics,
+    render,
+    wants_openmetrics,
+)
 from iotop_ai.model.frame import Frame
 
 if TYPE_CHECKING:
@@ -56,15 +62,6 @@ class ScrapeText:
             if gzipped and (openmetrics, True) not in texts:
                 texts[openmetrics, True] = gzip.compress(texts[plain], GZIP_LEVEL, mtime=0)
             return texts[openmetrics, gzipped]
-
-
-def accepts_gzip(header: str) -> bool:
-    """Whether an Accept-Encoding header allows gzip; with "q=0" it does not."""
-    for part in header.lower().split(","):
-        name, _, weight = part.partition(";")
-        if name.strip() == "gzip":
-            return re.fullmatch(r"q=0(\.0*)?", weight.replace(" ", "")) is None
-    return False
 
 
 def allowed_host(header: str, names: Collection[str]) -> bool:
@@ -153,7 +150,7 @@ class _Handler(AnswerHandler):
             self.answer(404, _HINT)
         else:
             openmetrics = wants_openmetrics(self.headers.get("Accept", ""))
-            gzipped = accepts_gzip(self.headers.get("Accept-Encoding", ""))
+            gzipped = allowed_in(self.headers.get("Accept-Encoding", ""), "gzip")
             text = self.server.scrape.text(openmetrics=openmetrics, gzipped=gzipped)
             if text is None:
                 self.answer(503, b"nothing has been read yet\n")

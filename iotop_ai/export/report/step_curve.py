@@ -154,7 +154,7 @@ def _spans(timed_steps: Sequence[_TimedStep]) -> tuple[int, list[_Span]]:
             continue
         pending_steps += new_steps
         if after.wall_ns > at_ns:
-            if new_steps:
+            if pending_steps:
                 spans.append(_Span(at_ns, after.wall_ns, pending_steps, has_other_work))
             at_ns, pending_steps, has_other_work = after.wall_ns, 0, False
     return sum(new_step_counts), spans

@@ -230,7 +230,7 @@ def read_images(scanned: Scanned, proceed: Callable[[], bool]) -> list[bytes]:
     """Return the content of some images of the sample. proceed: called before each read; False ends the reading."""
     out: list[bytes] = []
     for path, evict in scanned.part(0):
-        if len(out) >= MOST_FILES or sum(map(len, out)) >= MOST_BYTES:
+        if len(out) >= MOST_FILES or sum(map(len, out)) >= MOST_BYTES or not proceed():
             break
         if not (is_image(path) or path in scanned.linked_images):
             continue

@@ -69,7 +69,7 @@ class LightningCallback(_base()):  # type: ignore[misc]  # its base class is kno
 
     def on_exception(self, trainer: Any, pl_module: Any, exception: BaseException) -> None:
         """End the recording when an error or Ctrl-C ends the training. ``teardown`` is then not always called."""
-        steps.mark(f"ended by {type(exception).__name__}")
+        steps.mark_error(exception)
         self.session.end()
 
     def teardown(self, trainer: Any, pl_module: Any, stage: str) -> None:

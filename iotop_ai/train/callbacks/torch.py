@@ -31,8 +31,7 @@ class TrainingLoop:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if error is not None:
-            steps.mark(f"ended by {type(error).__name__}")
+        steps.mark_error(error)
         self.session.end()
 
     def __call__(self, loader: Iterable[T]) -> steps.Watched[T]:

@@ -355,6 +355,16 @@ def test_a_short_run_gives_no_answer() -> None:
     )
 
 
+def test_a_long_run_with_few_known_values_gives_no_answer() -> None:
+    run = story("slow")
+    shares = {
+        share: curve._replace(values=(*curve.values[:4], *[None] * (len(curve.values) - 4)))
+        for share, curve in run.jobs[0].shares.items()
+    }
+    found = compare_runs(run._replace(jobs=(run.jobs[0]._replace(shares=shares),)), story("memory"), TIME)
+    assert sentence(found).startswith("Cannot tell: too few values of ")
+
+
 def read_every_9_s(name: str) -> Story:
     """The run, as if it had been recorded with an interval of 9 s."""
     run = story(name)

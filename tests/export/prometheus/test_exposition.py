@@ -204,3 +204,4 @@ def test_the_client_selects_the_format() -> None:
     assert wants_openmetrics("application/openmetrics-text;version=1.0.0,text/plain;version=0.0.4;q=0.5,*/*;q=0.1")
     assert not wants_openmetrics("text/plain;version=0.0.4")
     assert not wants_openmetrics("")
+    assert not wants_openmetrics("application/openmetrics-text; version=1.0.0; q=0, text/plain")

@@ -8,7 +8,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from iotop_ai.export.prometheus.server import MetricsServer, ScrapeText, accepts_gzip
+from iotop_ai.export.prometheus.exposition import allowed_in
+from iotop_ai.export.prometheus.server import MetricsServer, ScrapeText
 from tests.bench.scrape import session
 
 
@@ -49,4 +50,4 @@ def test_a_scrape_is_compressed_if_the_client_accepts_gzip(address: str) -> None
     [("gzip", True), ("deflate, GZIP;q=0.5", True), ("", False), ("br", False), ("gzip; q=0, br", False)],
 )
 def test_gzip_is_used_only_if_the_header_accepts_it(header: str, accepted: bool) -> None:
-    assert accepts_gzip(header) is accepted
+    assert allowed_in(header, "gzip") is accepted

@@ -177,6 +177,13 @@ def test_steps_before_the_checkpoint_of_a_resumed_run_do_not_count() -> None:
     assert steps.per_s == pytest.approx(10)
 
 
+def test_steps_logged_just_before_a_run_resumes_count_in_the_curve() -> None:
+    logged = points((0, 100), (10, 150), (10, 200), (20, 140), (30, 150))
+    steps = with_steps(story("slow"), logged).steps
+    assert steps is not None
+    assert steps.steps == 50 + 50 + 0 + 10
+
+
 def test_a_resumed_run_without_times_continues_the_count() -> None:
     counts = (50, 100, 150, 200, 170, 220, 270)
     steps = with_steps(story("slow"), StepLog("x", tuple(StepPoint(step, None) for step in counts), 2.0)).steps

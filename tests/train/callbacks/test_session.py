@@ -349,6 +349,7 @@ def test_an_error_is_marked_by_the_rank_that_has_it(monkeypatch: pytest.MonkeyPa
     got: list[str] = []
     steps.COUNTER.listeners.append(lambda message: got.append(message["text"]))
     lightning_callback(monkeypatch).on_exception(None, None, RuntimeError("CUDA out of memory"))
+    lightning_callback(monkeypatch).on_exception(None, None, KeyboardInterrupt())
     assert got == ["ended by RuntimeError"]
 
 

@@ -98,7 +98,7 @@ def test_the_html_page_is_written_to_its_file(tmp_path: Path, capsys: pytest.Cap
         ((str(path("slow")), "-"), "usage: compare reads each file more than once; save the stream to a file first\n"),
         (
             (*SLOW_MEMORY, "--align", "marks"),
-            "usage: the runs have fewer than two marks in common; align by job or time\n",
+            "usage: the runs have fewer than two marks in common, in the same order; align by job or time\n",
         ),
         ((*SLOW_MEMORY, "--fail-if", "change.x > 3%"), "usage: unknown figure 'x'; iotop-ai help figures lists them\n"),
         ((*SLOW_MEMORY, "--before-steps", "/nonexistent"), "input: /nonexistent: No such file or directory\n"),
