@@ -18,7 +18,7 @@ FLOOR_BYTES_PER_S = 1 << 20
 FLOOR_BUSY_RATIO = 0.1
 """A sharp change is ignored if the rate and its running mean are both below these floors: the disk or GPU is idle."""
 MEAN_S = 60.0
-"""The time constant of the running mean."""
+"""The time constant of the running mean, in seconds."""
 
 
 class Burst:
@@ -59,7 +59,7 @@ class Burst:
 
 
 def _rates(frame: Frame) -> Iterator[tuple[str, float, float]]:
-    """The name, value and floor of every rate that is watched; changes below the floor are ignored."""
+    """The name, value and floor of every known rate of a disk or GPU; changes below the floor are ignored."""
     for key, block in (frame.sample.block.value or {}).items():
         for direction, value in (("read", block.read_bytes_per_s), ("write", block.write_bytes_per_s)):
             if value is not None:

@@ -55,7 +55,7 @@ def fold(
 
     carry: the state after the previous Snapshot; FoldState() at the first one. history: the Samples of the Frame,
     oldest first, the last of which ends at ``snapshot``; () if there are none. cache: the caches of the previous calls,
-    which only save time. Less than ``decide_s`` after a decision, the previous verdict is returned.
+    which only save time; None for none. Less than ``decide_s`` after a decision, the previous verdict is returned.
     """
     now = snapshot.at_ns
     started = now if carry.started_ns is None else carry.started_ns

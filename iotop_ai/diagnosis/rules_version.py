@@ -1,6 +1,6 @@
 """The stamp of the rules: their version and a checksum of their numbers.
 
-A recorded verdict with another stamp than that of this program is decided again.
+A recorded verdict whose stamp differs from the stamp of this program is decided again.
 """
 
 from __future__ import annotations

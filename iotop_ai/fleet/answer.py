@@ -13,10 +13,13 @@ from iotop_ai.model.clean import clean
 from iotop_ai.model.errors import UnknownError
 
 MOST_SERIES = 200_000
+"""The maximum number of series in one answer."""
 _VALUES_PER_SERIES = 16
 """The maximum mean number of JSON values per series; a series with eight labels has 13."""
 MOST_LABELS = 64
+"""The maximum number of labels of one series."""
 LONGEST_LABEL = 128
+"""The length in characters to which the names and values of labels are cut."""
 _LONGEST_ERROR = 160
 _LARGEST = 2.0**64
 """The largest accepted value. Counters have 64 bits, and the sums and products of such values stay finite."""

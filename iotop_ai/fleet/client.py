@@ -133,13 +133,13 @@ class Prometheus:
             return self._ask(target)
         except (http.client.RemoteDisconnected, ConnectionError) as error:
             if not reused:
-                raise self._no_answer(error) from None
+                raise self._request_error(error) from None
         except (OSError, http.client.HTTPException, ValueError) as error:
-            raise self._no_answer(error) from None
+            raise self._request_error(error) from None
         try:  # the server may have closed the kept connection, so try once more
             return self._ask(target)
         except (OSError, http.client.HTTPException, ValueError) as error:
-            raise self._no_answer(error) from None
+            raise self._request_error(error) from None
 
     def _ask(self, target: str) -> bytes:
         connection = self._connection = self._connection or self._new_connection()
@@ -163,7 +163,7 @@ class Prometheus:
             self.close()
             raise http.client.RemoteDisconnected("the answer ends early")
         if answer.status != 200:
-            raise self._refused(answer, body)
+            raise self._status_error(answer, body)
         return body
 
     def _new_connection(self) -> _Connection:
@@ -172,7 +172,7 @@ class Prometheus:
             return _TlsConnection(address.host, address.port, timeout=self._timeout_s, context=self._tls)
         return _Connection(address.host, address.port, timeout=self._timeout_s)
 
-    def _refused(self, answer: http.client.HTTPResponse, body: bytes) -> UnknownError:
+    def _status_error(self, answer: http.client.HTTPResponse, body: bytes) -> UnknownError:
         status = answer.status
         if 300 <= status < 400:  # no redirect is followed, because the token would be sent to the other address too
             return NoAnswerError(
@@ -180,11 +180,11 @@ class Prometheus:
             )
         if status in _HINTS:
             return NoAnswerError(f"{self.address.text} answers {_HINTS[status]}")
-        why = error_text(body)
+        message = error_text(body)
         # The server cannot evaluate this query, but it may answer other queries.
-        return BadAnswerError(why) if why else NoAnswerError(f"{self.address.text} answers {status}")
+        return BadAnswerError(message) if message else NoAnswerError(f"{self.address.text} answers {status}")
 
-    def _no_answer(self, error: Exception) -> NoAnswerError:
+    def _request_error(self, error: Exception) -> NoAnswerError:
         if isinstance(error, TimeoutError):
             why = f"no answer within {self._timeout_s:g} s"
         elif isinstance(error, http.client.RemoteDisconnected):

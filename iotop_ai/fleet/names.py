@@ -17,8 +17,8 @@ def host_of(instance: str) -> str:
 class MachineNames:
     """Maps each instance to the name of its machine.
 
-    The name is the host of the instance. If several instances of iotop-ai have the same host, each is a machine of its
-    own, with the whole instance as its name.
+    The name is the host of the instance. If several instances of iotop-ai have the same host, each counts as a separate
+    machine, with the whole instance as its name.
 
     iotop_instances: the Prometheus instances of iotop-ai.
     """
@@ -39,8 +39,8 @@ class MachineNames:
         Prometheus scrapes the machine by address. This applies only to machines that run iotop-ai. A node name that
         several machines share matches none of them.
 
-        current: whether the node_exporter reports now. If it does not, its instance may be a former address of a
-        machine that has a new one.
+        current: whether the node_exporter reports now. If it does not, its instance may be the former address of a
+        machine that has a new address.
         """
         machine = host_of(instance)
         if node and (machine in self._iotop_machines or (current and _is_address(machine))):

@@ -23,12 +23,12 @@ _AWAIT = """
 _LOST_TIME = 'bucket!~"compute|unexplained"'
 """A matcher for the time that a job lost."""
 
-_TIME = "iotop_monitor_reading_timestamp_seconds"
+_READ_AT = "iotop_monitor_reading_timestamp_seconds"
 READING, ALIVE = "reading", "alive"
-"""The names of two queries. READING is the first; all others are evaluated at the time of its answer. ALIVE has the
-machines whose readings go on: a machine's own clock may be wrong, so its time alone does not tell."""
+"""The names of two queries. READING is the first; all others are evaluated at the time of its answer. ALIVE finds
+the machines whose readings go on: a machine's clock may be wrong, so the age of its reading does not show that."""
 _QUERIES: Mapping[str, str] = {
-    READING: f"max by (instance) (last_over_time({_TIME}[{RECENT}])) or vector(time())",
+    READING: f"max by (instance) (last_over_time({_READ_AT}[{RECENT}])) or vector(time())",
     "verdict": "max by (instance, state) (iotop_verdict_state == 1)",
     "measuring": "max by (instance) (iotop_verdict_measuring == 1)",
     "findings": "max by (instance, class, subject, state, severity, primary) (iotop_finding)",
@@ -45,7 +45,7 @@ _QUERIES: Mapping[str, str] = {
     "disk await": _AWAIT.format(disk="iotop_disk", busiest=_DISK),
     "health": "topk by (instance) (1, max by (instance, device) (iotop_smart_severity))",
     "collectors": 'max by (instance, collector, status) (iotop_collector_status{collector=~"gpu|smart"})',
-    ALIVE: f"max by (instance) (changes({_TIME}[3m]) > 0 or count_over_time({_TIME}[3m]) == 1 and {_TIME})",
+    ALIVE: f"max by (instance) (changes({_READ_AT}[3m]) > 0 or count_over_time({_READ_AT}[3m]) == 1 and {_READ_AT})",
     "alerts": 'count by (instance, alertname, severity) (ALERTS{alertstate="firing"})',
     "node": f"max by (instance, nodename) (last_over_time(node_uname_info[{RECENT}]))",
     "node's reading": "max by (instance) (timestamp(node_uname_info))",

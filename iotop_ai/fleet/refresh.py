@@ -20,8 +20,9 @@ MOST_FAILURES = 2
 def ask_fleet(server: Prometheus, window_s: float, stopped: Callable[[], bool] = lambda: False) -> Fleet:
     """Send every query and return the fleet. A query that fails or is not sent leaves its figures unknown.
 
-    stopped: returns whether to stop sending queries. Raises NoAnswerError or BadAnswerError if the first query fails,
-    and NoAnswerError if it is not sent.
+    Raises NoAnswerError or BadAnswerError if the first query fails, and NoAnswerError if it is not sent.
+
+    stopped: returns whether to stop sending queries
     """
     answers: dict[str, Answer] = {}
     unanswered: list[str] = []

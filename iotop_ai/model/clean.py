@@ -4,6 +4,7 @@ from __future__ import annotations
 
 REPLACEMENT = "�"
 LONGEST = 512
+"""The length in characters to which a text is cut unless the caller gives another one."""
 MOST_MARKS = 4
 """The most combining marks kept on one letter: no script needs more, and a tall pile of marks covers other lines."""
 _FIRST_MARK = "\u0300"
@@ -26,9 +27,9 @@ def clean(text: str, longest: int = LONGEST) -> str:
     """The text with every non-printable character replaced by U+FFFD, cut to ``longest`` characters.
 
     Characters are non-printable if ``str.isprintable`` is false (C0, DEL, C1, bidi controls, zero-width characters,
-    surrogates, line ends) or if they have no visible form (fillers, variation selectors). Combining marks without a
-    letter or beyond MOST_MARKS are replaced too. The result cannot move a terminal's cursor, but it may look like
-    markup, so it is passed to widgets only as Text or Content.
+    surrogates, line ends) or if they have no visible form (fillers, variation selectors). Combining marks at the start
+    of the text are replaced too; so are those beyond MOST_MARKS on one letter, all by a single U+FFFD. The result
+    cannot move a terminal's cursor, but it may look like markup, so it is passed to widgets only as Text or Content.
     """
     if len(text) > longest:
         text = text[:longest]

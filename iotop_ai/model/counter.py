@@ -30,7 +30,10 @@ def delta_u32(before: int | None, after: int | None) -> int | None:
 
 
 def delta_up_to(most: int, before: int | None, after: int | None) -> int | None:
-    """The growth of a counter that stops at ``most``; None if it was there before, if it fell, or if unknown."""
+    """The growth of a counter that stops at ``most``.
+
+    None if the earlier value is ``most``, if the counter fell, or if either value is unknown.
+    """
     return None if before == most else delta(before, after)
 
 

@@ -112,7 +112,7 @@ class Verdict(NamedTuple):
     """The number of signal groups that can be read on this machine, by ``model.signal_coverage``."""
     groups_all: int
     missing: tuple[str, ...] = ()
-    """One clause for each other group."""
+    """One clause for each group that cannot be read."""
     job_pid: int | None = None
     """The pid of the top process of the job that the verdict is about; None without a job."""
     slow_disk: SlowDisk | None = None

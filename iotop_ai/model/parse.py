@@ -50,7 +50,7 @@ _CLOCK = pattern(r"(\d{1,2}):(\d{2})(?::(\d{2})(?:\.(\d{1,6}))?)?")
 _SHARE = pattern(r"(\d+(?:\.\d+)?)%")
 _TIME_HELP = "try 14:32, -3m, +3m, 45%, start or end"
 _STARTS = ("start", "begin")
-_EARLIEST, _LATEST = 1970, 2200
+_FIRST_YEAR, _LAST_YEAR = 1970, 2200
 
 
 def _wall_ns(moment: datetime) -> int:
@@ -67,7 +67,7 @@ def parse_moment_ns(text: str, zone: tzinfo | None = None) -> int:
 
     try:
         moment = datetime.fromisoformat(text.strip())
-        if not _EARLIEST <= moment.year <= _LATEST:
+        if not _FIRST_YEAR <= moment.year <= _LAST_YEAR:
             raise ValueError
         if moment.tzinfo is None:
             moment = moment.replace(tzinfo=zone) if zone is not None else moment.astimezone()
@@ -77,7 +77,7 @@ def parse_moment_ns(text: str, zone: tzinfo | None = None) -> int:
 
 
 def parse_time_ns(text: str, begin_ns: int, end_ns: int, zone: tzinfo | None = None) -> int:
-    """The Unix time in ns of a time in the recording from begin_ns to end_ns. Raises UsageError for other texts.
+    """The Unix time in ns that a text names in a recording from begin_ns to end_ns. Raises UsageError for other texts.
 
     "14:32" and "14:32:05" mean the last such time within the recording; if there is none, the nearest one outside it.
     "-3m" is 3 minutes before the end, "+3m" 3 minutes after the beginning, and "45%" a share of the whole length.

@@ -161,11 +161,11 @@ def is_pair(before: Snapshot | None, after: Snapshot) -> bool:
 
 
 def between(before: Snapshot | None, after: Snapshot, last: Sample | None) -> Sample:
-    """The Sample of ``after``.
+    """The Sample that ends at ``after``: the rates since ``before``, as far as they are known.
 
     Snapshots of different boots are never paired, because pids, start times and diskseq repeat across boots.
 
-    last: the Sample of ``before``, whose rates are repeated for each subsystem that was not read again
+    last: the Sample that ends at ``before``, whose rates are repeated for each subsystem that was not read again
     """
     if before is None or not is_pair(before, after):
         before, last = None, None

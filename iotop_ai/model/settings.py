@@ -16,9 +16,9 @@ CMDLINE_LEVELS = ("names", "redacted", "full")
 class Marks(NamedTuple):
     """Figures at or above these values are highlighted on the screen; 0 for never. The verdict does not use them.
 
-    io_wait: the percent of its time that a process waits for I/O
-    await_ms: the mean ms of a read or a write
-    util: the percent of time that a device is busy
+    io_wait: how much of its time a process waits for I/O, in percent
+    await_ms: the mean time of a read or a write, in ms
+    util: how much of the time a device is busy, in percent
     """
 
     io_wait: float = 50.0

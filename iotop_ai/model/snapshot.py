@@ -61,9 +61,9 @@ MOST_EVENTS = 4000
 
 
 def newest_events(events: Sequence[Event], at_ns: int, wall_ns: int, dropped: int = 0) -> tuple[Event, ...]:
-    """The newest events, at most MOST_EVENTS. If some are left out, the last Event gives their number.
+    """The newest events, at most MOST_EVENTS. If some are missing, the last Event gives their number.
 
-    dropped: the number of events of this Snapshot that are already lost
+    dropped: how many events of this Snapshot were lost before this call
     """
     if not dropped and len(events) <= MOST_EVENTS:
         return tuple(events)

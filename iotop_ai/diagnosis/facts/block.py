@@ -28,6 +28,7 @@ class DeviceFacts(NamedTuple):
     read_await_ms: float | None
     """The mean await of reads over all samples, weighted by the number of reads."""
     await_ms: float | None
+    """The mean over the samples of the await of all requests."""
     read_size_bytes: float | None
     busy_ratio: float | None
     normal_ms: float
@@ -88,9 +89,11 @@ def base_of(info: BlockInfo, infos: Mapping[str, BlockInfo]) -> BlockInfo:
 
 
 CLOUD_MODELS = ("Amazon Elastic Block Store", "nvme_card-pd", "MSFT NVMe Accelerator", "Microsoft NVMe Direct Disk Pd")
-"""Models of cloud network volumes with an NVMe interface: Amazon EBS, Google Persistent Disk, Azure managed disks."""
+"""How the models of cloud network volumes with an NVMe interface begin: Amazon EBS, Google Persistent Disk, and managed
+disks of Azure."""
 FABRICS = tuple(f"NVMe over {transport}" for transport in ("tcp", "rdma", "fc"))
-"""The details of NVMe disks that are reached over a network. Other transports ("loop", "apple-nvme") are local."""
+"""How ``BlockInfo.detail`` begins for NVMe disks that are reached over a network. Other transports ("loop",
+"apple-nvme") are local."""
 
 
 def serves_serially(base: BlockInfo) -> bool:
@@ -102,7 +105,7 @@ def serves_serially(base: BlockInfo) -> bool:
 
 
 def is_network_volume(base: BlockInfo) -> bool:
-    """Whether an NVMe disk is a volume in a network: of a cloud, or over Fabrics."""
+    """Whether an NVMe disk is a network volume: a cloud volume, or a disk that is reached over NVMe over Fabrics."""
     return base.model.startswith(CLOUD_MODELS) or base.detail.startswith(FABRICS)
 
 
@@ -264,7 +267,8 @@ def device_facts(
 def joined(disks: Sequence[DeviceFacts], limits: Thresholds = LIMITS) -> DeviceFacts:
     """The disks of one filesystem as one device, with the name of the first slow disk; without one, of the first disk.
 
-    Rates and queues are sums; awaits and sizes are means weighted by the reads; a sample is slow if one disk is slow.
+    Rates and queues are sums; awaits and sizes are means weighted by the reads; the utilisation is that of the busiest
+    disk. A sample is slow if one disk is slow; the device is flat only if all disks are.
     """
     if len(disks) == 1:
         return disks[0]

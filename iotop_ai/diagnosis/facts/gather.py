@@ -22,6 +22,7 @@ from iotop_ai.model.snapshot import Snapshot
 from iotop_ai.model.verdict_class import CLASS_SPECS
 
 Args = tuple[tuple[str, str | float | None], ...]
+"""The values that a sentence needs, as (name, value)."""
 T = TypeVar("T")
 NO_CARRY = FoldState()
 """The state of the rules before the first Snapshot."""
@@ -219,7 +220,7 @@ def gather(
 ) -> Facts:
     """The facts of the window that ends now.
 
-    carry: the state of the rules. cache: the caches of the earlier decisions; None makes empty caches.
+    carry: the state of the rules. cache: the caches of the earlier decisions; None for empty caches.
     """
     cache = cache or FoldCache()
     periods = Periods(history, cache.intervals)

@@ -127,7 +127,7 @@ def _gpu_groups(facts: Facts, seconds: float) -> tuple[GpuGroup, ...]:
 def only_others_use_gpus(facts: Facts) -> bool:
     """Whether a job is at work, but all processes on the GPUs belong to programs other than the jobs.
 
-    Hidden processes do if no job opens a GPU.
+    Hidden processes count as those of other programs if no job opens a GPU.
     """
     if not facts.gpu.used or not any(job.active for job in facts.jobs):
         return False

@@ -191,9 +191,9 @@ def _idle(gpu_busy: float | None) -> float:
 def _stall(rates: Sequence[JobRates], workers: int, gpu_busy: float | None) -> float | None:
     """The share of time without data; None when unknown.
 
-    In a job with workers, it is at most the GPUs' idle share. In a job without workers the trainer loads its data
-    itself. While it is blocked it waits for a device. While it runs it prepares data, unless the GPU is busy: a trainer
-    often spins while it waits for the GPU.
+    In a job with workers, it is at most the GPUs' idle share. In a job without workers, the trainer loads its data
+    itself: while it is blocked, it waits for a device; while it runs, it prepares data, unless the GPU is busy, because
+    a trainer often spins while it waits for the GPU.
     """
     idle = _idle(gpu_busy)
     if workers:
@@ -303,7 +303,10 @@ def job_facts(
     periods: Periods | None = None,
     memory: Memory = NO_MEMORY,
 ) -> tuple[JobFacts, ...]:
-    """The facts of every job in the Snapshot; () if no job is known. sums: the sums kept from the last decision."""
+    """The facts of every job in the Snapshot; () if no job is known.
+
+    sums: the sums kept from the last decision. memory: the worker restarts of each job.
+    """
     table = snapshot.jobs.value
     if table is None or not table.jobs:
         return ()
@@ -408,12 +411,12 @@ def _growth(window: Window, job: Job) -> float | None:
 def job_device(
     facts: JobFacts, devices: Sequence[DeviceFacts], infos: Mapping[str, BlockInfo], limits: Thresholds = LIMITS
 ) -> DeviceFacts | None:
-    """The disk or disks (``joined``) with one of the job's mounts; if those of its first mount are unknown, a device
-    that delivers about as much as the job reads.
+    """The disk or disks (``joined``) that hold one of the job's mounts; if the disks of its first mount are unknown, a
+    device that delivers about as much as the job reads.
 
     None if no device fits, or if the job reads most from a network filesystem and its time is counted. The device must
-    deliver at least ``carried_share`` of the job's reads. Without one of the job's mounts, the job's reads must also be
-    at least this share of what the device delivers.
+    deliver at least ``carried_share`` of the job's reads. If it holds none of the job's mounts, the job's reads must
+    also be at least this share of what the device delivers.
     """
     read, part = facts.read_bytes_per_s, limits.carried_share
     if facts.remote_mount is not None and facts.time is not None:
@@ -432,8 +435,9 @@ def job_device(
 
 
 def _likely_disks(mount: JobMount, infos: Mapping[str, BlockInfo]) -> tuple[str, ...]:
-    """The disks of the machine's mount with the same path as an overlay, whose own disks are unknown; () for another
-    mount.
+    """For an overlay, whose own disks are unknown: the disks of the machine's mount with the same path.
+
+    () for any other mount.
     """
     listed = (one for info in infos.values() for one in info.mounts if one.path == mount.path)
     same = next(listed, None) if mount.fstype == "overlay" else None

@@ -37,7 +37,7 @@ def mounts_of_data(name: str, infos: Mapping[str, BlockInfo], job_mounts: Iterab
     """
     paths, by_number = _paths(name, infos), _paths_by_number(name, infos)
     for mount in job_mounts:
-        # The path is of the job's own mount namespace, so the device number and the filesystem are compared first.
+        # The path belongs to the job's mount namespace, so the device number and the filesystem are compared first.
         on_device, same = by_number.get(mount.device, []), _paths_of_storage(name, infos, mount)
         if mount.path in (on_device or same or paths):
             return [mount.path]
@@ -47,7 +47,7 @@ def mounts_of_data(name: str, infos: Mapping[str, BlockInfo], job_mounts: Iterab
 
 
 def fullest_mount_on(name: str, snapshot: Snapshot) -> str:
-    """The mount point on the device with the most used bytes, nearest first; "" if nothing is mounted.
+    """The mount point on the device with the most used bytes, of equals the nearest; "" if nothing is mounted.
 
     A boot filesystem is named only if there is no other.
     """
@@ -67,8 +67,9 @@ def _paths(name: str, infos: Mapping[str, BlockInfo]) -> list[str]:
 
 
 def _paths_of_storage(name: str, infos: Mapping[str, BlockInfo], job_mount: JobMount) -> list[str]:
-    """The mount points on the device of the job's btrfs subvolumes or ZFS dataset; without one of this dataset, of the
-    whole pool.
+    """The mount points on the device of the btrfs, bcachefs or ZFS pool that holds the job's mount.
+
+    If some of them show the job's own dataset, only those.
     """
     same = [mount for mount in mounts_on(name, infos) if same_storage(mount, job_mount)]
     own = [mount.path for mount in same if mount.device == job_mount.device]

@@ -17,7 +17,7 @@ from iotop_ai.model.preflight.storage import CHILD
 RESYNC, PROCESS, CHECK, UNSEEN = "resync", "process", "check", "unseen"
 _BOUND = 1.3
 """A group that moves more than this factor times the others' traffic on the device is left out: it must also use other
-devices. A group's CPU use is limited to this factor times the cores in use."""
+devices. So is a group that uses more than this factor times all cores in use."""
 _BUSY = 0.8
 """A device counts as busy at or above this busy ratio."""
 _LEAST_PART = 0.1

@@ -71,7 +71,7 @@ _Row = tuple[float, float, float, float]
 
 
 class _Ratios:
-    """The means of each process over a window, in the order of WindowTotals. An unknown figure counts as 0."""
+    """The means of each process over a window, in the order of ``WindowTotals.keys``. An unknown figure counts as 0."""
 
     def __init__(self, sums: WindowTotals) -> None:
         self._sums = sums

@@ -34,11 +34,10 @@ class SampleColumns(NamedTuple):
 
     keys: tuple[ProcessKey, ...]
     """The processes with rates, and the processes that wait."""
-    place: Mapping[ProcessKey, int]
+    index_of: Mapping[ProcessKey, int]
     """The index of each process in ``keys``."""
     figures: Figures
-    """For each column, one figure per process in the order of ``keys``, 0 if it is unknown; each column ends with a
-    0."""
+    """The columns. Each has one figure per process in the order of ``keys``, 0 if it is unknown, and ends with a 0."""
     no_io: tuple[ProcessKey, ...]
     """The processes whose I/O is unknown."""
     no_cpu: tuple[ProcessKey, ...]
@@ -94,7 +93,7 @@ class WindowTotals:
             return column[i]
         key = self.keys[i]
         # A process that a sample does not list gets the 0 at the end of the column.
-        return sum([part.figures[number][part.place.get(key, -1)] for part in self._parts])
+        return sum([part.figures[number][part.index_of.get(key, -1)] for part in self._parts])
 
 
 def _counts(keys: list[tuple[ProcessKey, ...]]) -> Mapping[ProcessKey, int]:
@@ -124,8 +123,8 @@ def _keys_of_all(parts: tuple[SampleColumns, ...]) -> tuple[ProcessKey, ...]:
 
 def _reordering(part: SampleColumns, keys: tuple[ProcessKey, ...]) -> itemgetter[tuple[float, ...]]:
     """A getter that brings a column into the order of ``keys``; an unlisted process gets the 0 at the column's end."""
-    last, place = len(part.keys), part.place.get
-    return itemgetter(*[place(key, last) for key in keys], last)
+    last, index_of = len(part.keys), part.index_of.get
+    return itemgetter(*[index_of(key, last) for key in keys], last)
 
 
 def _sample_columns(sample: Sample, only: Collection[ProcessKey] | None = None) -> SampleColumns:

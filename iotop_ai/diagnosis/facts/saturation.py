@@ -1,4 +1,4 @@
-"""Whether a block device is saturated: fully busy and slow."""
+"""Whether a block device is saturated: almost always busy, and slow."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from iotop_ai.model.frame import Frame
 
 SATURATED_BUSY_RATIO = 0.95
 SATURATED_AWAIT_MS = 50.0
-"""SMART is not read while a busy device has at least this await: the command would delay the job's requests."""
+"""SMART is not read while a device reaches both values, because the command would delay the job's requests."""
 
 
 def any_device_saturated(frame: Frame) -> bool:
-    """Whether any device is fully busy and slow."""
+    """Whether any device is saturated in the Frame's Sample."""
     rates = frame.sample.block.value
     if rates is None:
         return False

@@ -128,6 +128,6 @@ class StepComparison:
     def of(self, job: Job) -> tuple[float, float] | None:
         """(wait that the rank measures, wait that the monitor measures) of the rank that waits longest.
 
-        The waits are shares of time. The result is None if both measurements are known for no rank.
+        The waits are shares of time. The result is None if no rank has both measurements.
         """
         return max((self._ratios[key] for key in self._ratios.keys() & job.members), default=None)

@@ -141,7 +141,7 @@ def both(*conditions: Flags) -> Flags:
 
 
 def either(*conditions: Flags) -> Flags:
-    """For each sample, whether any of the conditions is true."""
+    """For each sample, whether any of the conditions is true. All conditions must be about the same samples."""
     return tuple(map(any, zip(*conditions, strict=True)))
 
 

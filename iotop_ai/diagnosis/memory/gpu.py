@@ -25,7 +25,7 @@ NOTHING = GpuMemory()
 def update(past: Past, snapshot: Snapshot, sample: Sample, limits: Thresholds = LIMITS) -> Past:
     """The memory after one more Sample.
 
-    A GPU that is no longer listed is forgotten; a GPU that does not answer is kept.
+    A GPU that is no longer listed is forgotten; a GPU that does not answer is kept. A gap ends every idle time.
     """
     if sample.gap:
         # It is unknown whether a GPU worked in the gap.

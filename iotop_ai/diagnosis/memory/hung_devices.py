@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from iotop_ai.model.sample import Sample
 
 Hung = Mapping[str, int]
-"""For each hung device by kernel name, the time of the first sample in which it completed no request."""
+"""For each hung device by kernel name, the time of the first sample in which it completed no request, in
+monotonic ns."""
 NONE: Hung = {}
 
 

@@ -87,15 +87,15 @@ def _after_sample(old: JobMemory, job: Job, at_ns: int, lost_s: float, waiting: 
     if old.newest_ticks and min(starts) > old.newest_ticks:
         no_workers_s = 0.0 if old.last_worker_ended_ns is None else (at_ns - old.last_worker_ended_ns) / 1e9
         idle_s = old.idle_s + lost_s
-        own_s = idle_s * min(1.0, _LONGEST_SWITCH_S / no_workers_s) if no_workers_s else idle_s
-        restart = WorkerRestart(at_ns, round(own_s, 3), 0.0)
-        before = old.restarts
-        if old.following and before:
-            before = (*before[:-1], _unrelated(before[-1]))
-        if before:
-            last = before[-1]
-            before = (*before[:-1], last._replace(other_s=round(last.other_s + idle_s - own_s, 3)))
-        return JobMemory(newest, (*before, restart)[-MOST_RESTARTS:], True)
+        caused_s = idle_s * min(1.0, _LONGEST_SWITCH_S / no_workers_s) if no_workers_s else idle_s
+        restart = WorkerRestart(at_ns, round(caused_s, 3), 0.0)
+        restarts = old.restarts
+        if old.following and restarts:
+            restarts = (*restarts[:-1], _unrelated(restarts[-1]))
+        if restarts:
+            last = restarts[-1]
+            restarts = (*restarts[:-1], last._replace(other_s=round(last.other_s + idle_s - caused_s, 3)))
+        return JobMemory(newest, (*restarts, restart)[-MOST_RESTARTS:], True)
     if not old.restarts:
         return JobMemory(newest)
     last, lost_s = old.restarts[-1], lost_s + old.idle_s

@@ -12,12 +12,16 @@ from iotop_ai.lazy.namedtuple import NamedTuple
 from iotop_ai.model.finding import Advice, Evidence, Finding, Severity
 
 BASE = 0.85
-"""The confidence when all signals agree. The next constants are upper limits when a signal is missing or weak."""
+"""The confidence when all signals agree. The next five constants are its upper limits."""
 WITHOUT_GPU = 0.6
 WITHOUT_MAPPING = 0.75
+"""The limit while it is unknown which processes are on the GPUs."""
 WITHOUT_IO = 0.55
+"""The limit while the reads of the waiting processes are unknown."""
 ALMOST_NORMAL = 0.6
+"""The limit if the await is above normal, but the device is not slow."""
 THREAD_ONLY = 0.5
+"""The limit if no process waits for the disk and only one thread is busy."""
 HOT = frozenset({"hot", "nvme-temperature"})
 """Health rules about heat. A disk is too hot, but not failing, if no other critical rule applies to it."""
 
@@ -39,7 +43,7 @@ def slowest(devices: list[DeviceFacts]) -> DeviceFacts | None:
 
 
 def devices_read_by(group: Group, devices: list[DeviceFacts], part: float) -> list[DeviceFacts]:
-    """The devices with at least ``part`` of their reads made by the group; all devices if its reads are unknown.
+    """The devices to which the group makes at least ``part`` of all reads; all devices if its reads are unknown.
 
     [] if the group reads nothing or writes more than it reads.
     """

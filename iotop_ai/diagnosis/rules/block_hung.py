@@ -51,7 +51,7 @@ def disk_does_not_answer(facts: Facts) -> tuple[Claim, ...]:
 
 
 def _least_s(name: str, infos: Mapping[str, BlockInfo], limits: Thresholds) -> float:
-    """The seconds after which a device hangs: longer than a disk takes to spin up."""
+    """The seconds without an answer after which a device counts as hung: longer than a disk takes to spin up."""
     info = infos.get(name)
     return limits.hung_bad_s if info is not None and serves_serially(base_of(info, infos)) else limits.hung_s
 

@@ -20,7 +20,7 @@ _SOURCES = ("smart.", "gpus.", "kernel.")
 _GROWTH = "_growth"
 """The suffix of a figure that shows how fast a count grows. Such a figure rises and falls, but its count only grows."""
 _CODES = ("xid", "recovery", "answers")
-"""Figures that are codes and not counts; any other value is worse."""
+"""Figures that are codes and not counts; any value that differs from the acknowledged one is worse."""
 _KEEPS_RISING = ("crc_errors", "warning_temperature_minutes")
 """Counts that keep rising while a known cause (cable, cooling) lasts; only a clear further rise is worse."""
 _RESTARTING = ("errors", "log_errors", "ecc_uncorrected")
@@ -32,10 +32,10 @@ _COMES_AND_GOES = frozenset(
     {_CABLE_IN_LOG, "is:crc-grows", "is:media-grows", "is:throttles", "is:hot", "is:nvme-temperature"}
 )
 """Figures of findings that end and begin again with the load while their cause lasts: heat, a bad cable, slowness."""
-_OF_THE_DETAIL = frozenset({"ecc_uncorrected", "rows_failed", "sram_exceeded", "recovery"})
-"""Figures of a GPU that come with its slow Reading."""
+_FROM_DETAILS = frozenset({"ecc_uncorrected", "rows_failed", "sram_exceeded", "recovery"})
+"""Figures of a GPU that come from its details (``Snapshot.gpu_slow``), which are read less often."""
 ENDED = ""
-"""The value of an acknowledgement that is over, so that it hides nothing. The front removes it from the file."""
+"""The value of an acknowledgement that is over, so that it hides nothing. The screen removes it from the file."""
 CLEARLY_TIMES, CLEARLY_MORE = 2.0, 10.0
 """A count in _KEEPS_RISING, or its growth, is worse if it is at least CLEARLY_TIMES the acknowledged value, and at
 least CLEARLY_MORE above that value."""
@@ -108,7 +108,7 @@ def is_worse(finding: Finding, value: str) -> bool:
     keeps_rising = (*_KEEPS_RISING, *(("errors",) if _CABLE_IN_LOG in now else ()))
     for name, figure in now.items():
         if name not in acknowledged:
-            # Values that earlier versions acknowledged have no growth.
+            # A value that an earlier version stored has no growth.
             if not name.endswith(_GROWTH):
                 return True
         # The acknowledged value has six digits; a large count must not seem worse because of rounding.
@@ -120,7 +120,7 @@ def is_worse(finding: Finding, value: str) -> bool:
 
 
 def _acknowledged_figures(value: str) -> dict[str, float] | None:
-    """The figures of an acknowledged value, by name; None if the value is malformed, as one that was cut is."""
+    """The figures of an acknowledged value, by name; None if the value is malformed, such as one that was cut."""
     pairs = (pair.partition("=") for pair in value.split()[1:])
     try:
         return {name: float(figure) for name, _, figure in pairs}
@@ -173,7 +173,7 @@ def end_acknowledged(
     """The acknowledged values, with ENDED for each whose finding has ended while its device answers; the same mapping
     if there is none.
 
-    The same fault later is a new one. So is a count that has begun again at 0 and is worse.
+    The same fault counts as a new one if it comes back. So does a count that has begun again at 0 and is worse.
 
     before: the active findings of the previous decision. held: those of this decision.
     """
@@ -191,17 +191,17 @@ def end_acknowledged(
 
 
 def _has_begun_again(finding: Finding, value: str) -> bool:
-    """Whether a count of the finding has begun again at 0, and the finding is worse than that."""
+    """Whether a count of the finding has begun again at 0, and the finding is worse than when it was acknowledged."""
     now, acknowledged = _figures(finding), _acknowledged_figures(value) or {}
     lower = any(name in _RESTARTING and name in now and now[name] < then for name, then in acknowledged.items())
     return lower and is_worse(finding, value)
 
 
 def _has_ended(name: str, value: str, disk: str | None, snapshot: Snapshot) -> bool:
-    """Whether an acknowledged finding that is not active has ended, as its device answers.
+    """Whether an acknowledged finding that is not active has ended; False unless its device answers.
 
-    disk: the disk of the finding if the finding was active until now. A disk's own report may be minutes old, so only a
-    finding that ends shows that the report is good. A GPU answers at every tick.
+    disk: the finding's subject if the finding was active at the previous decision; otherwise None. A disk's own report
+    may be minutes old, so only a finding that ends shows that the report is good. A GPU answers at every tick.
     """
     figures = set(_acknowledged_figures(value) or ())
     in_log = bool(figures & {"errors", "log_errors"})
@@ -217,4 +217,4 @@ def _has_ended(name: str, value: str, disk: str | None, snapshot: Snapshot) -> b
     uuid = next((uuid for uuid in gpus if name == f"gpu_fault:{'_'.join(uuid.split())}"), None)
     if uuid is None or gpus[uuid].value is None:
         return False
-    return not figures & _OF_THE_DETAIL or (uuid in details and details[uuid].value is not None)
+    return not figures & _FROM_DETAILS or (uuid in details and details[uuid].value is not None)

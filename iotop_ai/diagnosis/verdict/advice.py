@@ -55,8 +55,8 @@ def storage_advice(
 def _readers_limit_rate(facts: Facts, device: DeviceFacts, job: JobFacts) -> bool:
     """Whether a few blocked readers with one read each may limit the read rate, rather than the device.
 
-    A device whose kind has a typical latency counts as the limit. Any other device is at its limit if it answers far
-    more slowly than it used to.
+    A device whose kind has a typical latency counts as the limit. Any other device counts as the limit only if it is
+    known to answer far more slowly than it used to.
     """
     blocked, queue, limits = job.blocked_tasks, device.queue_size, facts.limits
     if not blocked or queue is None or abs(queue - blocked) > _ONE_READ_EACH * blocked or device.serves_serially:
@@ -204,7 +204,7 @@ OTHER_WORKERS = (
 def job_worker_advice(facts: Facts, job: JobFacts, *, io: bool = False) -> tuple[Advice, ...]:
     """The advice to use more loaders per rank if that helps, else cheaper transforms.
 
-    Threads, and workers that num_workers does not control (OTHER_WORKERS), have cures of their own.
+    Threads, and workers that num_workers does not control (OTHER_WORKERS), have other cures.
     io: whether the loaders are blocked and do not compute, so that more loaders than cores make sense.
     """
     ranks = max(1, len(job.job.ranks))

@@ -11,7 +11,7 @@ from iotop_ai.model.finding import Finding, Verdict
 from iotop_ai.model.fold_state import FoldState
 from iotop_ai.model.verdict_class import PRECEDENCE
 
-LEAST = 0.2
+LEAST_SIGN = 0.2
 """A claim whose share or level is below this does not count as a sign of its class, and is left out."""
 SAMPLES, LEVEL, SHARE, WAITS = "samples", "level", "share", "waits"
 EXCLUDED, ACKNOWLEDGED = "excluded", "acknowledged"
@@ -26,12 +26,13 @@ class Considered(NamedTuple):
     hold for longer. EXCLUDED: the claim is active, but another finding excludes it. ACKNOWLEDGED: the claim is
     active, but a user has acknowledged it."""
     share: float
-    """The part of the samples in which the condition held; ``enter`` is the part that it needs."""
+    """The part of the samples in which the condition held; ``enter`` is the part that the claim needs."""
     enter: float
     level: float
     """The main signal divided by its threshold."""
     samples: int
     needed: int
+    """The fewest samples with which the claim may become a finding."""
     seconds: float
     """The seconds for which the condition has held."""
 
@@ -39,7 +40,7 @@ class Considered(NamedTuple):
 def considered(facts: Facts, carry: FoldState, verdict: Verdict) -> tuple[Considered, ...]:
     """The claims that are not in the verdict, highest confidence first; one per class and subject.
 
-    Claims below LEAST are left out, except those that need no window (``at_once``).
+    Claims below LEAST_SIGN are left out, except those that need no window (``at_once``).
 
     carry: the rules' state at the verdict.
     """
@@ -47,7 +48,7 @@ def considered(facts: Facts, carry: FoldState, verdict: Verdict) -> tuple[Consid
     enter, now = facts.limits.enter_share, facts.snapshot.at_ns
     out = []
     for key, claim in merge_claims(c for rule in RULES for c in rule(facts)).items():
-        if key in shown or (not claim.at_once and min(claim.level, claim.share) < LEAST):
+        if key in shown or (not claim.at_once and min(claim.level, claim.share) < LEAST_SIGN):
             continue
         seconds = max(0, now - carry.pending.get(key, now)) / 1e9
         why = _reason(claim, enter)

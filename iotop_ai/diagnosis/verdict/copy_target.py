@@ -16,9 +16,9 @@ from iotop_ai.model.machine.filesystem import FilesystemUsage
 from iotop_ai.model.machine.staging import disk_floor_bytes, memory_floor_bytes
 
 _ROOM = 1.05
-"""A copy needs slightly more space than the bytes in use."""
+"""A copy needs this many times the bytes in use."""
 _CACHE_ROOM = 1.25
-"""If free memory is this many times the bytes in use, the page cache keeps all of them."""
+"""If the available memory is at least this many times the bytes in use, the page cache keeps all of them."""
 SHARED = frozenset({"home", "var", "usr", "opt", "srv", "tmp", "root"})
 """Top-level folders that usually hold more than one dataset."""
 

@@ -80,7 +80,7 @@ def _ask_owner_of_process(facts: Facts, finding: Finding, advice: Advice) -> Adv
 
 
 def _ask_owner_or_all_threads(facts: Facts, finding: Finding, advice: Advice) -> Advice:
-    """The advice to ask the owner, or the advice with a flag: whether one of the processes has several threads."""
+    """The advice to ask the owner; else the advice, with the flag ``threaded`` if a process has several threads."""
     adapted, table = _ask_owner_of_process(facts, finding, advice), facts.snapshot.processes.value
     if adapted.template != advice.template or table is None:
         return adapted

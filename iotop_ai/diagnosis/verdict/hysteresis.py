@@ -23,8 +23,8 @@ def merge_claims(claims: Iterable[Claim]) -> dict[Key, Claim]:
     """Merge the claims of each class and subject.
 
     The result is the claim that held in the largest share of its samples, with the highest confidence and severity of
-    all, and with the evidence of all. The heat of a disk is not the main claim beside another fault of the disk, and a
-    failing disk keeps the advice of all claims, to replace it first.
+    all, and with the evidence of all. At equal shares, another fault of a disk comes before its heat. A failing disk
+    keeps the advice of all claims, the advice to replace it first.
     """
     out: dict[Key, Claim] = {}
     for claim in claims:
@@ -99,9 +99,10 @@ def decide_active(
 
 
 class _Present:
-    """What is there now: sets in which each active finding is looked up. Each set is built at its first use.
+    """The shown findings, and the disks and jobs that exist now, as sets in which each active finding is looked up.
 
-    A search through the tables would take minutes for a recording with as many findings as size_limits allows.
+    Each set is built at its first use. A search through the tables would take minutes for a recording with as many
+    findings as size_limits allows.
     """
 
     def __init__(self, facts: Facts) -> None:
@@ -127,7 +128,7 @@ class _Present:
 
     @cached_property
     def job_pids(self) -> frozenset[int] | None:
-        """The processes of all jobs; None if unknown."""
+        """The pids of the top processes of all jobs; None if unknown."""
         table = self.facts.snapshot.jobs.value
         return None if table is None else frozenset(key.pid for key in table.jobs)
 

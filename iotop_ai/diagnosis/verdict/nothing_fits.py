@@ -34,7 +34,7 @@ class Since(NamedTuple):
 def unknown_finding(facts: Facts, reason: str, since: Since, lead: JobFacts | None, slow: SlowDisk | None) -> Finding:
     """The finding of class ``unknown``.
 
-    reason: MEASURING or NOTHING_FITS. since: the current state. lead: the leading job. slow: the slow disk to name.
+    reason: MEASURING or NOTHING_FITS. since: the current state. lead: the leading job. slow: the verdict's slow disk.
     """
     snapshot = facts.snapshot
     group, device = waiting_group(facts), _device(facts, slow)

@@ -118,7 +118,7 @@ def _job(job: JobFacts, limits: Thresholds, waits: bool) -> tuple[RuledOut | Non
     """The causes that certainly do not slow the job; None for a cause that may slow it.
 
     waits: whether a finding reports that the job waits for data. The finding stays for some seconds after the wait has
-    ended; until it ends, the end of the wait does not exclude the other causes of that wait.
+    ended; until it ends, the causes of that wait are not ruled out.
     """
     subject: Args = (("job", job.job.name),)
     if (job.stall or 0.0) < limits.gate:
@@ -132,7 +132,7 @@ def _job(job: JobFacts, limits: Thresholds, waits: bool) -> tuple[RuledOut | Non
     blocked = RuledOut("storage_read", "workers_blocked", (*subject, ("share", disk)))
     computes = RuledOut("cpu_prep", "workers_run", (*subject, ("share", running)))
     mount = job.place.mounts[0].path if job.place.mounts else ""
-    # Where the job's time is counted, each part of the wait that costs ``gate`` of it may be a cause.
+    # If the job's time is counted, a part of the wait may be a cause as soon as it costs ``gate`` of the whole time.
     most = limits.decider if job.time is None else min(limits.decider, limits.gate / (job.stall or 1.0))
     return (
         blocked if disk is not None and disk < most else None,

@@ -31,7 +31,7 @@ UNNAMED = ""
 """The name of an object without a name: the only object of a family, or an object whose name is unknown."""
 _EVERY_CORE = "all"
 _DERIVED = {"data_wait": DATA, "lost": LOST, "goodput": ("compute",)}
-"""Shares that are sums of other shares, with the names of those."""
+"""For each share that is a sum of other shares, the names of its parts."""
 SHARE_NAMES = (*_DERIVED, *SHARES)
 """Names of shares of a job's time: "data_wait" is for the verdict's job, "jobs.PID.data_wait" for any job."""
 
@@ -191,7 +191,7 @@ FAMILIES = {
 
 @cache
 def fields_of(family: str) -> dict[str, tuple[str, str]]:
-    """The fields of a family as (field, unit); the keys are both field names and standard terms such as "r_await"."""
+    """The fields of a family as (field, unit), by field name and by standard term without "%", such as "r_await"."""
     out: dict[str, tuple[str, str]] = {}
     for record, _ in FAMILIES[family].records:
         if record is TimeShares:
@@ -206,7 +206,10 @@ def fields_of(family: str) -> dict[str, tuple[str, str]]:
 
 
 def _levels(record: type) -> list[str]:
-    """The numeric fields of a record without metrics; of memory only the sizes, because the others are counters."""
+    """The numeric fields of a record without metrics, and the used ratios of a filesystem.
+
+    Of memory only the sizes, because the other fields are counters.
+    """
     if record is MemoryState:
         return [name for name in MemoryState._fields if name.endswith("_bytes") and name != "page_bytes"]
     names = [name for name, hint in get_type_hints(record).items() if _is_number(hint)]
@@ -316,9 +319,9 @@ _NOT_COUNTED_KINDS = ("ram", "zram", "partition", "nvme-path")
 
 
 def _left_out(figure: Figure, frame: Frame) -> set[str]:
-    """The devices that a pattern for disks leaves out: the parts and paths of a disk that it matches, too.
+    """The devices that a figure about disks ignores although its pattern matches them; empty for any other figure.
 
-    The pattern ``*`` also leaves out memory.
+    They are the parts and paths of another disk that the pattern matches and, for the pattern ``*``, memory devices.
     """
     table, infos = frame.sample.block.value, frame.snapshot.disks.value
     if figure.family != "disks" or table is None or infos is None:

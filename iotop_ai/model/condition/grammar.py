@@ -61,7 +61,7 @@ class Clause(NamedTuple):
         return value < self.value if self.operator == "<" else value <= self.value
 
     def names(self, class_id: str, state: str) -> bool:
-        """Whether the clause names a finding of this class and state."""
+        """Whether the clause's pattern matches this class or this state of a finding."""
         return matches(self.finding, class_id) or matches(self.finding, state)
 
 

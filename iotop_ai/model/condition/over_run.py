@@ -19,7 +19,7 @@ from iotop_ai.model.reading import Status
 from iotop_ai.model.verdict_totals import VerdictTotals
 
 _READ_PER_OBJECT = {"gpus": "gpu", "smart": "smart", "filesystems": "filesystems"}
-"""The families in which each object has a Reading of its own, with their field in a Snapshot."""
+"""The families in which each object has a separate Reading, with the field of a Snapshot that holds the objects."""
 _DISKS = "disks"
 
 

@@ -71,7 +71,7 @@ class ClauseWatch:
 
         The time for which an object meets the clause starts again after a gap, an unknown value, the object's
         disappearance, or another disk with its name. It continues while the object is not read again. The result is
-        unknown if every value is unknown, but "not met" if objects with known values have disappeared.
+        unknown if every value is unknown, but "not met" once all objects with known values have disappeared.
         """
         now_ns, begin_ns = frame.snapshot.at_ns, frame.snapshot.at_ns
         if frame.sample.gap or frame.sample.seconds is None:

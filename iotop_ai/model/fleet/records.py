@@ -11,8 +11,8 @@ from iotop_ai.model.verdict_class import LOSING, State
 OK, WARNING, CRITICAL = 0, 1, 2
 """The severities of a disk's health."""
 SILENT_S = 90.0
-"""A machine whose newest reading is older than this counts as silent, if the server does not say whether its readings
-go on. Prometheus usually scrapes once a minute or more often."""
+"""A machine whose newest reading is more than this many seconds old counts as silent, unless the server says whether
+its readings go on. Prometheus usually scrapes once a minute or more often."""
 _TROUBLE_STATES = (*LOSING, State.WASTED)
 _LOST_INDEXES = tuple(SHARES.index(name) for name in LOST)
 
@@ -113,10 +113,10 @@ class JobPart(NamedTuple):
 class Straggler(NamedTuple):
     """The machine for which the other machines of a job wait.
 
-    cause: the kind of time whose share on this machine exceeds that of the other machines the most
+    cause: the kind of time whose share on this machine exceeds the other machines' median share the most
     ratio: that share on this machine
-    others: the median of that share on the other machines
-    waited: the median share of time that the other machines wait
+    others: the median of the same share on the other machines
+    waited: the median share of time in which the other machines wait
     finding: the machine's primary finding
     ranks: the number of the late rank ("13"), or the numbers of all ranks on the machine ("8-15"); "" if unknown
     """

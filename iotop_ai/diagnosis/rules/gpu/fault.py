@@ -55,8 +55,8 @@ def _xid(state: GpuState, now_ns: int, limits: Thresholds) -> int | None:
     number, at_ns = state.last_xid, state.last_xid_at_ns
     if number is None or number in REPAIRED:
         return None
-    fresh = at_ns is None or now_ns - at_ns < limits.xid_program_s * 1e9
-    return number if number in OF_THE_BOARD or fresh else None
+    is_recent = at_ns is None or now_ns - at_ns < limits.xid_program_s * 1e9
+    return number if number in OF_THE_BOARD or is_recent else None
 
 
 def _xid_cure(xid: int, recovery: int | None) -> str:

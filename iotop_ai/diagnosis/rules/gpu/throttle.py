@@ -39,9 +39,9 @@ def _throttling(gpu: OneGpu, limits: Thresholds) -> tuple[float, str, float | No
     if shares:
         share, why = max(shares)
         return claim_level(share, limits.throttled, limits.throttled_leave, limits.leave_level), why, share
-    masks = gpu.mean("slowed")
-    level = claim_level(masks, limits.throttled_mask, limits.throttled_mask_leave, limits.leave_level)
-    return level, "", masks
+    slowed_share = gpu.mean("slowed")
+    level = claim_level(slowed_share, limits.throttled_mask, limits.throttled_mask_leave, limits.leave_level)
+    return level, "", slowed_share
 
 
 def _cap_level(gpu: OneGpu, limits: Thresholds) -> float:

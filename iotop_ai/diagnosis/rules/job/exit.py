@@ -22,6 +22,7 @@ _FAULTS = (KILLED, *CRASHES)
 _WANTED = (0, _INT, 130)
 """Exits that the user wanted: success, or Ctrl-C."""
 _MOST_KILLS = 16
+"""The most OOM kills that are kept until their process ends."""
 _FOLLOWS_NS = 60_000_000_000
 """If another process of a job ends within this time after the first one, it ends because of the first one."""
 
@@ -60,8 +61,8 @@ def unmatched_kills(events: Sequence[Event], now_ns: int) -> tuple[Event, ...]:
     """The newest OOM kills whose process has not ended yet. Its end may come several decisions after the kill."""
     ends = [event for event in events if event.kind == ENDED]
     kills = (event for event in events if event.kind == OOM_KILL)
-    fresh = [kill for kill in kills if may_end_by_kill(kill.pid, now_ns - kill.at_ns)]
-    return tuple(kill for kill in fresh if not any(_follows_from_kill(end, kill) for end in ends))[-_MOST_KILLS:]
+    recent = [kill for kill in kills if may_end_by_kill(kill.pid, now_ns - kill.at_ns)]
+    return tuple(kill for kill in recent if not any(_follows_from_kill(end, kill) for end in ends))[-_MOST_KILLS:]
 
 
 def _weight(event: Event, oom_killed: bool) -> int:
@@ -73,7 +74,9 @@ def _follows(facts: Facts, pid: int, oom_killed: bool) -> bool:
     """Whether another process of the job failed shortly before, so that this process ended because of it.
 
     A trainer exits with an error because its worker was killed, and a launcher stops the ranks that are left. An OOM
-    kill has a cause of its own.
+    kill does not follow from another failure, unless that was an OOM kill too.
+
+    pid: the pid of the job's top process.
     """
     death = facts.carry.held.get(("job_died", str(pid)))
     if death is None or not 0 <= facts.snapshot.at_ns - death.last_true_ns < _FOLLOWS_NS:

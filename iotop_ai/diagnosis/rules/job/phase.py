@@ -169,9 +169,9 @@ def _checkpoint_write(
     }
     if not written:
         return None
-    # Each layer below a file on a loop or stacked device is written too; the layer with the job's files comes first.
-    with_files = _disks_with_files(facts, job)
-    best = max(written, key=lambda key: (key.name in with_files, written[key]))
+    # Each layer below a file on a loop or stacked device is written too; the layer that holds the file comes first.
+    job_disks = _disks_of_mounts(facts, job)
+    best = max(written, key=lambda key: (key.name in job_disks, written[key]))
     rates = sample.processes.value.rates
     read = sum(rates[key].read_bytes_per_s or 0.0 for key in job.job.members if key in rates)
     if read >= limits.save_reads * written[best]:
@@ -179,11 +179,11 @@ def _checkpoint_write(
     return best, written[best]
 
 
-def _disks_with_files(facts: Facts, job: JobFacts) -> frozenset[str]:
+def _disks_of_mounts(facts: Facts, job: JobFacts) -> frozenset[str]:
     """The names of the disks that hold the job's mounts."""
     infos = facts.snapshot.disks.value or {}
     return facts.lazy.compute_once(
-        f"disks with the files of {job.subject}",
+        f"disks of the mounts of {job.subject}",
         lambda: frozenset(name for mount in job.place.mounts for name in disks_of_mount(mount, infos)),
     )
 
@@ -214,10 +214,10 @@ def _checkpoint_claim(facts: Facts, job: JobFacts, lost: float) -> Claim:
 
 
 def _written_disk(facts: Facts, job: JobFacts) -> tuple[str, float]:
-    """The disk that takes what the job writes, and the bytes per second that it writes; ("", 0.0) without one.
+    """The disk that takes what the job writes, and the bytes per second written to it; ("", 0.0) without one.
 
-    The disk with the job's files comes first, then the disk with the most writes. A disk that writes much less than the
-    job is not its disk: the job may write to a network filesystem.
+    A disk that holds one of the job's mounts comes first, then the disk with the most writes. A disk to which much less
+    is written than the job writes does not count: the job may write to a network filesystem.
     """
     infos = facts.snapshot.disks.value or {}
     rates: dict[str, float] = {}
@@ -230,8 +230,8 @@ def _written_disk(facts: Facts, job: JobFacts) -> tuple[str, float]:
     written = [name for name, rate in rates.items() if rate and rate >= least]
     if not written:
         return "", 0.0
-    with_files = _disks_with_files(facts, job)
-    best = max(written, key=lambda name: (name in with_files, rates[name]))
+    job_disks = _disks_of_mounts(facts, job)
+    best = max(written, key=lambda name: (name in job_disks, rates[name]))
     return best, rates[best]
 
 

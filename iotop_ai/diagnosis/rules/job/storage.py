@@ -144,7 +144,7 @@ def _device_numbers(facts: Facts, device: DeviceFacts) -> frozenset[str]:
 def _not_in_the_queue(facts: Facts, wait: Wait) -> bool:
     """Whether readers are blocked although the device is not slow and has few requests in its queue.
 
-    If no device is known to deliver what the job reads, the disks of the job's mount are meant; they must all be known.
+    If no device is known to deliver what the job reads, the disks of the job's mount are tested; all must be known.
     """
     blocked, limits = wait.job.blocked_tasks, facts.limits
     if blocked is None or blocked < facts.limits.decider or wait.job.remote_mount is not None:

@@ -21,7 +21,7 @@ def job_restarts_its_workers(facts: Facts) -> tuple[Claim, ...]:
     Threshold: all workers of the first rank are replaced twice, and each time >= 1 s is lost. The sum is >= 5 % of the
         time since the first restart, and at least half of all lost time. If a job has no workers for n > 3 s, only
         3/n of the time lost meanwhile counts.
-    Blind spot: a validation with a loader of its own looks like a restart. Epochs of more than ten minutes are missed.
+    Blind spot: a validation that has its own loader looks like a restart. Epochs of more than ten minutes are missed.
     """
     out, limits = [], facts.limits
     now = facts.snapshot.at_ns
