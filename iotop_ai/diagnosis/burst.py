@@ -11,7 +11,7 @@ from iotop_ai.model.finding import Severity
 from iotop_ai.model.frame import Frame
 
 CALM_S = 30.0
-"""After this many seconds without such a reason, the recording returns to its long interval."""
+"""After this many seconds without a reason for the short interval, the recording returns to its long interval."""
 SHARP = 2.0
 """A rate above its running mean times this factor, or below its running mean divided by it, is a sharp change."""
 FLOOR_BYTES_PER_S = 1 << 20

@@ -55,7 +55,7 @@ def fold(
 
     carry: the state after the previous Snapshot; FoldState() at the first one. history: the Samples of the Frame,
     oldest first, the last of which ends at ``snapshot``; () if there are none. cache: the caches of the previous calls,
-    which only save time; None for none. Less than ``decide_s`` after a decision, the previous verdict is returned.
+    which only save time. Less than ``decide_s`` after a decision, the previous verdict is returned.
     """
     now = snapshot.at_ns
     started = now if carry.started_ns is None else carry.started_ns
@@ -186,7 +186,7 @@ def _ranked(
 def _order(finding: Finding) -> tuple[bool, int, float, float, str]:
     rank = PRECEDENCE.index(finding.class_id)
     if finding.class_id == "fs_full" and finding.severity is not Severity.CRITICAL:
-        # Rank it after the causes of lost time, because no job is known to read from this filesystem.
+        # Rank it after the causes of lost time, because the jobs are known to read from other filesystems.
         rank = PRECEDENCE.index("gpu_bound")
     return (is_aside(finding), rank, -finding.confidence, -(finding.lost_ratio or 0.0), finding.subject)
 

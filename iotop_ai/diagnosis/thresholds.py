@@ -7,8 +7,8 @@ from iotop_ai.model.finding import SHORTEST_S
 from iotop_ai.model.gpu import activity, sharing
 
 RULES_VERSION = 20
-"""The version of the rules, raised at every change of a rule or of a number below. A recorded verdict of
-another version is decided again."""
+"""The version of the rules, raised at every change of a rule or of a number below. A recorded verdict of another
+version is decided again."""
 
 
 class Thresholds(NamedTuple):

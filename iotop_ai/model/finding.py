@@ -88,6 +88,7 @@ class SlowDisk(NamedTuple):
 
     device: str
     label: str
+    """The disk's label; if it has none, its kernel name."""
     await_ms: float | None
     """The mean time of its reads or of all its requests, whichever is longer."""
     normal_ms: float | None

@@ -204,8 +204,8 @@ _BY_PRECEDENCE = (
 
 CLASS_SPECS: Mapping[str, ClassSpec] = {spec.class_id: spec for spec in _BY_PRECEDENCE}
 """The classes by id, in the order of precedence: the first active class determines the state. Two exceptions: a full
-filesystem ranks after the causes of lost time unless a job is known to read from it, and a finding that costs no time
-now (``is_aside`` in diagnosis/engine.py) ranks after all others.
+filesystem ranks after the causes of lost time if all jobs are known to read from other filesystems, and a finding that
+costs no time now (``is_aside`` in diagnosis/engine.py) ranks after all others.
 """
 PRECEDENCE = tuple(CLASS_SPECS)
 RIVALS = frozenset(spec.class_id for spec in _BY_PRECEDENCE if spec.rival)

@@ -57,10 +57,13 @@ class Facts(NamedTuple):
     gpu: GpuFacts
     cpu_busy_ratio: float | None
     cpu_free_ratio: float | None
+    """The share of the CPUs' time that is neither used nor taken by the hypervisor."""
     cpu_pressure_ratio: float | None
     io_pressure_ratio: float | None
     allowed_cores: int | None
+    """The number of cores that the monitor can run on."""
     physical_cores: int | None
+    """The number of the machine's physical cores."""
     jobs: tuple[JobFacts, ...]
     periods: Periods
     lazy: Lazy

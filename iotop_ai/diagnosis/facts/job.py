@@ -303,10 +303,7 @@ def job_facts(
     periods: Periods | None = None,
     memory: Memory = NO_MEMORY,
 ) -> tuple[JobFacts, ...]:
-    """The facts of every job in the Snapshot; () if no job is known.
-
-    sums: the sums kept from the last decision. memory: the worker restarts of each job.
-    """
+    """The facts of every job in the Snapshot; () if no job is known. sums, memory: what earlier decisions have kept."""
     table = snapshot.jobs.value
     if table is None or not table.jobs:
         return ()

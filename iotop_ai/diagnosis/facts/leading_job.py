@@ -126,16 +126,16 @@ def split_by_job(
     others = {job.job.key.pid for job in facts.jobs}
     if lead is not None:
         others.discard(lead.job.key.pid)
-    front, back = [], []
+    kept, losses_of_others = [], []
     for finding in findings:
         pid = job_pid(finding)
         # While the leading job works, the death of another job does not concern it.
         is_other_death = finding.class_id == "job_died" and lead is not None and lead.active and pid != lead.job.key.pid
         if pid not in others and not is_other_death:
-            front.append(finding)
+            kept.append(finding)
         elif _costs(finding):
-            back.append(finding)
-    return front, back
+            losses_of_others.append(finding)
+    return kept, losses_of_others
 
 
 def with_hours(facts: Facts, finding: Finding, lost: Mapping[ProcessKey, float]) -> Finding:

@@ -69,7 +69,7 @@ def _paths(name: str, infos: Mapping[str, BlockInfo]) -> list[str]:
 def _paths_of_storage(name: str, infos: Mapping[str, BlockInfo], job_mount: JobMount) -> list[str]:
     """The mount points on the device of the btrfs, bcachefs or ZFS pool that holds the job's mount.
 
-    If some of them show the job's own dataset, only those.
+    If some of them show the job's own dataset, only those. [] if the mount is on another kind of filesystem.
     """
     same = [mount for mount in mounts_on(name, infos) if same_storage(mount, job_mount)]
     own = [mount.path for mount in same if mount.device == job_mount.device]

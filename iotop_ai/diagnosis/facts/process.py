@@ -28,6 +28,7 @@ class TaskFacts(NamedTuple):
 
     blocked_ratio: the share of time blocked, from delay accounting if that shows a delay, else from the samples in
     state D.
+    cpu_ratio: the CPU use; 1.0 is one core.
     """
 
     key: ProcessKey

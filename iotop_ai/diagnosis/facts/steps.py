@@ -58,13 +58,15 @@ def job_steps(frame: Frame, job: Job) -> JobSteps | None:
     if not table or not members:
         return None
     begin_ns = frame.snapshot.at_ns - int(LIMITS.window_s * 1e9)
-    ranks = [(key, _mean_rates(_parts(frame, key, begin_ns, table[key].at_ns), table[key].rank)) for key in members]
+    ranks = [
+        (key, _mean_rates(_rates_in_window(frame, key, begin_ns, table[key].at_ns), table[key].rank)) for key in members
+    ]
     ranks.sort(key=lambda row: (row[1].rank is None, row[1].rank or 0, row[0]))
     seen = shares_over(frame.history, frame.snapshot.at_ns, job.key)
     return JobSteps(tuple(ranks), None if seen is None else seen.data)
 
 
-def _parts(frame: Frame, key: ProcessKey, begin_ns: int, newest_ns: int) -> list[StepRates]:
+def _rates_in_window(frame: Frame, key: ProcessKey, begin_ns: int, newest_ns: int) -> list[StepRates]:
     """The process's rates between its messages in the window, each once; without messages, the last rates before the
     window.
 

@@ -13,7 +13,7 @@ from iotop_ai.model.gpu.state import GpuRates, GpuState
 from iotop_ai.model.sample import Sample
 from iotop_ai.model.snapshot import Snapshot
 
-Past = Mapping[str, GpuMemory]
+Memory = Mapping[str, GpuMemory]
 """The memory of each GPU, by UUID."""
 _DIGITS = 3
 """The number of decimal places to which power ratios are rounded."""
@@ -22,22 +22,23 @@ _SMOOTH_S = 10.0
 NOTHING = GpuMemory()
 
 
-def update(past: Past, snapshot: Snapshot, sample: Sample, limits: Thresholds = LIMITS) -> Past:
+def update(memory: Memory, snapshot: Snapshot, sample: Sample, limits: Thresholds = LIMITS) -> Memory:
     """The memory after one more Sample.
 
-    A GPU that is no longer listed is forgotten; a GPU that does not answer is kept. A gap ends every idle time.
+    A GPU that is no longer listed is forgotten; a GPU that does not answer is kept. After a gap, the idle time begins
+    again.
     """
     if sample.gap:
         # It is unknown whether a GPU worked in the gap.
-        return {uuid: new for uuid, old in past.items() if (new := old._replace(idle_ns=None)) != NOTHING}
+        return {uuid: new for uuid, old in memory.items() if (new := old._replace(idle_ns=None)) != NOTHING}
     table, rates_reading = snapshot.gpu.value, sample.gpu
-    if table is None or (not table and not past):
-        return {} if table is not None else past
+    if table is None or (not table and not memory):
+        return {} if table is not None else memory
     if not rates_reading.renewed or rates_reading.seconds is None or rates_reading.value is None:
-        return past
+        return memory
     out = {}
     for uuid, reading in table.items():
-        old, rates = past.get(uuid, NOTHING), rates_reading.value.get(uuid)
+        old, rates = memory.get(uuid, NOTHING), rates_reading.value.get(uuid)
         new = old if reading.value is None or rates is None else _with_use(old, reading.value, rates, snapshot, limits)
         if reading.value is not None and rates is not None:
             new = _with_power(new, rates, rates_reading.seconds, limits)

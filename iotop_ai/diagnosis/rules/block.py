@@ -121,11 +121,11 @@ def _caps(facts: Facts, group: Group | None) -> list[float]:
     return caps or [1.0]
 
 
-def _finding(facts: Facts, stall: _Stall, evidence: tuple[Evidence, ...], severe: bool, sure: float) -> Finding:
+def _finding(facts: Facts, stall: _Stall, evidence: tuple[Evidence, ...], severe: bool, certainty: float) -> Finding:
     return Finding(
         "storage_read",
         Severity.CRITICAL if severe else Severity.WARNING,
-        sure,
+        certainty,
         stall.device.name,
         _args(facts, stall),
         evidence,
@@ -167,9 +167,9 @@ def processes_wait_for_disk(facts: Facts) -> tuple[Claim, ...]:
         await_limit = limits.disk_await_ms if device.serves_serially else factor * device.normal_ms
         stall = _Stall(group, device, lost)
         caps = [*_caps(facts, group), 1.0 if clearly_slow else ALMOST_NORMAL]
-        sure = confidence(BASE, _family_count(facts, has_group=True), *caps)
+        certainty = confidence(BASE, _family_count(facts, has_group=True), *caps)
         evidence = _evidence(facts, stall, await_limit, limits.gpu_fair)
-        finding = _finding(facts, stall, evidence, severe=False, sure=sure)
+        finding = _finding(facts, stall, evidence, severe=False, certainty=certainty)
         out.append(claim(facts, finding, flags, group.blocked_ratio / limits.blocked))
     return tuple(out)
 
@@ -207,10 +207,10 @@ def gpu_idle_while_disk_saturated(facts: Facts) -> tuple[Claim, ...]:
         top = max(spinning, key=lambda t: t.cpu_ratio or 0.0)
         evidence += (Evidence(f"processes.{top.name}.cpu_ratio", top.cpu_ratio, "ratio", limits.thread_busy),)
     caps = [*_caps(facts, group), 1.0 if group else THREAD_ONLY]
-    sure = confidence(BASE, _family_count(facts, has_group=group is not None), *caps)
+    certainty = confidence(BASE, _family_count(facts, has_group=group is not None), *caps)
     severe = share(device.critical) >= limits.enter_share
     level = 1.0 if group is None else group.blocked_ratio / limits.blocked
-    return (claim(facts, _finding(facts, stall, evidence, severe, sure), both(idle, device.saturated), level),)
+    return (claim(facts, _finding(facts, stall, evidence, severe, certainty), both(idle, device.saturated), level),)
 
 
 def disk_fails(facts: Facts) -> tuple[Claim, ...]:

@@ -88,5 +88,7 @@ def _claim(
         Advice("resume_device" if info.kind == "dm" else "reach_device", (("device", name), ("label", info.label))),
     )
     severity = Severity.CRITICAL if process_waits and age >= limits.hung_bad_s else Severity.WARNING
-    sure = WITH_WAIT if process_waits else WITHOUT_WAIT
-    return Claim(Finding("failing_disk", severity, sure, name, args, evidence, advice=advice), 1.0, 1, 1, at_once=True)
+    certainty = WITH_WAIT if process_waits else WITHOUT_WAIT
+    return Claim(
+        Finding("failing_disk", severity, certainty, name, args, evidence, advice=advice), 1.0, 1, 1, at_once=True
+    )

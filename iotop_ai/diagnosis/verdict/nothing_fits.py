@@ -25,7 +25,7 @@ MEASURING, NOTHING_FITS = "measuring", "nothing fits"
 
 
 class Since(NamedTuple):
-    """The word of the current state, and the time when that state began."""
+    """The word of the current state, and the time when that state began; "" and None before the first verdict."""
 
     state: str
     at_ns: int | None

@@ -134,7 +134,7 @@ def _finding(
     name: str,
     fault: str,
     figure: int,
-    sure: float,
+    certainty: float,
     urgent: bool,
     template: str,
     *,
@@ -171,7 +171,7 @@ def _finding(
     return Finding(
         "gpu_fault",
         severity if in_use else Severity.INFO,
-        sure,
+        certainty,
         uuid,
         args,
         (Evidence(f"gpus.{short}.{field}", value, unit, 1.0 if fault == "lost" else 0.0),),

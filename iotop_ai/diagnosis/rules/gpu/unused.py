@@ -102,9 +102,9 @@ def job_uses_no_gpu(facts: Facts) -> tuple[Claim, ...]:
             Evidence(f"jobs.{job.subject}.cpu_ratio", job.cpu_ratio, "ratio", limits.trains),
             Evidence("gpus.free", float(len(free)), "count", 1.0),
         )
-        sure = confidence(BASE, 3 if "library" in job.job.evidence else 2)
+        certainty = confidence(BASE, 3 if "library" in job.job.evidence else 2)
         advice = (Advice("use_gpu", args),)
-        finding = Finding("no_gpu", Severity.WARNING, sure, job.subject, args, evidence, advice=advice)
+        finding = Finding("no_gpu", Severity.WARNING, certainty, job.subject, args, evidence, advice=advice)
         out.append(Claim(finding, free_share, len(flags), limits.least_samples, min(1.0, _work_level(facts, job))))
     return tuple(out)
 

@@ -54,7 +54,7 @@ def job_prepares_too_slowly(facts: Facts) -> tuple[Claim, ...]:
         if level < limits.leave_level or core_neighbour(facts, job) is not None:
             continue
         families = 2 + (facts.cpu_busy_ratio is not None) + (job.gpu_busy is not None)
-        sure = confidence(BASE, families, *caps(job, running, limits.decider_sure))
+        certainty = confidence(BASE, families, *caps(job, running, limits.decider_sure))
         evidence: tuple[Evidence, ...] = (
             Evidence(f"jobs.{job.subject}.worker_cpu_ratio", job.worker_cpu, "ratio"),
             Evidence(f"jobs.{job.subject}.worker_cpu_wait_ratio", job.worker_cpu_wait, "ratio", limits.cores_short),
@@ -62,7 +62,7 @@ def job_prepares_too_slowly(facts: Facts) -> tuple[Claim, ...]:
         )
         if job.time is not None and job.handover:
             evidence += (Evidence(f"jobs.{job.subject}.time.host", job.time.host, "ratio", limits.gate),)
-        out.append(_cpu_claim(facts, "cpu_prep", job, sure, evidence, level))
+        out.append(_cpu_claim(facts, "cpu_prep", job, certainty, evidence, level))
     return tuple(out)
 
 
@@ -108,14 +108,14 @@ def job_loads_by_itself(facts: Facts) -> tuple[Claim, ...]:
         if level < limits.leave_level:
             continue
         cap = 1.0 if busy is not None else SINGLE_WITHOUT_GPU
-        sure = confidence(SINGLE_BASE, 3 if busy is not None else 2, *caps(job, 1.0, 0.0), cap)
+        certainty = confidence(SINGLE_BASE, 3 if busy is not None else 2, *caps(job, 1.0, 0.0), cap)
         evidence = (Evidence(f"jobs.{job.subject}.main_running_ratio", job.main_running_ratio, "ratio", threshold),)
-        out.append(_cpu_claim(facts, "single_thread", job, sure, evidence, level))
+        out.append(_cpu_claim(facts, "single_thread", job, certainty, evidence, level))
     return tuple(out)
 
 
 def _cpu_claim(
-    facts: Facts, class_id: str, job: JobFacts, sure: float, evidence: tuple[Evidence, ...], level: float
+    facts: Facts, class_id: str, job: JobFacts, certainty: float, evidence: tuple[Evidence, ...], level: float
 ) -> Claim:
     args: Args = (
         *job_args(facts, job),
@@ -126,7 +126,7 @@ def _cpu_claim(
     finding = Finding(
         class_id,
         severity(facts, job),
-        sure,
+        certainty,
         job.subject,
         args,
         stall_evidence(facts, job, *evidence),
@@ -156,7 +156,7 @@ def job_streams_from_far(facts: Facts) -> tuple[Claim, ...]:
         level = min(loss_level, job.net / limits.decider)
         if level < limits.leave_level:
             continue
-        sure = confidence(STREAM_BASE, 2 + (job.gpu_busy is not None), *caps(job, job.net, limits.decider_sure))
+        certainty = confidence(STREAM_BASE, 2 + (job.gpu_busy is not None), *caps(job, job.net, limits.decider_sure))
         received = job.place.received_bytes_per_s
         if received is None:
             received = mean(_received_rates(facts))
@@ -171,7 +171,7 @@ def job_streams_from_far(facts: Facts) -> tuple[Claim, ...]:
         finding = Finding(
             "object_stream",
             Severity.WARNING,
-            sure,
+            certainty,
             job.subject,
             args,
             evidence,

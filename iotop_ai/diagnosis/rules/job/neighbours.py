@@ -66,7 +66,7 @@ def job_shares_its_device(facts: Facts) -> tuple[Claim, ...]:
         if neighbour is None or wait.device is None:
             continue
         hidden = [NOT_SEEN] if neighbour.kind == UNSEEN else []
-        sure = confidence(
+        certainty = confidence(
             BASE, 1 + family_count(facts, wait), *caps(wait.job, wait.share, facts.limits.decider_sure), *hidden
         )
         args = _args(neighbour, "disk")
@@ -78,7 +78,9 @@ def job_shares_its_device(facts: Facts) -> tuple[Claim, ...]:
             Evidence(f"{name}.others_bytes_per_s", neighbour.theirs, "B/s"),
             Evidence(f"jobs.{wait.job.subject}.bytes_per_s", neighbour.own, "B/s"),
         )
-        finding = wait_finding(facts, "noisy_neighbour", wait, sure, _advice(neighbour, advice_args), args, evidence)
+        finding = wait_finding(
+            facts, "noisy_neighbour", wait, certainty, _advice(neighbour, advice_args), args, evidence
+        )
         out.append(job_claim(facts, wait.job, finding, wait.level))
     return tuple(out)
 
@@ -103,7 +105,7 @@ def job_shares_its_cores(facts: Facts) -> tuple[Claim, ...]:
         if neighbour is None:
             continue
         count = 2 + (job.gpu_busy is not None)
-        sure = confidence(BASE, count, *caps(job, running, limits.decider_sure))
+        certainty = confidence(BASE, count, *caps(job, running, limits.decider_sure))
         args: Args = (*job_args(facts, job), *_args(neighbour, "cpu"))
         name = f"jobs.{job.subject}"
         evidence = stall_evidence(
@@ -117,7 +119,7 @@ def job_shares_its_cores(facts: Facts) -> tuple[Claim, ...]:
         finding = Finding(
             "noisy_neighbour",
             severity(facts, job),
-            sure,
+            certainty,
             job.subject,
             args,
             evidence,

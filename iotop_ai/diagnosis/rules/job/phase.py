@@ -69,11 +69,11 @@ def job_is_fed(facts: Facts) -> tuple[Claim, ...]:
         caps = [WITHOUT_GPU] if busy is None else []
         caps += [BLIND] if job.waits_hidden else []
         caps += [WEAK] if job.job.weak else []
-        sure = confidence(HEALTHY_BASE, 2 + (busy is not None), *caps)
+        certainty = confidence(HEALTHY_BASE, 2 + (busy is not None), *caps)
         finding = Finding(
             "healthy",
             Severity.INFO,
-            sure,
+            certainty,
             job.subject,
             (*job_args(facts, job), ("power", power)),
             stall_evidence(facts, job),
@@ -141,8 +141,8 @@ def job_starts(facts: Facts) -> tuple[Claim, ...]:
             Evidence(f"{name}.grown_bytes_per_s", grown, "B/s", limits.growing_bytes_per_s),
         )
         args: Args = (*job_args(facts, job), ("age_s", job.age_s), ("compiler", compiler), ("grown", grown))
-        sure = confidence(STARTING_BASE, 3, *([WITHOUT_GPU] if facts.gpu.absent else []))
-        finding = Finding("starting", Severity.INFO, sure, job.subject, args, evidence, advice=(Advice("wait"),))
+        certainty = confidence(STARTING_BASE, 3, *([WITHOUT_GPU] if facts.gpu.absent else []))
+        finding = Finding("starting", Severity.INFO, certainty, job.subject, args, evidence, advice=(Advice("wait"),))
         out.append(Claim(finding, 1.0, len(job.window.samples), job.window.needed, level))
     return tuple(out)
 
@@ -205,10 +205,10 @@ def _checkpoint_claim(facts: Facts, job: JobFacts, lost: float) -> Claim:
         Evidence(f"jobs.{job.subject}.time.checkpoint", lost, "ratio", facts.limits.gate),
         Evidence(f"jobs.{job.subject}.write_bytes_per_s", job.write_bytes_per_s, "B/s"),
     )
-    sure = SAVE_BASE if job.gpu_busy is not None else SAVE_WITHOUT_GPU
+    certainty = SAVE_BASE if job.gpu_busy is not None else SAVE_WITHOUT_GPU
     advice = (Advice("save_async", args),)
     finding = Finding(
-        "checkpoint_write", Severity.WARNING, sure, job.subject, args, evidence, advice=advice, lost_ratio=lost
+        "checkpoint_write", Severity.WARNING, certainty, job.subject, args, evidence, advice=advice, lost_ratio=lost
     )
     return Claim(finding, 1.0, len(job.window.samples), job.window.needed, at_once=True)
 
@@ -281,11 +281,11 @@ def job_saves(facts: Facts) -> tuple[Claim, ...]:
             Evidence(f"disks.{key.name}.write_bytes_per_s", rate, "B/s"),
             Evidence(f"jobs.{job.subject}.write_bytes_per_s", job.write_bytes_per_s, "B/s"),
         )
-        sure = SAVE_BASE if job.gpu_busy is not None else SAVE_WITHOUT_GPU
+        certainty = SAVE_BASE if job.gpu_busy is not None else SAVE_WITHOUT_GPU
         finding = Finding(
             "checkpoint_write",
             Severity.WARNING,
-            sure,
+            certainty,
             job.subject,
             args,
             evidence,

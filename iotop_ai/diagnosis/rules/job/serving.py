@@ -57,9 +57,9 @@ def job_waits_for_requests(facts: Facts) -> tuple[Claim, ...]:
             ("asleep", asleep),
         )
         cap = [WITHOUT_GPU] if job.gpu_busy is None else []
-        sure = confidence(BASE, 3, *cap, *([BLIND] if job.waits_hidden else []))
+        certainty = confidence(BASE, 3, *cap, *([BLIND] if job.waits_hidden else []))
         finding = Finding(
-            "serving", Severity.INFO, sure, job.subject, args, evidence, advice=(Advice("more_requests"),)
+            "serving", Severity.INFO, certainty, job.subject, args, evidence, advice=(Advice("more_requests"),)
         )
         out.append(Claim(finding, 1.0, len(job.window.samples), job.window.needed, asleep / limits.asleep_share))
     return tuple(out)

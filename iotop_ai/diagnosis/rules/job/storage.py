@@ -36,7 +36,9 @@ LIMIT_GUESS = 0.6
 SERIAL_BASE = 0.75
 NEARLY_SLOW = 0.6
 WITHOUT_DEVICE = 0.5
-"""The confidence of each class; NEARLY_SLOW and WITHOUT_DEVICE are upper limits for storage_read."""
+"""The confidence. FUSE_BASE is for network_fs on FUSE, THRASH_BASE for cache_thrash, LIMIT_BASE and LIMIT_GUESS for
+io_limit with a known limit and without one, SERIAL_BASE for loader_serial, and BASE for all others. NEARLY_SLOW and
+WITHOUT_DEVICE are upper limits for storage_read."""
 LEAST_READ_SHARE = 0.8
 """The machine's refaults count as the job's only if the job makes at least this part of all disks' reads."""
 
@@ -77,7 +79,7 @@ def wait_finding(
     facts: Facts,
     class_id: str,
     wait: Wait,
-    sure: float,
+    certainty: float,
     advice: tuple[Advice, ...],
     args: Args = (),
     evidence: tuple[Evidence, ...] = (),
@@ -87,7 +89,7 @@ def wait_finding(
     return Finding(
         class_id,
         severity(facts, job),
-        sure,
+        certainty,
         job.subject,
         (*job_args(facts, job), *device_args(facts, wait.device), *args),
         stall_evidence(facts, job, *_device_evidence(facts, wait.device), *evidence),
@@ -272,13 +274,13 @@ def job_waits_for_storage(facts: Facts) -> tuple[Claim, ...]:
         slow = device is not None and share(device.slow) >= facts.limits.leave_share
         more = [] if slow else [NEARLY_SLOW] if device is not None else [WITHOUT_DEVICE]
         upper_limits = (*caps(wait.job, wait.share, facts.limits.decider_sure), *more)
-        sure = confidence(BASE, family_count(facts, wait), *upper_limits)
+        certainty = confidence(BASE, family_count(facts, wait), *upper_limits)
         advice: tuple[Advice, ...] = (
             () if device is None else storage_advice(facts, device, lost_share(wait.job), None, wait.job)
         )
         if not slow and wait.job.workers:
             advice = (*job_worker_advice(facts, wait.job, io=True), *advice)
-        finding = wait_finding(facts, "storage_read", wait, sure, advice)
+        finding = wait_finding(facts, "storage_read", wait, certainty, advice)
         out.append(job_claim(facts, wait.job, finding, wait.level))
     return tuple(out)
 
@@ -294,10 +296,10 @@ def job_reads_small(facts: Facts) -> tuple[Claim, ...]:
     """
     out = []
     for wait in waits_of(facts, "small_random"):
-        sure = confidence(BASE, family_count(facts, wait), *caps(wait.job, wait.share, facts.limits.decider_sure))
+        certainty = confidence(BASE, family_count(facts, wait), *caps(wait.job, wait.share, facts.limits.decider_sure))
         size = None if wait.device is None else wait.device.read_size_bytes
         advice = (Advice("pack_files", (("read_size_bytes", size),)), *job_worker_advice(facts, wait.job, io=True))
-        out.append(job_claim(facts, wait.job, wait_finding(facts, "small_random", wait, sure, advice), wait.level))
+        out.append(job_claim(facts, wait.job, wait_finding(facts, "small_random", wait, certainty, advice), wait.level))
     return tuple(out)
 
 
@@ -315,7 +317,9 @@ def job_reads_from_network(facts: Facts) -> tuple[Claim, ...]:
         if mount is None:
             continue
         base = FUSE_BASE if mount.fstype.startswith("fuse") else BASE
-        sure = confidence(base, 1 + family_count(facts, wait), *caps(wait.job, wait.share, facts.limits.decider_sure))
+        certainty = confidence(
+            base, 1 + family_count(facts, wait), *caps(wait.job, wait.share, facts.limits.decider_sure)
+        )
         where: Args = (
             ("mount", mount.path),
             ("fstype", mount.fstype),
@@ -323,7 +327,7 @@ def job_reads_from_network(facts: Facts) -> tuple[Claim, ...]:
             ("rchar", wait.job.read_chars_per_s),
         )
         advice = (Advice("stage_local", where), *job_worker_advice(facts, wait.job, io=True))
-        finding = wait_finding(facts, "network_fs", wait, sure, advice, where)
+        finding = wait_finding(facts, "network_fs", wait, certainty, advice, where)
         out.append(job_claim(facts, wait.job, finding, wait.level))
     return tuple(out)
 
@@ -344,7 +348,7 @@ def job_is_throttled(facts: Facts) -> tuple[Claim, ...]:
         limit = _slowing_limit(facts, wait)
         base = LIMIT_GUESS if limit is None else LIMIT_BASE
         count = family_count(facts, wait) + (2 if limit is not None else 0)
-        sure = confidence(base, count, *caps(wait.job, wait.share, facts.limits.decider_sure))
+        certainty = confidence(base, count, *caps(wait.job, wait.share, facts.limits.decider_sure))
         args: Args = (("blocked_tasks", wait.job.blocked_tasks), ("rate", wait.job.read_bytes_per_s))
         evidence: tuple[Evidence, ...] = (
             Evidence(f"jobs.{wait.job.subject}.blocked_tasks", wait.job.blocked_tasks, "count"),
@@ -357,7 +361,7 @@ def job_is_throttled(facts: Facts) -> tuple[Claim, ...]:
                 rate, unit = (None if wait.device is None else wait.device.reads_per_s), "1/s"
             evidence += (Evidence(f"jobs.{wait.job.subject}.{limit.what}", rate, unit, float(limit.value)),)
         advice = (Advice("raise_limit", args),)
-        finding = wait_finding(facts, "io_limit", wait, sure, advice, args, evidence)
+        finding = wait_finding(facts, "io_limit", wait, certainty, advice, args, evidence)
         out.append(job_claim(facts, wait.job, finding, wait.level))
     return tuple(out)
 
@@ -377,12 +381,12 @@ def job_rereads_what_was_cached(facts: Facts) -> tuple[Claim, ...]:
         # Readahead that is dropped unread is read twice and may exceed the job's reads, so the ratio is at most 1.
         ratio = None if refault is None else min(1.0, refault)
         count = 1 + family_count(facts, wait)
-        sure = confidence(THRASH_BASE, count, *caps(wait.job, wait.share, facts.limits.decider_sure))
+        certainty = confidence(THRASH_BASE, count, *caps(wait.job, wait.share, facts.limits.decider_sure))
         memory = facts.snapshot.memory.value
         args: Args = (("refault", ratio), ("available", None if memory is None else memory.available_bytes))
         args += (("memory_limit", wait.job.place.memory_limit_bytes),)
         evidence = (Evidence("memory.refault_ratio", ratio, "ratio", facts.limits.refault_ratio),)
-        finding = wait_finding(facts, "cache_thrash", wait, sure, (Advice("more_cache", args),), args, evidence)
+        finding = wait_finding(facts, "cache_thrash", wait, certainty, (Advice("more_cache", args),), args, evidence)
         out.append(job_claim(facts, wait.job, finding, wait.level))
     return tuple(out)
 
@@ -398,9 +402,9 @@ def job_asks_for_too_little(facts: Facts) -> tuple[Claim, ...]:
     out = []
     for wait in waits_of(facts, "loader_serial"):
         count = family_count(facts, wait)
-        sure = confidence(SERIAL_BASE, count, *caps(wait.job, wait.share, facts.limits.decider_sure))
+        certainty = confidence(SERIAL_BASE, count, *caps(wait.job, wait.share, facts.limits.decider_sure))
         args: Args = (("blocked_tasks", wait.job.blocked_tasks),)
         advice = job_worker_advice(facts, wait.job, io=True)
-        finding = wait_finding(facts, "loader_serial", wait, sure, advice, args)
+        finding = wait_finding(facts, "loader_serial", wait, certainty, advice, args)
         out.append(job_claim(facts, wait.job, finding, wait.level))
     return tuple(out)
