@@ -40,6 +40,7 @@ _ACTIVE_NS = 60_000_000_000
 _CHANGES_NS = 3_600_000_000_000
 """How long a change of the verdict's state or class is kept, in nanoseconds."""
 _MOST_CHANGES = 120
+"""The most earlier changes that are kept when another change is added."""
 _MOST_ENDED = 512
 """The most events in ``FoldState.ended``: enough for a trainer and the workers that end with it."""
 

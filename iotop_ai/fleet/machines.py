@@ -27,7 +27,9 @@ from iotop_ai.model.fleet.records import (
 
 MOST_MACHINES = 20_000
 IOTOP, NODE, DCGM, SMARTCTL = "iotop", "node", "dcgm", "smartctl"
+"""The exporters, as in ``FleetMachine.sources``."""
 _ABSENT = ("absent", "unsupported")
+"""The statuses of a collector on a machine that does not have the device."""
 _NO_ANSWER = Answer(())
 
 

@@ -10,7 +10,9 @@ from collections.abc import Mapping
 RECENT = "1h"
 """A machine that has reported within this time is listed, even if it is silent now."""
 _JOB = "instance, pid, script, slurm_job_id, unit"
+"""The labels that identify a job on one machine."""
 _DISKS = 'device!~"loop.*|ram.*|zram.*|sr.*|fd.*"'
+"""A matcher for the devices of node_exporter that count as disks."""
 _BUSIEST = "topk by (instance) (1, max by (instance, device) (rate({}[WINDOW])))"
 _DISK = _BUSIEST.format("iotop_disk_io_time_seconds_total")
 _NODE_DISK = _BUSIEST.format(f"node_disk_io_time_seconds_total{{{_DISKS}}}")
@@ -20,6 +22,7 @@ _AWAIT = """
     / (max by (instance, device) (rate({disk}_reads_completed_total[WINDOW]))
       + max by (instance, device) (rate({disk}_writes_completed_total[WINDOW])) > 0)
     and on (instance, device) {busiest}"""
+"""The mean await of the busiest disk, in seconds."""
 _LOST_TIME = 'bucket!~"compute|unexplained"'
 """A matcher for the time that a job lost."""
 

@@ -77,7 +77,7 @@ class FoldState(NamedTuple):
     """The time of the newest verdict."""
     states: tuple[tuple[int, str], ...] = ()
     """(at_ns, state word) at each change of the last hour and at the last change before that hour, oldest first; at
-    most the newest 120."""
+    most the newest 121."""
     lost: Mapping[ProcessKey, float] = {}
     """The hours (not GPU-hours) that each job has lost so far."""
     classes: tuple[tuple[int, str], ...] = ()

@@ -14,6 +14,7 @@ from iotop_ai.model.sample import Sample
 from iotop_ai.model.snapshot import Snapshot
 
 MOST_RESTARTS = 8
+"""The most restarts that are kept for a job."""
 _WAITING = 0.5
 """A job waits for its new workers while at least this share of an interval is lost."""
 _LEAST_WATCH_S = 2.0

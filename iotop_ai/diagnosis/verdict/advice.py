@@ -17,8 +17,8 @@ from iotop_ai.model.finding import Advice
 _MOST_LOST = 0.95
 """Above this share of lost time, too little was delivered to estimate the rate that the GPUs need."""
 _ONE_READ_EACH = 0.25
-"""If the device's queue differs from the number of blocked readers by at most this part of them, each waits for one
-read."""
+"""If the device's queue differs from the number of blocked readers by at most this part of that number, each reader
+waits for one read."""
 
 
 def storage_advice(

@@ -16,7 +16,7 @@ from iotop_ai.model.job.records import Job
 from iotop_ai.model.process.records import ProcessInfo
 
 _Adapter = Callable[[Facts, Finding, Advice], Advice | None]
-"""A function that adapts a cure; None removes the cure."""
+"""A function that adapts a cure; if it returns None, the cure is removed."""
 
 
 def with_cures(facts: Facts, finding: Finding) -> Finding:
