@@ -89,7 +89,8 @@ class BlockInfo(NamedTuple):
     pcie_max: the fastest PCIe link that both the disk and its slot support
     md_sync: the running resync, check or recovery of an md array; "" when it is idle
     below: the devices that hold the file of a loop device; () if it has no file or the file is not on a local disk
-    backing_fstype: the filesystem that holds the file of a loop device ("ext4", "fuse.sshfs"); "" if unknown
+    backing_fstype: the type of the filesystem that holds the file of a loop device ("ext4", "fuse.sshfs"); "" if
+        unknown
     write_cache: "write back" if a power cut may lose writes before a flush, else "write through"; "" if unknown
     fua: whether the device supports writes that bypass its write cache (FUA); None if unknown
     wbt_us: the read latency in µs above which the kernel throttles background writes; 0 for never, None if unknown
@@ -133,7 +134,7 @@ class BlockInfo(NamedTuple):
 
     @property
     def stats_remedy(self) -> str:
-        """The command that switches on the I/O accounting of the device."""
+        """The command that switches on the I/O accounting of the device, or of its disk if it is a partition."""
         disk = self.parent if self.kind == "partition" else self.name
         return f"echo 1 > /sys/block/{disk.replace('/', '!')}/queue/iostats"
 
@@ -195,6 +196,7 @@ def is_reset(before: BlockCounters, after: BlockCounters) -> bool:
 def _request_rates(
     ios: int | None, merges: int | None, sectors: int | None, ms: int | None, seconds: float
 ) -> tuple[float | None, float | None, float | None, float | None, float | None, float | None]:
+    """The six rates of one kind of request (read, write or discard), in the order of BlockRates."""
     size = None if sectors is None else sectors * SECTOR_BYTES
     merged = None if ios is None or merges is None else (merges / (merges + ios) if merges + ios else 0.0)
     return (
@@ -252,6 +254,7 @@ def _plain_rates(growth: list[int], in_flight: int | None, seconds: float) -> Bl
 def _plain_request_rates(
     ios: int, merges: int, sectors: int, ms: int, seconds: float
 ) -> tuple[float, float, float, float, float | None, float | None]:
+    """The same as ``_request_rates``, for known counts."""
     size = sectors * SECTOR_BYTES
     if not ios:
         return 0.0, size / seconds, merges / seconds, 1.0 if merges else 0.0, None, None
@@ -301,23 +304,25 @@ IDLE_BLOCK_RATES = BlockRates(
     request_size_bytes=None,
     in_flight=0,
 )
-"""The rates of a device with all 20 columns whose counters did not change and that has no request in flight."""
+"""The rates of a device that has no request in flight and whose counters, in all 20 columns, did not change."""
 
 
 def block_rates(
     before: BlockTable | None, after: BlockTable, seconds: float | None, infos: Mapping[str, BlockInfo] | None = None
 ) -> dict[BlockKey, BlockRates]:
-    """The rates of every device in ``after``; unknown for a device that ``before`` lacks.
+    """The rates of every device in ``after``.
 
-    If the kernel does not count the I/O of the head of an NVMe multipath device, the head gets the sum of its paths. If
-    a device's I/O accounting is off and its counters of reads and writes did not change, its rates are unknown; some
-    drivers (zram, brd) count even without accounting.
+    Only in_flight is known for a device that ``before`` lacks, and for all devices without ``before`` or a positive
+    interval. If the kernel does not count the I/O of the head of an NVMe multipath device, the head gets the sum of its
+    paths, and the rates of its partitions are unknown. If a device's I/O accounting is off and its counters of reads
+    and writes did not change, its rates are unknown; some drivers (zram, brd) count even without accounting.
     """
     if before is None or seconds is None or seconds <= 0:
         return {key: UNKNOWN_BLOCK_RATES._replace(in_flight=now.in_flight) for key, now in after.items()}
     out = {}
     for key, now in after.items():
         old = before.get(key)
+        # The reader keeps the record of a line that did not change.
         if old is now and now.fl_ios is not None and now.in_flight == 0:
             out[key] = IDLE_BLOCK_RATES
         elif old is None:
@@ -335,8 +340,8 @@ def block_rates(
         out[head] = head_rates([(before.get(path), after[path]) for path in paths], seconds)
     if heads:
         # The counters of the paths do not distinguish the partitions of the head.
-        parts = tuple(f"{head.name}p" for head in heads)
-        out.update({key: UNKNOWN_BLOCK_RATES for key in after if key.name.startswith(parts) and not any(after[key])})
+        prefixes = tuple(f"{head.name}p" for head in heads)
+        out.update({key: UNKNOWN_BLOCK_RATES for key in after if key.name.startswith(prefixes) and not any(after[key])})
     return out
 
 
@@ -431,5 +436,5 @@ def block_totals(rates: Mapping[BlockKey, BlockRates], infos: Iterable[BlockInfo
 
 
 def _sum(values: list[float | None]) -> float | None:
-    complete = [value for value in values if value is not None]
-    return sum(complete) if values and len(complete) == len(values) else None
+    known = [value for value in values if value is not None]
+    return sum(known) if values and len(known) == len(values) else None

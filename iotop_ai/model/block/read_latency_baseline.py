@@ -53,8 +53,7 @@ class Baseline(NamedTuple):
 class DeviceBaseline(NamedTuple):
     """The read latencies of one device.
 
-    minute: the minute being summed, as its number since monotonic time 0; None before a read is counted, and while
-        no minute is summed
+    minute: the minute being summed, as its number since monotonic time 0; None while no minute is summed
     reads, wait_us, size_bytes: the sums of that minute so far
     sizes: the Baseline of each size bucket
     """
@@ -83,7 +82,7 @@ def size_bucket(size_bytes: float) -> int:
 
 
 def with_minute(baseline: Baseline, at_ns: int, wait_ms: float) -> Baseline:
-    """The baseline with the minute at ``at_ns`` added; minutes older than about a day are dropped."""
+    """The baseline with the minute at ``at_ns`` added; minutes more than about a day before it are dropped."""
     number, index = at_ns // PART_NS, bin_of(wait_ms)
     kept = [part for part in baseline.parts if number - PARTS < part[0] < number]
     newest = next((bins for part, bins in baseline.parts if part == number), ())

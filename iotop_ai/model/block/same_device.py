@@ -1,4 +1,4 @@
-"""Whether two records of a block device, from two readings or two runs, are of the same device."""
+"""Whether two records of a block device, from two readings or two runs of the monitor, are of the same device."""
 
 from __future__ import annotations
 
@@ -17,8 +17,10 @@ def is_same_device(first: BlockInfo, second: BlockInfo) -> bool:
 
 
 def telling_field(first: BlockInfo, second: BlockInfo) -> str:
-    """The field by which two records with the same kernel name are of different devices: "serial", "label" or one of
-    _TRAITS; "" if they are of the same device, or if that is unknown.
+    """The field that shows that two records with the same kernel name are of different devices.
+
+    "serial", "label" or one of _TRAITS; "" if they are of the same device, or if that is unknown. If one record has
+    only a serial number and the other only a label, it is "serial".
     """
     (field, identity), (other_field, other_identity) = _identity(first), _identity(second)
     if identity and other_identity:

@@ -198,9 +198,9 @@ class _Tree:
 
 
 def mount_of(path: str, mounts: Iterable[Mount]) -> Mount | None:
-    """The mount with the longest mount point that contains an absolute path; None if there is none.
+    """The mount that an absolute path is on: the one with the longest mount point above the path; None without one.
 
-    Of several mounts on that mount point, it is the last. The path is compared as given; the caller resolves links.
+    Of several mounts on that mount point, the last counts. The path is compared as given; the caller resolves links.
     """
     best: Mount | None = None
     for mount in mounts:
@@ -213,8 +213,8 @@ def mount_of(path: str, mounts: Iterable[Mount]) -> Mount | None:
 def devices_of_mount(mount: Mount | JobMount, infos: BlockInfos) -> tuple[str, ...]:
     """The kernel names of the devices that hold a mounted filesystem; several for btrfs or ZFS, none on a network.
 
-    A device is found by the mount's device number; otherwise by a listed mount of the same filesystem or ZFS pool, and
-    only if that fails, too, by a listed mount with the same path and type.
+    The devices are found by the mount's device number; else by a mount of the same filesystem or ZFS pool in their
+    ``mounts``; else by a mount there with the same path and type.
     """
     ways = (_has_number, _has_storage, _has_path)
     found = (tuple(i.name for i in infos.values() if holds(i, mount)) for holds in ways)
@@ -243,8 +243,8 @@ def _has_path(info: BlockInfo, mount: Mount | JobMount) -> bool:
 def same_storage(listed: Mount, mount: Mount | JobMount) -> bool:
     """Whether two mounts are on the same btrfs, bcachefs or ZFS pool.
 
-    Only a few mounts of a device are listed, and the paths of a container differ. The datasets of a ZFS pool have
-    different device numbers; the subvolumes of a btrfs have the same.
+    Paths are not compared: only a few mounts of a device are listed, and a container sees other paths. The datasets of
+    a ZFS pool have different device numbers; the subvolumes of a btrfs have the same.
     """
     if listed.fstype != mount.fstype:
         return False

@@ -41,7 +41,8 @@ def link_bytes_per_s(generation: int | None, width: int | None, best: float = LI
 def all_spin(gpus: Sequence[GpuState | None]) -> bool:
     """Whether all GPUs of a job are busy but draw too little power to compute, and their SMs are mostly idle.
 
-    False with fewer than two GPUs, and if the figures are unknown. Unknown activity of the SMs is ignored.
+    False with fewer than two GPUs, and if the utilisation or power of one is unknown. SM activity is ignored if it is
+    unknown.
     """
     known = [gpu for gpu in gpus if gpu is not None]
     if len(known) < 2 or len(known) < len(gpus):

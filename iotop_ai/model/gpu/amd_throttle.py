@@ -35,7 +35,7 @@ def reasons_text(bits: int) -> str:
 
 
 def clock_reasons(bits: int) -> int:
-    """The reasons as NVML's bits, so that the same rule judges GPUs of all vendors."""
+    """The reasons as NVML's bits, so that the same rule judges GPUs of all vendors. Reasons outside GROUPS have none."""
     out = 0
     for first, last, _, nvml_bit in GROUPS:
         if bits & ((1 << last + 1) - (1 << first)):

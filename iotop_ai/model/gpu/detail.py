@@ -26,8 +26,8 @@ class GpuDetail(NamedTuple):
     rows_corrected, rows_uncorrected: the numbers of rows remapped after corrected and after uncorrected errors
     rows_pending, rows_failed: whether a remapping waits for a reset, and whether one has failed
     pages_pending: whether retired pages wait for a reset
-    recovery: field 230, an nvmlDeviceGpuRecoveryAction_t: 0 none, 1 reset, 2 reboot, 3 drain, 4 drain and reset, 5
-        recover the IMEX domain, 6 reset of its bus, 7 reboot of the system
+    recovery: field 230 of NVML, an nvmlDeviceGpuRecoveryAction_t: 0 none, 1 reset, 2 reboot, 3 drain, 4 drain and
+        reset, 5 recover the IMEX domain, 6 reset of its bus, 7 reboot of the system
     fabric_state: an nvmlGpuFabricState; 3 is complete
     fabric_status: an NVML error code; 0 is success
     numa_node: the NUMA node of the GPU; None also on a machine with a single node
@@ -104,7 +104,7 @@ class GpuDetail(NamedTuple):
 
 
 def recovery_of(state: GpuState, detail: GpuDetail | None) -> int | None:
-    """The recovery that the driver asks for now; if unknown, the one that the kernel's log last asked for."""
+    """The recovery (GpuDetail.recovery) that the driver asks for now; if unknown, the newest in the kernel's log."""
     now = None if detail is None else detail.recovery
     return state.recovery if now is None else now
 

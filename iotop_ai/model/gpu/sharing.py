@@ -1,4 +1,4 @@
-"""Which GPUs are in use, and how busy the GPUs are that a job shares with other processes."""
+"""Which GPUs are in use, and how busy a shared GPU is for a job and for other processes."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ class GpuParts(NamedTuple):
 
 
 def in_use(gpu: GpuState, busy: bool, used_bytes: int = USED_BYTES) -> bool:
-    """Whether a GPU is in use: it has a compute process, or its processes are hidden and it is busy or much of its
-    memory is in use.
+    """Whether a GPU is in use: it has a compute process, or no process on it is visible but it is busy or at least
+    ``used_bytes`` of its memory are in use.
 
     On a desktop the only processes are graphics processes; such a GPU is not in use.
     """
@@ -40,7 +40,10 @@ def processes_of_others(state: GpuState, pids: Collection[int]) -> list[GpuProce
 
 
 def busy_parts(state: GpuState, pids: Collection[int]) -> GpuParts | None:
-    """How busy a GPU is for the job with these pids and for others; None if no other process uses the SMs."""
+    """How busy a GPU is for the job with these pids and for others; None if no other process uses the SMs.
+
+    Both parts are unknown if the share of one process is unknown, or if no process of the job is found.
+    """
     others = [process.sm_percent for process in processes_of_others(state, pids)]
     if not any(percent != 0 for percent in others):
         return None

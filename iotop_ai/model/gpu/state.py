@@ -224,7 +224,7 @@ GpuTable = Mapping[str, Reading[GpuState]]
 
 
 class GpuRates(NamedTuple):
-    """One GPU in one interval: its levels, in base units or as ratios, and its rates."""
+    """One GPU in one interval: its levels and its rates, in the units of each Metric."""
 
     busy_ratio: Annotated[float | None, Metric("ratio", "Share of time with at least one kernel running.", "GPU-Util")]
     memory_busy_ratio: Annotated[float | None, Metric("ratio", "Share of time its memory was read or written.")]
@@ -289,7 +289,7 @@ class GpuRates(NamedTuple):
 
 
 def gpu_rates(before: GpuTable | None, after: GpuTable, seconds: float | None) -> dict[str, GpuRates]:
-    """The levels and rates of every GPU that answered; other GPUs are absent."""
+    """The levels and rates of every GPU that answered; other GPUs are left out."""
     out = {}
     for uuid, reading in after.items():
         if reading.value is not None:
@@ -301,7 +301,7 @@ def gpu_rates(before: GpuTable | None, after: GpuTable, seconds: float | None) -
 class _Growth(NamedTuple):
     """The growth of one GPU's counters between two readings.
 
-    slow: the fields of ``now`` that only some sweeps read, by name
+    slow: the last two readings of each field of ``now`` that only some sweeps read, by its name
     slow_before: the names of the fields of ``old`` that only some sweeps read
     """
 

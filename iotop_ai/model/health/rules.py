@@ -110,7 +110,7 @@ def _level(name: str, noun: str, least: int = 1) -> Check:
 
 
 def _grows(name: str, noun: str, per_day: float) -> Check:
-    """A check that the count grew by at least ``per_day`` in 24 h."""
+    """A check that the count grew, and by at least ``per_day`` in 24 h."""
 
     def clauses(state: SmartState) -> tuple[str, ...]:
         value, increase = getattr(state, name), growth(state, name)
@@ -122,6 +122,7 @@ def _grows(name: str, noun: str, per_day: float) -> Check:
 
 
 def _noun(state: SmartState, noun: str) -> str:
+    """The noun for a count; the "uncorrectable" of a SCSI disk counts errors, not sectors."""
     return "uncorrected error" if noun == "uncorrectable sector" and state.protocol != "ata" else noun
 
 

@@ -14,7 +14,7 @@ class JobIds(NamedTuple):
     slurm: the Slurm job, "48213", or the job and its step, "48213.0"
     pod: the UID of the Kubernetes pod
     container: the first 12 digits of the container id, as ``docker ps`` shows them
-    unit: the systemd service
+    unit: the systemd service, without ".service"
     """
 
     slurm: str = ""

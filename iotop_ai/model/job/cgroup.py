@@ -79,8 +79,8 @@ class CgroupTable(NamedTuple):
     """The cgroups of the jobs.
 
     groups: each cgroup by its path
-    jobs: the path of each job's cgroup; a job is left out if it is in the root cgroup, or if its ranks are in cgroups
-        that do not belong to one batch job, pod or container
+    jobs: the path of each job's cgroup; a job is left out if it is in the root cgroup, or if its ranks are in different
+        cgroups that do not all belong to one batch job, pod or container
     """
 
     groups: Mapping[str, Cgroup] = {}
@@ -201,7 +201,8 @@ _NO_IO = CgroupIo(0, 0, 0, 0)
 def _io_rates(
     before: Mapping[str, CgroupIo], after: Mapping[str, CgroupIo], seconds: float | None
 ) -> dict[str, CgroupIoRates]:
-    """The rates by device; a device that ``before`` lacks had no I/O until then, so its counters start at 0."""
+    """The rates by device; a device that ``before`` lacks had no I/O before that reading, so its counters start at 0.
+    """
     return {
         device: CgroupIoRates(
             *(

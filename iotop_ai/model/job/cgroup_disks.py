@@ -1,9 +1,9 @@
 """The bytes that a cgroup moves on all disks; each byte is counted once, even in a stack of devices.
 
-The kernel counts a bio at each device that the bio passes, for the cgroup of the bio. A device that forwards or clones
-the bio (LVM, RAID1) keeps the cgroup of the job. A new bio from a kernel thread belongs to the root cgroup: a write of
-dm-crypt (drivers/md/dm-crypt.c, crypt_alloc_buffer) or a stripe of RAID5. A part that RAID0 splits off
-(BIO_CGROUP_ACCT, block/blk-cgroup.h) counts as a request without bytes.
+The kernel counts a bio (an I/O request of the block layer) at each device that the bio passes, for the cgroup of the
+bio. A device that forwards or clones the bio (LVM, RAID1) keeps the cgroup of the job. A new bio from a kernel thread
+belongs to the root cgroup: a write of dm-crypt (drivers/md/dm-crypt.c, crypt_alloc_buffer) or a stripe of RAID5. A part
+that RAID0 splits off (BIO_CGROUP_ACCT, block/blk-cgroup.h) counts as a request without bytes.
 """
 
 from __future__ import annotations
@@ -61,17 +61,18 @@ def disk_stacks(infos: Mapping[str, BlockInfo]) -> DiskStacks:
         for name, info in infos.items()
         if info.slaves and info.kind != "partition"
     }
-    above = {name for names in below.values() for name in names}
+    covered = {name for names in below.values() for name in names}
     number = {name: f"{info.major}:{info.minor}" for name, info in infos.items()}
     stacks: dict[str, _Stack | None] = {
         number[name]: _Stack((number[name],), (), ()) if is_leaf(info) else None for name, info in infos.items()
     }
     for members in _connected(below):
         bottom = [name for name in members if name not in below]
-        # Bytes of a stack on a loop device count on the disk with its backing file; those of one in memory, on no disk.
+        # The bytes of a stack on a loop device count on the disk that holds the device's file; those of a stack in
+        # memory count on no disk.
         if all(name in infos and is_leaf(infos[name]) for name in bottom):
-            tops = [name for name in members if name not in above]
-            between = [name for name in members if name in below and name in above]
+            tops = [name for name in members if name not in covered]
+            between = [name for name in members if name in below and name in covered]
             stack = _Stack(*(tuple(number[name] for name in names) for names in (bottom, tops, between)))
             stacks |= {number[name]: stack for name in members}
     return DiskStacks(stacks)

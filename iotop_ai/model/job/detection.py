@@ -148,8 +148,8 @@ def _evidence(tree: CandidateTree, roles: RayRoles, work: Work) -> dict[ProcessK
 def _may_prepare_data(info: ProcessInfo, working_children: int) -> bool:
     """Whether a program's busy children may prepare data.
 
-    For a program that names a Python file they always may. For a program that runs as ``python -m`` they may if enough
-    of them work and it is not a known server. Those of a notebook never count.
+    Those of a program whose command line names a Python file always may. Those of a module (``python -m``) may if
+    enough of them work and the module is not a known server. Those of a notebook never may.
     """
     if is_notebook(info):
         return False
@@ -182,7 +182,7 @@ def _launcher_evidence(
 
 
 def _ranks(search: _Search) -> list[Rank]:
-    """The training processes with their workers and GPUs."""
+    """The training processes with their workers and GPUs, without processes that only start others (``_starters``)."""
     tree, evidence, roles = search.tree, search.evidence, search.roles
     workers: dict[ProcessKey, list[ProcessKey]] = {}
     for worker in sorted((*tree.loaders, *tree.pool_children), key=_age):
@@ -221,7 +221,8 @@ def _ranks(search: _Search) -> list[Rank]:
 def _starters(search: _Search, ray_ranks: Mapping[ProcessKey, Sequence[ProcessKey]]) -> set[ProcessKey]:
     """The processes that only start ranks and do not train: torch.multiprocessing.spawn, Ray's program.
 
-    A process that uses a GPU trains if none of the ranks below it uses one, as a notebook beside TensorBoard does.
+    A process that uses a GPU trains if none of the ranks below it uses one, such as a notebook that started
+    TensorBoard.
 
     ray_ranks: the ranks of each program of Ray
     """
@@ -272,7 +273,8 @@ def _worker_kind(search: _Search, key: ProcessKey, workers: Sequence[ProcessKey]
 def _top(search: _Search, key: ProcessKey) -> ProcessKey:
     """The highest launcher, trainer or multiprocessing parent above a process; without one, the process itself.
 
-    For a worker of Ray, it is that of the program that the worker works for. A process of another user does not count.
+    For a worker of Ray, it is the top of the program that the worker works for. A process of another user does not
+    count.
     """
     tree, top, uid = search.tree, key, search.tree.info[key].uid
     owner = search.roles.owner.get(key)
@@ -291,8 +293,10 @@ def _group_by_job(search: _Search, ranks: list[Rank], tops: Mapping[ProcessKey, 
     """The ranks grouped by job.
 
     Ranks belong to one job if they share a top process, or belong to one user and share a batch job, MPI job, pod, or
-    master address. Without the user, anybody could join another's job: a user sets the environment, and names cgroups.
+    master address. The user must be the same because users choose environment variables and names of cgroups, so any
+    user could claim another user's job.
     """
+    # Ranks that share a token belong to one job.
     tokens: dict[ProcessKey, set[object]] = {rank.key: {tops[rank.key]} for rank in ranks}
     seen_ranks: set[tuple[object, int | None]] = set()
     for rank in ranks:
@@ -304,7 +308,7 @@ def _group_by_job(search: _Search, ranks: list[Rank], tops: Mapping[ProcessKey, 
         shared: list[object] = [("slurm", uid, ids.slurm.partition(".")[0])] if ids.slurm else []
         shared += [("pod", uid, ids.pod)] if ids.pod else []
         shared += [("mpi", uid, own.mpi)] if own.mpi else []
-        # A loopback address, whose ``group`` is "", is that of the container.
+        # A loopback address (``group`` is "") means the container itself, so the container must be the same too.
         master = ("master", uid, "" if own.group else ids.container, own.size, own.master)
         # If a rank number occurs twice in a group, two programs use the same default address and port.
         if own.master and (master, own.rank) not in seen_ranks:

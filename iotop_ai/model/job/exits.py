@@ -1,4 +1,4 @@
-"""Finds the processes of training jobs that ended between two Snapshots."""
+"""Finds which processes of training jobs ended between two Snapshots, and how."""
 
 from __future__ import annotations
 

@@ -54,7 +54,7 @@ class Totals(NamedTuple):
 class RecentRates(NamedTuple):
     """The bytes per second of a training process over the last 10 s, or since it was first watched; None if unknown.
 
-    own_read, own_write: the bytes of the process itself, without its children.
+    own_read, own_write: the bytes of the process itself, without its children
     """
 
     write: float | None = None
@@ -63,7 +63,10 @@ class RecentRates(NamedTuple):
 
 
 def recent_rates(past: deque[tuple[int, Totals]], at_ns: int, now: Totals) -> RecentRates:
-    """The rates up to now. past: earlier (time, totals), oldest first; ``now`` is added, what is too old removed."""
+    """The rates from the oldest totals of the last 10 s to ``now``.
+
+    past: earlier (time, totals), oldest first; ``now`` is added to it, and older totals are removed
+    """
     past.append((at_ns, now))
     while at_ns - past[0][0] > WINDOW_NS:
         past.popleft()
@@ -113,7 +116,8 @@ class Movement:
         seconds: float,
         clk_tck: int,
     ) -> bool:
-        """Whether the processes changed, their counters changed enough since ``_base``, or one waits for a device."""
+        """Whether the job has other processes than in ``_base``, its counters changed enough, or it waits for a device.
+        """
         if totals.keys() != self._base.keys():
             return True
         changes = [_changes(self._base[key], now) for key, now in totals.items()]

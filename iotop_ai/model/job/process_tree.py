@@ -8,7 +8,7 @@ from iotop_ai.model.job.inspection import NOTHING_SEEN, Inspection
 from iotop_ai.model.job.programs import SPAWNED, is_python, is_reaper, traits
 from iotop_ai.model.process.records import ProcessInfo, ProcessKey, ProcessStat
 
-_MOST_LEVELS = 24
+_MOST_ANCESTORS = 24
 
 
 class CandidateTree:
@@ -67,7 +67,7 @@ class CandidateTree:
             return cached
         out: list[ProcessKey] = []
         ancestor = self.parent(key)
-        while ancestor is not None and ancestor not in out and len(out) < _MOST_LEVELS:
+        while ancestor is not None and ancestor not in out and len(out) < _MOST_ANCESTORS:
             out.append(ancestor)
             ancestor = self.parent(ancestor)
         self._ancestors[key] = out

@@ -46,6 +46,7 @@ LOADER_NAMES = ("pt_data_worker", "pt_multiprocess")
 """The beginnings of the names (comm) of DataLoader workers. The second is pt_multiprocess_data_worker (PyTorch main),
 which the kernel truncates."""
 SPAWNED = "--multiprocessing-fork"
+"""The argument of a process that multiprocessing started with the method "spawn"."""
 _NAME = pattern(r"[\w.+-]{1,64}")
 _MODULE = pattern(r"[\w.]{1,64}")
 _FILE = pattern(r"\.py[cwz]?(?!\w)")

@@ -90,9 +90,11 @@ def _job_order(ray_job: str) -> list[str]:
 
 
 def _owners(tree: CandidateTree, workers: list[ProcessKey], programs: list[ProcessKey]) -> dict[ProcessKey, ProcessKey]:
-    """The owner of each worker of a raylet: the only program of their user, or else the nth for the nth job id.
+    """The owner of each worker: the only program of their user, or else the user's nth program for the nth job id.
 
-    If the numbers of programs and of job ids differ, the oldest worker of each job id. workers: those of one user.
+    If the numbers of programs and of job ids differ, it is the oldest worker with the same job id.
+
+    workers: the workers of one raylet and one user, oldest first
     """
     of_user = [key for key in programs if tree.info[key].uid == tree.info[workers[0]].uid]
     ids = sorted({tree.inspection(key).ids.ray for key in workers} - {""}, key=_job_order)

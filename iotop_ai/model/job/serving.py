@@ -12,7 +12,7 @@ its first cell to its last."""
 def may_rest(job: Job, place: JobPlace) -> bool:
     """Whether the job may wait for a person, in a notebook or at a terminal, or may be a server.
 
-    A server listens for clients, or it is unknown whether it does. A job with several training processes may be a
+    It may be a server if it listens for clients, or if that is unknown. A job with several training processes may be a
     server too, with a model that is split over GPUs.
     """
     if job.notebook or place.waits_for_input:

@@ -187,7 +187,7 @@ _WAIT_INDEXES = (_WAITS + 1, _WAITS + 2, None, _WAITS + 3, _WAITS + 4, None)
 def add_sweep(counts: list[int], main: int, workers: Sequence[int], partial: bool = False, times: int = 1) -> None:
     """Add sweeps to ``counts``, the values of a SweepCounts.
 
-    main, workers: the wait states of the trainer and of its workers
+    main, workers: the wait states of the trainer and of its workers, reduced by COARSE
     partial: whether the sweeps could not include all workers
     times: the number of equal sweeps
     """

@@ -124,8 +124,8 @@ def saves(interval: Interval) -> bool:
 def main_saves(interval: Interval) -> bool:
     """Whether waits of the main thread for a device are waits for writes.
 
-    If the job's loaders are known by name, the main thread reads no data itself. If they are processes, what they write
-    does not count.
+    If the job's loaders are known by name, the main thread reads no data itself. If the loaders are processes, what
+    they write does not count.
     """
     reads = 0.0 if interval.loading is Loading.NAMED else _reads(interval)
     written, lately = interval.write_bytes_per_s, interval.lately_written_bytes_per_s

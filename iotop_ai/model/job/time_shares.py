@@ -22,7 +22,7 @@ class TimeCounts(NamedTuple):
         disk, wait for the network, or compute
     data_other: the trainer waits for data while the processes or threads that load it do something else, such as wait
         for a lock
-    host: the main thread runs, the GPUs are idle, and nothing is loaded
+    host: the main thread or a backward pass runs on the CPU, the GPUs are idle, and nothing is loaded
     checkpoint: the job waits for its own writes
     startup: the time before the first step
     compile: kernels are compiled

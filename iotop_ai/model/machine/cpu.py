@@ -59,7 +59,7 @@ class CoreRates(NamedTuple):
 
     @property
     def free_ratio(self) -> float | None:
-        """The share of available time: neither busy nor stolen. Waiting for I/O counts as available."""
+        """The share of time that is available: neither busy nor stolen. Waiting for I/O counts as available."""
         return None if self.busy_ratio is None else max(0.0, 1.0 - self.busy_ratio - (self.steal_ratio or 0.0))
 
 
@@ -108,7 +108,7 @@ def core_rates(before: CpuTicks, after: CpuTicks, ticks: int | None = None) -> C
 
 
 def without_idle(table: CpuTable) -> CpuTable:
-    """The table without the idle time of each core, but with ``total``."""
+    """The table without the idle time of each core, but with ``total``; unchanged if it lacks an idle time already."""
     kept = {}
     for n, (user, nice, system, idle, iowait, irq, softirq, steal) in table.cores.items():
         if idle is None:
@@ -127,7 +127,7 @@ def _sum_over_cores(cores: Iterable[CpuTicks]) -> CpuTicks:
 
 
 def cpu_rates(before: CpuTable | None, after: CpuTable, seconds: float | None) -> CpuRates:
-    """The shares of each core that is in both readings, and the mean over these cores."""
+    """The shares of each core, and the mean over the cores that are in both readings; other cores are unknown."""
     if before is None or seconds is None:
         return CpuRates(UNKNOWN_CORE, dict.fromkeys(after.cores, UNKNOWN_CORE), None)
     ticks = round(seconds * after.clk_tck)

@@ -71,7 +71,9 @@ class FuseMount(NamedTuple):
 
 
 class NetfsTable(NamedTuple):
-    """The NFS mounts by mount point, one for each filesystem (the shortest), and all FUSE connections by number."""
+    """The NFS mounts by mount point, one for each filesystem (that with the shortest mount point), and all FUSE
+    connections by number.
+    """
 
     nfs: Mapping[str, NfsMount]
     fuse: Mapping[str, FuseMount]
@@ -95,7 +97,7 @@ UNKNOWN_NFS_OP = NfsOpRates(*[None] * len(NfsOpRates._fields))
 
 
 class NfsRates(NamedTuple):
-    """The figures of one NFS filesystem. Its name is its mount point, or the shortest of several.
+    """The figures of one NFS filesystem.
 
     ops: the rates by operation: READ and WRITE, and others that completed in the interval
     """
@@ -166,7 +168,7 @@ def nfs_rates(before: NfsMount, after: NfsMount, seconds: float | None) -> NfsRa
 
 
 def netfs_rates(before: NetfsTable | None, after: NetfsTable, seconds: float | None) -> dict[str, NfsRates]:
-    """The rates of each NFS mount that is in both readings; FUSE has no counters, and so no rates."""
+    """The rates of each NFS mount that is in both readings with the same source; FUSE has no counters and no rates."""
     if before is None:
         return {}
     return {

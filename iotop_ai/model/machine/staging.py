@@ -38,7 +38,7 @@ class Plan(NamedTuple):
     memory: whether the target is in memory
     swap: whether that memory can be swapped out
     same_disk: the storage that source and target share; "" if none or unknown
-    new_space_bytes: the space that the files still to be copied take, because a file occupies whole blocks
+    new_space_bytes: the space that the files still to be copied will occupy, in whole blocks
     """
 
     source: str

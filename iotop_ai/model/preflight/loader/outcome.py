@@ -30,7 +30,7 @@ class Outcome(NamedTuple):
     silent_s: the seconds without a batch or a step; 0 if the run did not hang
     returncode: the exit code of the loader's main process; None while it ran
     error, text, trace: the exception's class, message and traceback; "" without one
-    refused: why the factory cannot be swept
+    refused: why the factory's loader cannot be run in several configurations
     stderr: the end of the output on stderr
     stuck: the processes of the loader at the end of the run
     busy_cores: the mean number of cores that they used during ``silent_s``; None if the run did not hang

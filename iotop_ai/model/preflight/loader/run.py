@@ -1,4 +1,4 @@
-"""One configuration of a data loader, and the result of its run."""
+"""One configuration of a data loader, and the result of its run. A sweep is a series of such runs."""
 
 from __future__ import annotations
 
