@@ -11,7 +11,7 @@ from iotop_ai.collectors.io.trust import invoking_user, why_untrusted
 from iotop_ai.model.clean import clean
 from iotop_ai.model.errors import UsageError
 
-NO_PYTHON = "no Python is found; name yours with --python"
+NO_PYTHON = "no Python is found; give the path of yours with --python"
 _ENVIRONMENTS = ("VIRTUAL_ENV", "CONDA_PREFIX")
 
 

@@ -18,8 +18,8 @@ class Wait(NamedTuple):
 def waits_of(table: ProcessTable | None) -> Mapping[ProcessKey, Wait]:
     """The processes with a thread in state D at this reading, without kernel threads; {} if unknown.
 
-    If the threads of a process were not sampled, only its main thread is considered.
-    Source: /proc/PID/stat field 3 and /proc/PID/task/TID/stat.
+    If the threads of a process were not sampled, only its main thread is considered. Source: field 3 of /proc/PID/stat
+    and of /proc/PID/task/TID/stat.
     """
     if table is None:
         return {}

@@ -86,7 +86,7 @@ class TrackedDictBuilder(Generic[K, V]):
 
 
 def follows(new: Mapping[K, V], old: Mapping[K, V]) -> bool:
-    """Whether ``new`` is the state directly after ``old`` and records the changes since then."""
+    """Whether ``new`` is the state directly after ``old`` and records the changes between them."""
     return isinstance(new, TrackedDict) and isinstance(old, TrackedDict) and new.before is old.mark
 
 

@@ -19,7 +19,7 @@ from iotop_ai.model.process.change_tracking import changed, removed
 from iotop_ai.model.process.records import Debt, ProcessIo, ProcessKey, ProcessSample, ProcessTable
 
 MOST_ANCESTORS = 64
-"""The most ancestors to follow. Only a damaged table has a longer chain or a cycle."""
+"""The largest number of ancestors to follow. Only a damaged table has a longer chain or a cycle."""
 
 
 class Settlement(NamedTuple):
@@ -36,7 +36,10 @@ class Settlement(NamedTuple):
 
 
 class _Heirs:
-    """The processes in both tables, with the part of their growth that is not yet assigned to a debt."""
+    """The processes that may be heirs, with the part of their growth that is not yet assigned to a debt.
+
+    These are the processes in both tables whose cminflt grew.
+    """
 
     def __init__(self, before: ProcessTable, after: ProcessTable, earlier: Mapping[ProcessKey, int]) -> None:
         self._before = before
@@ -72,7 +75,7 @@ class _Heirs:
         )
 
     def equals(self, key: ProcessKey, debt: Debt) -> bool:
-        """Whether the unclaimed growth of this process equals the debt: it did nothing but wait for that child."""
+        """Whether the unclaimed growth of this process equals the debt, as of a parent that only waits for a child."""
         return self.unclaimed_faults.get(key) == debt.faults and self.unclaimed_io.get(key) == list(debt.io)
 
     def claim(self, key: ProcessKey, debt: Debt) -> None:

@@ -14,7 +14,7 @@ of the rate from the first third to the middle third. Buffers stop growing once 
 
 
 def growth_per_batch(points: Sequence[tuple[int, int]]) -> float | None:
-    """Return the latest growth in bytes per batch; None if memory does not grow steadily.
+    """Return the latest growth in bytes per batch; None if memory does not grow steadily, or for too few points.
 
     points: pairs of the number of batches so far and the memory in bytes, the oldest first.
     """

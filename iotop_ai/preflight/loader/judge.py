@@ -82,7 +82,10 @@ def _pickle_failure(outcome: Outcome, output: str) -> Failure | None:
     if _PICKLE.search(f"{outcome.error}: {outcome.text}"):
         message = message_line(outcome.text)
         text = f"{outcome.start} cannot send the dataset to a worker: {message}"
-        remedy = "define functions and classes at module level, open files in __getitem__ or worker_init_fn, or fork"
+        remedy = (
+            "define functions and classes at module level, open files in __getitem__ or worker_init_fn, or start "
+            "workers by fork"
+        )
         return Failure("pickle", text, remedy)
     if match := _UNPICKLE.search(output):
         line = next((line for line in output.splitlines() if match.group() in line), match.group())
@@ -167,7 +170,7 @@ def _hang_remedy(outcome: Outcome, ordered: list[Stuck]) -> str:
     if ordered and ordered[0].state == "D":
         return "the storage does not answer: iotop-ai check PATH"
     if outcome.start == "fork" and ordered and ordered[0].worker:
-        return "if it waits for a lock that a thread held at the fork: --start spawn shows that"
+        return "it may wait for a lock that a thread held at the fork: try --start spawn"
     return ""
 
 

@@ -120,7 +120,7 @@ class Session:
                 self._handle(kind, message)
             if ended is not None:
                 return self._failed_run({}, returncode=ended)
-            # Not after every message: the loader runs just when it sends one.
+            # Samples after each message would be biased, because the loader always runs when it sends one.
             if self._clock.monotonic_ns() >= next_sample_ns:
                 self._watch.sample()
                 next_sample_ns = self._clock.monotonic_ns() + random.randint(*SAMPLE_MS) * 10**6
@@ -130,7 +130,7 @@ class Session:
             show(self._batches)
 
     def _receive(self, wait_ms: int) -> list[dict[str, Any]]:
-        """Return the messages that have arrived."""
+        """Wait for output, at most ``wait_ms``, and return the messages in it."""
         messages: list[dict[str, Any]] = []
         for handle, _ in self._poll.poll(wait_ms):
             raw = os.read(handle, 1 << 16)

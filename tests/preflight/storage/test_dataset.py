@@ -401,7 +401,7 @@ def test_a_python_that_prints_when_it_starts_is_read(tmp_path: Path, end: str) -
 @pytest.mark.parametrize("python", ["", "/bin/false", "/nonexistent/python"])
 def test_a_python_that_does_not_run_is_reported(python: str) -> None:
     assert decoded(python) == Decoding(
-        why=f"{python} does not run" if python else "no Python is found; name yours with --python"
+        why=f"{python} does not run" if python else "no Python is found; give the path of yours with --python"
     )
 
 
