@@ -177,6 +177,7 @@ class BlockRates(NamedTuple):
 
 UNKNOWN_BLOCK_RATES = BlockRates(*[None] * len(BlockRates._fields))
 
+# The indexes of fields of BlockCounters.
 _COUNT_FIELDS = tuple(
     i for i, name in enumerate(BlockCounters._fields) if not name.endswith("_ms") and name != "in_flight"
 )

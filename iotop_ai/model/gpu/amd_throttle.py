@@ -35,7 +35,7 @@ def reasons_text(bits: int) -> str:
 
 
 def clock_reasons(bits: int) -> int:
-    """The reasons as NVML's bits, so that the same rule judges GPUs of all vendors. Reasons outside GROUPS have none."""
+    """The reasons as NVML's bits, so that one rule judges GPUs of all vendors; a reason outside GROUPS has no bit."""
     out = 0
     for first, last, _, nvml_bit in GROUPS:
         if bits & ((1 << last + 1) - (1 << first)):

@@ -8,6 +8,7 @@ from iotop_ai.model.health.smart import HealthPoint, PastPoint, SmartState
 DAY_S = 86_400
 HOUR_S = 3600
 PAST_POINTS = 64
+"""The largest number of points in a curve of past values."""
 FORECAST_DAYS = 7.0
 """The shortest period, in days, from which a wear rate is computed: disks report wear in whole percent."""
 _STORED_FIELDS = tuple(name for name in HealthPoint._fields if name != "wall_s")

@@ -18,6 +18,7 @@ from iotop_ai.model.machine.filesystem import fuse_is_remote, is_fuse, is_remote
 from iotop_ai.model.process.records import ProcessKey
 
 MOST_JOBS = 16
+"""The largest number of jobs that are watched."""
 WEAK_EVIDENCE = frozenset({"children", "mpi", "slurm", "notebook", "ray"})
 """Kinds of evidence that programs which do not train may have too, even several kinds at once."""
 

@@ -17,6 +17,7 @@ from iotop_ai.model.reading import Rated, Reading
 
 MOST_COUNT = 2**62
 MOST_RANK = 10**6
+"""The largest count, and the largest rank or world size, that a message may contain."""
 
 
 class StepCounts(NamedTuple):

@@ -175,6 +175,7 @@ class SweepCounts(NamedTuple):
     apart: int = 0
 
 
+# The indexes of fields of SweepCounts.
 _WAITS = SweepCounts._fields.index("waits")
 _BLIND = SweepCounts._fields.index("blind")
 _BLOCKED = SweepCounts._fields.index("blocked")

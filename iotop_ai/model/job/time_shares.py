@@ -107,7 +107,9 @@ class TimeShares(NamedTuple):
             "neither compute nor wait for a disk or the network.",
         ),
     ]
-    host: Annotated[float, Metric("ratio", "Share of time in which the main thread or a backward pass runs and the GPUs idle.")]
+    host: Annotated[
+        float, Metric("ratio", "Share of time in which the main thread or a backward pass runs and the GPUs idle.")
+    ]
     checkpoint: Annotated[float, Metric("ratio", "Share of time in which the job waits for its own writes.")]
     startup: Annotated[float, Metric("ratio", "Share of time before the first step.")]
     compile: Annotated[float, Metric("ratio", "Share of time in which kernels are compiled.")]

@@ -17,7 +17,7 @@ from iotop_ai.model.reading import Reading
 class ThreadDetail(NamedTuple):
     """One thread.
 
-    state: the letter in /proc/PID/stat
+    state: the letter in /proc/PID/task/TID/stat
     wchan: the kernel function in which it sleeps; "" if unknown or if it does not sleep
     call: the name of its current system call; "" if unknown or without one
     target: the kind of object that the call waits for, as collectors/job/wait_target.py names it

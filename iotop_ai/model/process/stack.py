@@ -10,6 +10,7 @@ from iotop_ai.lazy.regex import pattern
 from iotop_ai.model.clean import clean
 
 MOST_THREADS, MOST_LINES, MOST_CALLS = 64, 5, 4
+"""The largest numbers of threads, of lines for each thread, and of calls for each line that are kept."""
 _THREAD = pattern(r"thread \((?:0x[0-9a-fA-F]+|(\d+))\)(?:: (.*))?")
 _FRAME = pattern(r"(.*) \((.*?)(?::(\d+))?\)")
 _LIBRARY = pattern(r"/(?:site|dist)-packages/|/lib(?:64)?/python\d|^<|^[^/]*$")

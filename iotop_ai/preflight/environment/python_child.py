@@ -25,6 +25,7 @@ import re  # noqa: E402
 from typing import Any  # noqa: E402
 
 MOST_ENTRIES = 5000
+"""The largest number of distributions, and of files that match one pattern, that are described."""
 LIBRARY = "libstdc++.so.6"
 SYSTEM_FOLDERS = ("/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu", "/usr/lib64", "/usr/lib")
 FRAMEWORKS = ("torch", "numpy", "tensorflow", "jax", "transformers", "datasets", "PIL", "torchvision", "lightning")

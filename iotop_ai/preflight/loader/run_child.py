@@ -462,8 +462,8 @@ def main() -> None:
     prepare(request["folder"], request["parent"])
     try:
         run(request, messages)
-    except RefusedError as why:
-        messages.send(message="refused", text=str(why), empty=isinstance(why, EmptyError))
+    except RefusedError as error:
+        messages.send(message="refused", text=str(error), empty=isinstance(error, EmptyError))
     except BaseException as error:
         trace = "".join(traceback.format_exception(type(error), error, error.__traceback__))
         text, name = shorten(str(error)), type(error).__name__

@@ -41,7 +41,9 @@ BUSY_CORES = 0.05
 STACK_S = 0.5
 """The seconds to wait for the stack that a hung process prints."""
 MOST_STACKS = 4
-_KEPT_TEXT = 16 << 10
+"""The largest number of processes whose stack is asked for."""
+_KEPT_BYTES = 16 << 10
+"""The number of bytes that are kept of the end of standard error."""
 _SOURCE = Path(__file__).with_name("run_child.py")
 
 
@@ -137,7 +139,7 @@ class Session:
             if not raw:
                 self._poll.unregister(handle)
             elif handle == self._err:
-                self._stderr = (self._stderr + raw)[-_KEPT_TEXT:]
+                self._stderr = (self._stderr + raw)[-_KEPT_BYTES:]
             else:
                 messages += self._reader.feed(raw)
         if messages:

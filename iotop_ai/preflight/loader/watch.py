@@ -22,6 +22,7 @@ _LEAST_PAUSE_S, _PAUSE_FACTOR = 0.25, 10
 reading took.
 """
 _MOST_POINTS = 4000
+"""The largest number of memory readings that are kept for ``growth_per_batch``."""
 
 
 class TreeWatch:
