@@ -198,7 +198,7 @@ class _Tree:
 
 
 def mount_of(path: str, mounts: Iterable[Mount]) -> Mount | None:
-    """The mount that an absolute path is on: the one with the longest mount point above the path; None without one.
+    """The mount that contains an absolute path: the one with the longest mount point; None without one.
 
     Of several mounts on that mount point, the last counts. The path is compared as given; the caller resolves links.
     """

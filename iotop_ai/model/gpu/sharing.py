@@ -21,8 +21,7 @@ class GpuParts(NamedTuple):
 
 
 def in_use(gpu: GpuState, busy: bool, used_bytes: int = USED_BYTES) -> bool:
-    """Whether a GPU is in use: it has a compute process, or no process on it is visible but it is busy or at least
-    ``used_bytes`` of its memory are in use.
+    """Whether a GPU has a compute process or, if no process on it is visible, is busy or has ``used_bytes`` in use.
 
     On a desktop the only processes are graphics processes; such a GPU is not in use.
     """

@@ -19,5 +19,5 @@ ASKS_RECOVERY = 154
 
 
 def replaces(number: int, earlier: int) -> bool:
-    """Whether an Xid replaces an earlier one in the display: only another fault of the board replaces one of the board."""
+    """Whether an Xid is shown instead of an earlier one: only a fault of the board replaces a fault of the board."""
     return number in OF_THE_BOARD or earlier not in OF_THE_BOARD

@@ -201,7 +201,7 @@ _NO_IO = CgroupIo(0, 0, 0, 0)
 def _io_rates(
     before: Mapping[str, CgroupIo], after: Mapping[str, CgroupIo], seconds: float | None
 ) -> dict[str, CgroupIoRates]:
-    """The rates by device; a device that ``before`` lacks had no I/O before that reading, so its counters start at 0."""
+    """The rates by device; a device that ``before`` lacks had no I/O up to that time, so its counters start at 0."""
     return {
         device: CgroupIoRates(
             *(

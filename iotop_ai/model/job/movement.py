@@ -116,7 +116,7 @@ class Movement:
         seconds: float,
         clk_tck: int,
     ) -> bool:
-        """Whether the job has other processes than in ``_base``, its counters changed enough, or it waits for a device."""
+        """Whether the job has other processes than ``_base``, its counters changed enough, or it waits for a device."""
         if totals.keys() != self._base.keys():
             return True
         changes = [_changes(self._base[key], now) for key, now in totals.items()]

@@ -28,8 +28,8 @@ INDICES = {11: "cu118", 12: "cu126", 13: "cu130"}
 OLDEST_CUDA = {8: (11, 0), 9: (11, 8), 10: (12, 8), 11: (13, 0), 12: (12, 8)}
 """The oldest CUDA that makes programs for GPUs with this major number of the compute capability."""
 BLACKWELL, BLACKWELL_INDEX = 10, "cu128"
-"""GPUs from this major number of the compute capability on cannot use torch for CUDA 12 from the index in INDICES. For
-them, it is in BLACKWELL_INDEX.
+"""GPUs with at least this major number of the compute capability cannot use torch for CUDA 12 from the index in
+INDICES; for them, it is in BLACKWELL_INDEX.
 """
 CUDA_13_CAPABILITY = (7, 5)
 """The lowest compute capability for which CUDA 13 makes programs."""

@@ -51,7 +51,7 @@ def bound_of(run: Run, cores: float) -> str:
     if used.blocked_ratio is not None and used.blocked_ratio >= OFTEN:
         return "storage"
     if used.running_ratio is not None and used.running_ratio >= OFTEN:
-        return "cpu"  # the cores may be busy with other programs, for which the workers wait
+        return "cpu"  # correct even if other programs keep the cores busy, because the workers then wait for a core
     if workers and not threads and used.main_cores >= FULL_CORE:
         return "main"
     if used.blocked_ratio is None or used.running_ratio is None:
