@@ -21,7 +21,7 @@ class GpuParts(NamedTuple):
 
 
 def in_use(gpu: GpuState, busy: bool, used_bytes: int = USED_BYTES) -> bool:
-    """Whether a GPU has a compute process or, if no process on it is visible, is busy or has ``used_bytes`` in use.
+    """Whether a GPU has a compute process or, if no process on it is visible, is busy or uses ``used_bytes`` or more.
 
     On a desktop the only processes are graphics processes; such a GPU is not in use.
     """
