@@ -29,7 +29,7 @@ def code_text(code: PythonCode) -> str:
 
 
 def place_text(frame: StackFrame) -> str:
-    """A place in the code: "train.py:88"."""
+    """The file name and line of a frame: "train.py:88"; only the file name if the line is unknown."""
     name = plain(frame.file.rsplit("/", 1)[-1])
     return f"{name}:{frame.line}" if frame.line else name
 
@@ -46,10 +46,10 @@ def calls_text(line: CodeLine) -> str:
 
 
 def code_rows(code: Reading[PythonCode] | None, width: int, *, sampling: bool, blocked: frozenset[int]) -> list[Line]:
-    """The section "code" of a process's screen.
+    """The section "code" of a process's screen; [] if the user has not asked for it.
 
-    sampling: whether py-spy is still sampling. blocked: the ids of the threads that wait in the kernel for a device;
-    they are listed after the first thread.
+    code: None before the first result. sampling: whether py-spy is still sampling. blocked: the ids of the threads that
+    wait in the kernel for a device; they come directly after the first thread.
     """
     if sampling:
         return [rule(width, "code"), row(width, [Span(f" {SAMPLING}", "dim")])]

@@ -13,7 +13,7 @@ from iotop_ai.present.text.line import Span, cut, plain
 TITLE = "PROCESS"
 DELAY_TITLE = "DELAY ACCOUNTING"
 LISTED = 4
-"""The number of tagged processes that the dialog lists by name."""
+"""The largest number of tagged processes that the dialog lists by name."""
 _CHOICES = (
     ("term int hup", "ask it to end; most programs clean up first"),
     ("kill", "end it at once: nothing is saved"),
@@ -21,6 +21,7 @@ _CHOICES = (
     ("nice 10", "its CPU priority: -20 first, 19 last"),
     ("io idle", "only while the disk is free; also io best 0-7"),
 )
+"""(the commands that the user can type, what they do)."""
 
 
 class ProcessTarget(NamedTuple):
@@ -44,7 +45,7 @@ class ProcessTarget(NamedTuple):
 
 
 def process_target(now: Snapshot, keys: tuple[ProcessKey, ...]) -> ProcessTarget | None:
-    """The processes of a row that still exist; None if there are none, or if that is unknown."""
+    """The processes of a row that still exist; None if none exists, or if the process table is unknown."""
     table = now.processes.value
     existing = () if table is None else tuple(key for key in keys if key in table.info)
     if table is None or not existing:
@@ -54,7 +55,7 @@ def process_target(now: Snapshot, keys: tuple[ProcessKey, ...]) -> ProcessTarget
 
 
 def tagged_target(now: Snapshot, tagged: Collection[ProcessKey]) -> ProcessTarget | None:
-    """The tagged processes that still exist, sorted by pid; None if there are none, or if that is unknown."""
+    """The tagged processes that still exist, by pid; None if none exists, or if the process table is unknown."""
     table = now.processes.value
     keys = () if table is None else tuple(key for key in sorted(tagged) if key in table.info)
     if table is None or not keys:
@@ -86,7 +87,7 @@ def _target_rows(now: Snapshot, target: ProcessTarget, width: int) -> list[Row]:
 
 def _belongs_to_others(now: Snapshot, target: ProcessTarget) -> bool:
     """Whether the action will be refused, because all these processes belong to other users and this user is not
-    root.
+    root; False when unknown.
     """
     table, euid = now.processes.value, now.host.euid
     if table is None or not euid:
@@ -98,7 +99,10 @@ def _belongs_to_others(now: Snapshot, target: ProcessTarget) -> bool:
 def process_body(
     now: Snapshot, target: ProcessTarget, typed: str, error: str, width: int
 ) -> tuple[list[Row], list[Row]]:
-    """(rows about the processes and the jobs that they are part of, rows of the commands to choose from)."""
+    """(rows about the processes and the jobs that they are part of, rows of the commands to choose from).
+
+    typed: the text typed so far. error: why the last command was refused; "" if it was not.
+    """
     head = _target_rows(now, target, width)
     jobs = () if now.jobs.value is None else now.jobs.value.jobs.values()
     affected = [job for job in jobs if job.members & frozenset(target.keys)]

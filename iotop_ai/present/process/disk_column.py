@@ -23,11 +23,11 @@ from iotop_ai.present.text.units import UNDEFINED, UNKNOWN
 class _Disks(NamedTuple):
     """The disks that the column can name.
 
-    only: by direction, "read" or "write", the single disk of the machine that moved any bytes in it, for writes within
-    the history, because the kernel writes data later than the process; without those for which there is none or
-    several, or for which this is unknown. by_pid: for each process of a job, by its pid, the
-    short name of the disk that holds the job's files, or "network". stack_by_pid: the kernel names of the device that
-    holds these files and of the devices below it.
+    only: by direction ("read" or "write"), the disk that alone moves bytes in that direction; for writes, alone over
+    the whole history, because the kernel writes data later than the process. A direction for which no disk or several
+    disks do so, or for which this is unknown, is left out. by_pid: the short name of the disk that holds the files of
+    a process's job, or "network", by the pid of the process. stack_by_pid: the kernel names of the device that holds
+    these files and of the devices below it, by the same pid.
     """
 
     only: Mapping[str, BlockDevice]
@@ -68,6 +68,9 @@ def _only_disks(frame: Frame, view: View) -> dict[str, BlockDevice]:
 
 
 def _may_move_bytes(device: BlockDevice, way: str) -> bool:
+    """Whether the device moves bytes in this direction, or may do so, because its rate is unknown. A device that wrote
+    at any time in the history counts as writing.
+    """
     return bytes_per_s(device.rates, way) != 0 or (way == "write" and device.totals.write_bytes_per_s > 0)
 
 
@@ -88,10 +91,10 @@ def _disk_name(frame: Frame, view: View, mount: JobMount) -> str:
 
 def disk_of(group: Group, frame: Frame, view: View) -> str:
     """The short name of the group's disk, or "network"; "-" if the group has no I/O, "?" if its I/O or its disk is
-    unknown.
+    unknown, or if its processes use different disks.
 
-    A group of no job has the only disk with I/O in the group's direction: what it writes may be in the page cache
-    while another disk reads.
+    A process that is not part of a job is assumed to use ``_Disks.only`` of each direction in which the group has I/O.
+    If these are two disks, its disk is unknown.
     """
     if group.io is None:
         return UNKNOWN
@@ -117,7 +120,7 @@ def is_disk_of(device: BlockDevice, group: Group, way: str, frame: Frame, view: 
 def _has_io_on(device: BlockDevice, only: BlockDevice, way: str, frame: Frame) -> bool:
     """Whether the device is ``only``, or is stacked on it and moves bytes in this direction.
 
-    only: the only disk that moved any bytes in it.
+    only: the disk that alone moves bytes in this direction, as in ``_Disks.only``.
     """
     moves = bool(bytes_per_s(device.rates, way))
     return device.name == only.name or (moves and only.name in devices.leaves(device.name, frame))

@@ -3,8 +3,8 @@
 A query compares the values of a row: ``read write io`` (bytes per second, K M G T are powers of 1024), ``cpu delay``
 (percent), ``mem`` (bytes), ``threads pid ppid`` and ``name user command state``. The operators are ``= != > >= < <=``,
 and ``~`` and ``!~`` for regular expressions, which search a name as in /proc and as in the list; comparisons are
-combined with ``and or not`` and brackets. The word ``tagged`` alone matches the tagged processes. A comparison with an
-unknown value does not match.
+combined with ``and or not`` and brackets. The word ``tagged``, without an operator, matches the tagged processes.
+A comparison with an unknown value does not match.
 """
 
 from __future__ import annotations
@@ -51,6 +51,8 @@ class Filter(NamedTuple):
 
 
 def _rate(rate_of: Callable[[ProcessRates], float | None], factor: float = 1.0) -> Callable[[Subject], float | None]:
+    """A function that returns a process's rate times ``factor``; None when unknown."""
+
     def scaled(subject: Subject) -> float | None:
         rate = None if subject.rates is None else rate_of(subject.rates)
         return None if rate is None else rate * factor
@@ -97,16 +99,17 @@ _COMPARE: dict[str, Callable[[float, float], bool]] = {
 }
 _TOKEN = pattern(r"""\s*("[^"]*"|'[^']*'|[<>!]=|!~|[()=<>~]|[^\s()=<>!~]+)""")
 _NUMBER = pattern(r"(\d+(?:\.\d*)?|\.\d+)([kmgt]?)(?:i?b)?(?:/s)?%?", re.IGNORECASE)
+"""Matches a number with an optional unit; the groups are its digits and the letter of the unit's prefix."""
 _SCALE = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 _COMPARISON = pattern(r"(?:^|[\s(])([a-z-]+)\s*(?:!=|!~|=|~|([<>]))", re.IGNORECASE)
-"""Matches a word and the operator after it. The second group is the operator if that is < or >."""
+"""Matches a word and the operator after it. The second group is < or > if the operator begins with that sign."""
 _TAGGED = "tagged"
 _TAGGED_TERM = pattern(r"(?:^|\(|\b(?:and|or|not)\s)\s*tagged\s*(?:$|\)|\s(?:and|or)\b)", re.IGNORECASE)
 """Matches the word ``tagged`` as a term of a query, not as a part of a longer name."""
 _MOST_NESTING = 16
 """The deepest nesting of brackets and ``not``."""
 _MOST_CHARACTERS = 200
-"""The largest number of characters of a regular expression."""
+"""A longer text is not a regular expression, but plain text that is cut to this many characters."""
 _SEARCH_LENGTHS = (1 << 15, 2048, 512)
 """How many characters of a text are searched, by the number of unbounded repeats in the regular expression."""
 _PARTS = pattern(r"\\(?:\d+|.)|\[\^?\]?(?:\\.|[^\]\\])*\]|\(\?P=\w+\)|\(\?\(|[*+][?+]?|\{\d*,?\d*\}|.", re.DOTALL)
@@ -242,7 +245,7 @@ class _Parser:
     """Parses a query by recursive descent.
 
     The grammar: expression = conjunction or conjunction ...; conjunction = term and term ...; term = not term,
-    (expression), field operator value, or a word.
+    (expression), field operator value, or a word. The methods raise _QueryError for a query without this form.
     """
 
     def __init__(self, tokens: list[str]) -> None:
@@ -253,12 +256,14 @@ class _Parser:
         return self._at < len(self._tokens)
 
     def next_token(self) -> str:
+        """Skip the next token, and return it."""
         if not self.has_more():
             raise _QueryError("the filter is not complete")
         self._at += 1
         return self._tokens[self._at - 1]
 
     def _accept(self, word: str) -> bool:
+        """Skip the next token if it is this word; returns whether it is."""
         matches = self.has_more() and self._tokens[self._at].lower() == word
         self._at += matches
         return matches

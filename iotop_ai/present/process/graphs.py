@@ -67,7 +67,8 @@ def _end_ns(frame: Frame, samples: Sequence[Sample], key: ProcessKey) -> int:
     """The time until which the process is known to have run, on the clock of the Samples.
 
     For a process that has ended, this is the time of the last Sample that lists it: a Sample does not list idle
-    processes, so later Samples would show 0 for a process that no longer exists.
+    processes, so later Samples would show 0 for a process that no longer exists. 0 if no Sample lists
+    the process.
     """
     table = frame.snapshot.processes.value
     if table is None or key in table.info:

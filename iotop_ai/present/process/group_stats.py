@@ -20,6 +20,7 @@ _MOST_GROUPS = 8
 _RANK = {"D": 0, "R": 1, "t": 2, "T": 3, "Z": 4, "S": 5, "I": 6}
 """The rank of each process state; the lowest rank is the most important."""
 _STATE, _THREADS, _PAGES = map(itemgetter, map(ProcessStat._fields.index, ("state", "threads", "rss_pages")))
+"""Functions that return these fields of a ProcessStat."""
 
 GroupId = tuple[str, str, str]
 """What identifies a group: the (name, user, job) of all its members, as in ``Group``."""
@@ -57,7 +58,7 @@ class GroupStatsCache:
         if len(keys) < MANY:
             return group_stats(keys, table)
         entry = self._entries.get(group_id)
-        # ``TrackedDict.touched`` lists changes of the stat, but not of the states of threads.
+        # ``TrackedDict.touched`` lists changed stats, but not changed states of threads.
         has_threads = any_in_group(group_id, table.threads, table)
         if entry is not None and entry.keys is keys and not has_threads and _unchanged(group_id, entry.stat, table):
             if entry.stat is not table.stat:

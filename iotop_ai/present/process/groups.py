@@ -162,8 +162,9 @@ def _is_idle(rates: ProcessRates, key: ProcessKey, table: ProcessTable) -> bool:
 class ProcessList(NamedTuple):
     """The groups of the process list.
 
-    matching: the number of processes that match the filter; without a filter None or, in a tree, that of all processes
-    with a row. active: how many of them are active, if only these are shown; else None. Both are None while unknown.
+    matching: the number of processes that match the filter; without a filter None or, in a tree, the number of listed
+    processes, idle ones included. active: how many of them are active, if only these are listed; otherwise None. Both
+    are None while unknown.
     """
 
     groups: tuple[Group, ...]
@@ -181,7 +182,7 @@ def process_list(frame: Frame, view: View) -> ProcessList:
     table = frame.snapshot.processes.value
     if table is None:
         return ProcessList(())
-    if view.unredacted is not None:  # a picture has the rows of the screen, under their redacted names
+    if view.unredacted is not None:  # a screenshot has the rows of the screen, under their redacted names
         shown = process_list(frame._replace(snapshot=view.unredacted), view._replace(unredacted=None))
         return shown._replace(groups=tuple(g._replace(name=listed_name(table.info[g.keys[0]])) for g in shown.groups))
     own_pid, rates = frame.snapshot.own.pid, rates_of(frame, view)[0]
@@ -488,9 +489,7 @@ def _active_group(
 
 
 def ordered(rows: list[Group], view: View) -> list[Group]:
-    """The groups sorted by the column that the user chose, then by rates, then by name. The name keeps equal groups in
-    a fixed order.
-    """
+    """The groups sorted by the column that the user chose, then by rates, then by name, so that the order is fixed."""
     rows = sorted(rows, key=lambda g: (g.name, g.user))
     if view.sort in TEXT_SORT_KEYS:
         by_user = view.sort == "user"

@@ -56,7 +56,7 @@ _STATES = {
 
 
 class ProcessPage(NamedTuple):
-    """The state of the screen.
+    """The state of the process screen.
 
     detail: the newest reading of the process; None before the first one. before: the threads in the previous reading.
     why_unreadable: why the detail cannot be read here; "" while it is being read. late_s: for how many seconds a
@@ -120,7 +120,7 @@ def _graph_room(left: int) -> int:
 
 
 def _summary_rows(frame: Frame, view: View, page: ProcessPage, width: int, height: int) -> list[Line]:
-    """The process's state and name, its command, folder and job, and what its main thread waits for."""
+    """The process's state, name, command, folder and job, what its main thread waits for, its code and other facts."""
     table, key = frame.snapshot.processes.value, page.key
     info = None if table is None else table.info.get(key)
     out = [_title(frame, view, page, info, width)]
@@ -150,7 +150,7 @@ def _summary_rows(frame: Frame, view: View, page: ProcessPage, width: int, heigh
 
 
 def _is_future(frame: Frame, key: ProcessKey) -> bool:
-    """Whether the process started after the Frame, which is an earlier moment."""
+    """Whether the process started after the time of the Frame, as it may have when the user looks back."""
     return start_ns(frame, key) > frame.snapshot.at_ns
 
 
@@ -191,7 +191,7 @@ def _job_text(job: Job, key: ProcessKey) -> str:
     role, count = "helper", len(job.ranks)
     for index, rank in enumerate(job.ranks):
         number = index if rank.number is None else rank.number
-        # A larger number shows that the job has more ranks on other machines.
+        # If the number is not below the count of ranks here, the job has more ranks on other machines.
         ranks = f" of {count}" if number < count else f", {count} here"
         own = f"rank {number}{ranks}" if count > 1 else "trainer"
         if rank.key == key:

@@ -111,7 +111,9 @@ def _part(width: int, title: str, reading: Reading[Any], rows: Callable[[Any], l
 
 
 def _recorded_threads(frame: Frame, key: ProcessKey, width: int) -> list[Line]:
-    """The facts about the threads in a Snapshot: the states of a busy process's threads, the main thread's wait."""
+    """What a Snapshot holds about the threads: the states of a busy process's threads, and the main thread's wait; []
+    if it holds neither.
+    """
     table = frame.snapshot.processes.value
     if table is None:
         return []
@@ -226,7 +228,7 @@ _SYSTEM = ("/dev/", "/proc/", "/sys/", "/usr/", "/lib", "/memfd:")
 
 def _file_order(file: OpenFile) -> tuple[bool, bool, str]:
     """The sort key of a file: data files come before devices, libraries and programs; in each of these two
-    kinds, files that are only written come last; then by path.
+    kinds, files opened only for writing come last; then by path.
     """
     system = file.path.startswith(_SYSTEM) or file.path.endswith(_CODE) or ".so." in file.path
     return system, file.mode == "w", file.path

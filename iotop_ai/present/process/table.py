@@ -81,7 +81,7 @@ _BYTES: dict[str, Callable[[Group], float | None]] = {
 """The figures of the columns of bytes."""
 _MARKED = {"io": ("read", "write"), "read": ("read",), "write": ("write",), "delay": ("delay",), "cpu": ("cpu",)}
 """The columns whose titles are marked, by sort order. Any other sort order marks the column of the same name."""
-FRESH = 2
+_RECENT_INTERVALS = 2
 """A row shows the age of its cpu% and state if they are more than this number of intervals old: processes without I/O
 are not all read in every interval.
 """
@@ -91,8 +91,8 @@ are not all read in every interval.
 def process_rows(frame: Frame, view: View, width: int, height: int) -> list[Line]:
     """The line with the titles, a row for each process group, and a footer.
 
-    If height is 2, the titles and one row; if it is 1, one sentence. The keys act on the group of that row or sentence,
-    or on none.
+    If height is 2, the titles and one row, or the footer if there is no row; if it is 1, one sentence. The keys act on
+    the group of that row or sentence, or on none.
     """
     if height == 1:
         return [sentence_row(frame, view, width)]
@@ -225,11 +225,11 @@ class _Facts(NamedTuple):
     loud_wait: float
     """An IO-wait is highlighted if it is at least this share of the time; 0 for never."""
     age_s: int
-    """The age of cpu% and state in seconds if they are older than ``FRESH`` intervals; otherwise 0."""
+    """The age of cpu% and state in seconds if they are older than ``_RECENT_INTERVALS``; otherwise 0."""
     hue: str = ""
-    """The verdict's colour if the verdict names the process; otherwise ""."""
+    """The verdict's colour if the verdict names a process of the group; otherwise ""."""
     named_column: str = ""
-    """The column that shows why the verdict names the process; otherwise ""."""
+    """The column that shows why the verdict names that process; "" if it names none."""
     disk: str = ""
     disk_hue: str = ""
     units: str = ""
@@ -263,7 +263,7 @@ def _age_s(group: Group, table: ProcessTable, interval_s: float) -> int:
     keys = group.keys
     age_s = (table.stat_at_ns - (table.stat_time(keys[0]) if len(keys) == 1 else min(map(table.stat_time, keys)))) / 1e9
     # The length of an interval varies: three can be as short as two and a half.
-    return round(age_s) if age_s >= (FRESH + 0.5) * interval_s else 0
+    return round(age_s) if age_s >= (_RECENT_INTERVALS + 0.5) * interval_s else 0
 
 
 @lru_cache(maxsize=256)
@@ -398,8 +398,9 @@ def _footer(
     hidden: tuple[tuple[Group, ...], tuple[Group, ...]],
     table: ProcessTable,
 ) -> Line:
-    """The matches of the filter or the number of processes without a row, the number of unreadable processes, and
-    whether IO-wait is off. The last clauses are left out if they do not fit.
+    """The matches of the filter or the number of processes without a row, the number of unreadable processes,
+    whether processes are hidden (hidepid), and whether IO-wait is off. The last clauses are left out if they do not
+    fit.
 
     part: the groups with a row. hidden: the groups above these rows, and those below.
     """
@@ -455,9 +456,9 @@ def _joined(clauses: list[list[Span]]) -> list[Span]:
 
 
 def _at_most(hidden: tuple[Group, ...], tree: bool) -> str:
-    """An upper limit on the I/O of each hidden group, in words; "" if all of it is unknown or one exceeds 1 GB/s.
+    """An upper limit on the I/O of each hidden group, in words; "" if it is unknown for all, or over 1 GB/s for one.
 
-    If only some are unknown, the limit is that of the others: another clause counts the unreadable processes.
+    If only some are unknown, the limit is for the others: another clause counts the unreadable processes.
     ``groups`` puts the idle groups last.
     """
     if hidden and all(g.io is None for g in hidden):
