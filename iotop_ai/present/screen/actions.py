@@ -292,7 +292,7 @@ def _help_action(screen: str) -> Action:
 
 
 def _pace_actions(screen: str) -> tuple[Action, ...]:
-    """The keys for pause and interval of a screen over the main one. screen: the prefix of their names."""
+    """The actions for pause and interval of a screen over the main one. screen: the prefix of their names."""
     shorter = f"{screen}.shorter"
     longer = Hint("interval", "interval, or speed", pair=shorter)
     return (
@@ -317,7 +317,7 @@ def _pace_actions(screen: str) -> tuple[Action, ...]:
 
 
 def _time_actions(screen: str) -> tuple[Action, ...]:
-    """The keys for pause, interval, time and help of a screen over the main one. screen: the prefix of their names."""
+    """The actions for pause, interval, time and help of a screen over the main one. screen: their names' prefix."""
     return (
         *_pace_actions(screen),
         *DETAIL_ACTIONS,
@@ -327,7 +327,7 @@ def _time_actions(screen: str) -> tuple[Action, ...]:
 
 
 def _scroll_actions(screen: str, word: str, text: str, last: str = "app.last") -> tuple[Action, ...]:
-    """The keys that move through a list or page. screen: the prefix of their names. word, text: the hint for up and
+    """The actions that move through a list or page. screen: the prefix of their names. word, text: the hint for up and
     down. last: the command of End.
     """
     return (

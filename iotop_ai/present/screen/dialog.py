@@ -9,7 +9,7 @@ from iotop_ai.present.text.line import Line, Span, cells, cut_spans, is_single_w
 from iotop_ai.present.text.wrap import wrap_cells
 
 WIDEST = 64
-"""The largest width of a dialog."""
+"""The largest width of a dialog, without its border."""
 LABEL_CELLS = 12
 """The column in which a labelled sentence begins."""
 _UPPER, _SIDE, _LOWER = ("┌", "┐"), ("│", "│"), ("└", "┘")
@@ -18,7 +18,7 @@ Row = list[Span]
 
 
 def inner_width(width: int) -> int:
-    """The width of a dialog on a screen of this width."""
+    """The width of a dialog, without its border, on a screen of this width."""
     return min(WIDEST, max(10, width - 4))
 
 
@@ -108,7 +108,8 @@ SUDOERS = "add with sudo visudo: "
 def permission_rows(how: str | None, reason: str, remedy: str, width: int) -> list[Row]:
     """The rows about what this user is allowed to do.
 
-    how: "root" (no rows), "sudo", or "" if it is not allowed; None while that is being checked.
+    how: "root" (no rows), "sudo", or "" if it is not allowed; None while that is being checked. reason, remedy: why it
+    is not allowed, and what would allow it.
     """
     if how is None:
         return labelled_rows("allowed", "checking permissions ...", width)

@@ -114,7 +114,9 @@ def _busy_graph(frame: Frame, view: View, samples: tuple[Sample, ...], slots: in
 
 
 def _blocked_graph(frame: Frame, samples: tuple[Sample, ...], slots: int, sliding: SlidingSeries, job: Job) -> Graph:
-    """The share of time in which the workers are in state D. It has a limit only if the job is STARVED or BLOCKED."""
+    """The share of time in which the workers are in state D. It has a limit only while the verdict is STARVED or
+    BLOCKED.
+    """
 
     def value(sample: Sample) -> float | None:
         rates = None if sample.jobs.value is None else sample.jobs.value.jobs.get(job.key)

@@ -60,16 +60,16 @@ _WITHOUT_HINT = {
 }
 """The entries for which no action has a hint."""
 
-_LIST_ROW = (
+_LIST_KEYS = (
     *("device.list", "filter.open", "sort.previous", "sort.list", "sort.reverse", "rows.tree", "rows.columns"),
     *("rows.tag", "rows.active", "rows.accumulate"),
 )
-_LAST_ROW = ("panels.zoom", "panel.banner", "app.palette", "theme.next", "app.picture")
+_LAST_KEYS = ("panels.zoom", "panel.banner", "app.palette", "theme.next", "app.picture")
 _LIVE_ROW = (
     *("app.quit", "help.open", "row.open", "job.next", _TAB, "device.previous", "device.list", "gpu.open"),
     *(
         "health.open",
-        *_LIST_ROW[1:],
+        *_LIST_KEYS[1:],
         "time.pause",
         "interval.longer",
         "time.record",
@@ -87,7 +87,7 @@ _LIVE_ROW = (
         "act.signal",
         "act.delay_accounting",
     ),
-    *_LAST_ROW,
+    *_LAST_KEYS,
 )
 _REPLAY_ROW = (
     *(
@@ -108,16 +108,17 @@ _REPLAY_ROW = (
         "job.next",
         "gpu.open",
         "health.open",
-        *_LIST_ROW,
+        *_LIST_KEYS,
         "verdict.copy",
         "row.copy",
-        *_LAST_ROW,
+        *_LAST_KEYS,
     ),
 )
 _BACK_ROW = (*_REPLAY_ROW[:2], _END, *_REPLAY_ROW[2:])
 _REMOTE_ROW = tuple(name for name in _LIVE_ROW if name not in _LOCAL_ONLY and not name.startswith(_CHANGING_PREFIXES))
 """The rows of keys of the main screen, by mode, from left to right: _LIVE_ROW, _REPLAY_ROW, _BACK_ROW, _REMOTE_ROW.
-Where two actions share an entry, the row holds the one that has the hint.
+_LIST_KEYS and _LAST_KEYS are parts that they share. Where two actions share an entry, the row holds the one that has
+the hint.
 """
 
 
@@ -149,7 +150,9 @@ def keys_text(name: str, view: View) -> str:
 
 @lru_cache(maxsize=32)
 def _keys(names: tuple[str, ...], hint_fields: str, keymap: Keymap) -> tuple[Key, ...]:
-    """The entries of these actions. hint_fields: the fields of an Action that are tried before ``hint``."""
+    """The entries of these actions. hint_fields: the fields of an Action that are tried before ``hint``, separated by
+    blanks.
+    """
     actions, fields, out = all_actions(), (*hint_fields.split(), "hint"), []
     for name in names:
         if name in _WITHOUT_HINT:
@@ -339,7 +342,7 @@ def toast_spans(view: View, width: int) -> list[Span]:
     """The answer to the last key, or an alert, for the right end of the row of keys; its first word is the outcome. []
     if there is none.
 
-    It covers only keys, never a measured value.
+    The answer covers only keys, never a measured value.
     """
     if not view.message:
         return []

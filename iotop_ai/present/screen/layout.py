@@ -152,8 +152,8 @@ def plan(width: int, height: int, frame: Frame, view: View) -> tuple[Slot, ...]:
     """The panels that fit, from top to bottom, over the whole height. A zoomed panel is alone below the verdict and the
     timeline.
 
-    On a short screen, rows are taken away in this order: the network table, blank rows, the second row of graphs, a row
-    for each of many equal GPUs, process rows down to two, the filesystem row, doctor's row, the CPU row, graphs, GPUs
+    On a short screen, rows are taken away in this order: the network table, blank rows, the second row of graphs, the
+    separate rows of equal GPUs, process rows down to two, the filesystem row, doctor's row, the CPU row, graphs, GPUs
     down to one row, disks down to one row, the process panel down to one row, the time bar, the GPUs, the processes.
     Banner, timeline, path and the disk that the verdict names stay. The layout depends on the machine and the window,
     not on the load, so that panels do not jump.
@@ -162,7 +162,7 @@ def plan(width: int, height: int, frame: Frame, view: View) -> tuple[Slot, ...]:
         return _zoom_slots(panel, height, view)
     disks = len(devices.panel_devices(frame, view))
     gpu_count, folded_gpus = len(gpus(frame, view)), len(gpu_groups(frame, view))
-    links, parts = min(link_count(frame), _MOST_LINKS), _parts(frame, view)
+    links, parts = min(link_count(frame), _MOST_LINKS), _nested_count(frame, view)
     listed = listed_rows(frame, view) if tall_enough(height) else 0
     # The time bar belongs to the banner.
     has_time = time_is_counted(frame) and "banner" not in view.hidden
@@ -270,7 +270,7 @@ def tall_enough(height: int) -> bool:
     return height >= TALL
 
 
-def _parts(frame: Frame, view: View) -> int:
+def _nested_count(frame: Frame, view: View) -> int:
     """The number of partitions, volumes or members nested under the selected disk; 0 if that disk has no row."""
     device = devices.selected_device(frame, view)
     top = "" if device is None else devices.top_row_of(device.name, frame)

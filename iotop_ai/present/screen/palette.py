@@ -17,7 +17,7 @@ KEY_PREFIX = "act:"
 """The key of an entry's row is this prefix and the name of the action."""
 _KEYS_AT, _TEXT_AT, _NAME_MARGIN = 1, 18, 2
 """The columns at which the keys and the text start, and the number of blanks after the name."""
-_LEAST_NAME = 3
+_LEAST_NAME_LENGTH = 3
 """The number of characters from which the typed text is taken for the beginning of a command's name."""
 
 SEARCH_WORDS = {
@@ -88,7 +88,7 @@ def matching_entries(listed: Iterable[Entry], text: str) -> tuple[Entry, ...]:
 
 
 def _searched(entry: Entry) -> str:
-    """What the typed words are searched in. Each word of it follows a blank."""
+    """The text in which the typed words are searched. A blank precedes each of its words."""
     action = entry.action
     return f" {action.text} {action.name} {entry.keys} {SEARCH_WORDS.get(action.name, '')}".lower()
 
@@ -96,7 +96,7 @@ def _searched(entry: Entry) -> str:
 def matching_commands(commands: Iterable[tuple[str, str]], text: str) -> tuple[tuple[str, str], ...]:
     """The commands of the shell, as (name, help), whose name begins with the typed text of three or more characters."""
     name = text.strip().lower()
-    return tuple(command for command in commands if len(name) >= _LEAST_NAME and command[0].startswith(name))
+    return tuple(command for command in commands if len(name) >= _LEAST_NAME_LENGTH and command[0].startswith(name))
 
 
 class Wording(NamedTuple):

@@ -16,8 +16,8 @@ T = TypeVar("T")
 
 
 def next_in_order(order: Sequence[T], current: T, step: int) -> T | None:
-    """The item ``step`` places after ``current``, wrapping around; the first item if ``current`` is not among them,
-    None if there are no items.
+    """The item ``step`` places after ``current``, wrapping around; the first item if ``current`` is not in ``order``,
+    None if ``order`` is empty.
     """
     if not order:
         return None
@@ -45,6 +45,7 @@ def selectable(frame: Frame, view: View, panel: str, height: int = 0) -> tuple[s
     if panel == "process":
         marked = group_at_cursor(frame, view)
         keys = tuple(g.row_key for g in groups(frame, view))
+        # When a group becomes active or idle, its row key changes, but the cursor keeps the earlier key.
         return keys if marked is None else tuple(view.cursor if key == marked.row_key else key for key in keys)
     if panel == "gpu":
         return gpu_keys(frame, view, height)

@@ -115,6 +115,7 @@ def _bases(rows: int) -> range:
 
 
 def _level(value: float | None, top: float, high: int) -> int | None:
+    """The height of a value in dots, up to ``high``, which is the height of ``top``; None when unknown."""
     return None if value is None else 0 if value <= 0 else max(1, min(high, round(value / top * high)))
 
 
@@ -197,6 +198,7 @@ class SlidingSeries:
         self._samples: tuple[Sample, ...] = ()
         self._newest = Series((), 0)
         self._used = 0
+        """The number of samples that the series covers."""
         self._even = False
         """Whether each sample takes exactly one slot."""
 

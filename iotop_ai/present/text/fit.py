@@ -64,7 +64,7 @@ def _is_whole(part: Sequence[Span], spans: Sequence[Span]) -> bool:
 
 
 def _ends_a_clause(part: Sequence[Span], bare: Sequence[Span]) -> bool:
-    """Whether the part ends where a clause ends. bare: the Spans, without brackets, of which it is the beginning."""
+    """Whether the part ends where a clause ends. bare: the Spans, without brackets, that begin with the part."""
     length, at = len(_text_of(_without_brackets(part))), 0
     for span in bare:
         if at == length and span.text in _SEPARATORS:

@@ -72,4 +72,6 @@ class GraphCache:
 
 
 _MOST_SCALES, _MOST_PICTURES = 16, 20
-"""More scales than _MOST_SCALES clear the cache. _MOST_PICTURES: the maximum number of graphs kept for each scale."""
+"""_MOST_SCALES: the cache is cleared when it holds more keys than this. _MOST_PICTURES: the maximum number of graphs
+kept for each key.
+"""

@@ -76,7 +76,7 @@ def missing_row(width: int, name: str, reading: Reading[Any], view: View) -> Lin
 
 
 def missing_words(view: View) -> str:
-    """The words after the name of a device that is not in the Frame: an earlier moment may precede its arrival."""
+    """The words after the name of a device that is not in the Frame. In the past, it may not have been added yet."""
     return "is not present at this time" if view.mode in ("replay", "back") else "is no longer present"
 
 

@@ -93,7 +93,7 @@ CellText = tuple[str, str, str]
 def layout_row(
     spans: list[Span], x: int, slots: Iterable[ColumnSlot], texts: Iterable[CellText], width: int
 ) -> tuple[Span, ...]:
-    """A row as wide as ``width`` characters: ``spans``, which take ``x`` of them, then the text of each table column.
+    """A row of ``width`` columns of the screen: ``spans``, which take ``x`` of them, then the text of each slot.
 
     It changes ``spans``. It is about five times as fast as ``place``, because the columns of a table cannot overlap.
     """
@@ -171,7 +171,7 @@ def _head(
 
 
 def note_room(width: int, title: str, columns: Iterable[ColumnSlot]) -> int:
-    """The number of characters that ``head`` has for a note after the title."""
+    """The number of columns of the screen that ``head`` has for a note after the title."""
     first = min((_title_start(p) for p in columns if p.column.title), default=width)
     return first - cells(title) - 6
 

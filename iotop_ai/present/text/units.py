@@ -103,7 +103,7 @@ def _whole(value: float) -> str:
 
 
 def percent(ratio: float | None) -> str:
-    """A ratio of 0..1 in percent, without decimals: "0" for a measured zero, "<1" for a small value, "?" when
+    """A ratio in percent, 1 as "100", without decimals: "0" for a measured zero, "<1" for a small value, "?" when
     unknown.
     """
     if ratio is None:

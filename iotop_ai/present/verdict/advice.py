@@ -119,6 +119,7 @@ _WHY: dict[str, Callable[[Args], str]] = {
         f"SMART of {whole(a, 'disks')} disk{'' if number(a, 'disks') == 1 else 's'} is not critical"
     ),
 }
+"""The functions that make the clause, by the template id of the reason."""
 
 
 def why_text(ruled_out: RuledOut) -> str:

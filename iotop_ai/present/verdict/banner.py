@@ -42,7 +42,8 @@ HOUR_NS = 60 * MINUTE_NS
 def banner_rows(frame: Frame, view: View, width: int, height: int) -> list[Line]:
     """The banner. Its 4 rows are the state, ``because``, ``and``, ``do``; with 6 rows, ``not`` and ``hour`` are added.
 
-    With 4 rows and no second finding, the third row shows the classes ruled out or the states of the last hour.
+    With 4 rows and no second finding, the third row shows the classes ruled out (for UNSURE) or the states of
+    the last hour.
     """
     verdict = frame.verdict
     hue = HUE[verdict.state]

@@ -168,7 +168,9 @@ def _same_program(frame: Frame, pid: str | float | None) -> frozenset[int]:
 
 
 def _gpus(frame: Frame, primary: Finding, args: Args) -> frozenset[str]:
-    """The UUIDs of the GPUs that the finding names by number or by UUID; for comm_wait, of all GPUs of the job."""
+    """The UUIDs of the GPUs that the finding names by number or by UUID; for comm_wait, of all GPUs of the job
+    or, without a job, of the machine.
+    """
     readings = frame.snapshot.gpu.value or {}
     if primary.subject in readings:
         return frozenset((primary.subject,))

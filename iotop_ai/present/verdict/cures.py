@@ -28,7 +28,7 @@ from iotop_ai.present.verdict.advice import (
 def _quoted(a: Args, name: str) -> str:
     """The text argument of this name as a word of a shell command. A path may contain spaces and special characters.
 
-    Its characters are not composed (NFC), because the path of a file with decomposed characters is another path.
+    Unlike in ``word``, its characters are not composed (NFC), because the composed path would be that of another file.
     """
     from shlex import quote  # few verdicts have a command
 
@@ -38,7 +38,7 @@ def _quoted(a: Args, name: str) -> str:
 
 def _source(a: Args) -> str:
     """The dataset's directory: "/data (at most 1.3 TB and ~4 h)". It says "at most" because the job may read only part
-    of the directory, and because a sequential copy is faster than the job's reads. Of a directory that usually holds
+    of the directory, and because a sequential copy is faster than the job's reads. For a directory that usually holds
     more than one dataset (``shared``), no size is given: "its dataset on /home".
     """
     if number(a, "shared"):
@@ -219,7 +219,7 @@ def _dump(pid: str, name: str) -> str:
 
 
 _CLOCK_COMMANDS = {"AMD": "amd-smi metric or rocm-smi", "Intel": "xpu-smi or intel_gpu_top"}
-"""The commands that show why a GPU's clock is low, by its maker."""
+"""The commands that show why a GPU's clock is low, by the maker of the GPU."""
 
 
 def _help_late(a: Args) -> str:
@@ -249,7 +249,7 @@ _WITH_PRIORITIES = ("bfq", "mq-deadline", "cfq")
 def _command_for_all(a: Args, command: str) -> str:
     """The command for all processes of the other program: "ionice -c3 -p 702 703 (fio)".
 
-    On Linux the command changes only the main thread of a process, so that ps lists the other threads.
+    On Linux, such a command changes only the thread whose id it gets; for a process with several threads, ps lists all.
     """
     count = number(a, "others") or 1
     pids = word(a, "other_pids") or whole(a, "other_pid")

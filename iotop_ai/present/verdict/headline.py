@@ -305,7 +305,7 @@ def _names_disk(finding: Finding, slow: SlowDisk) -> bool:
 def ruled_out(verdict: Verdict) -> Spans:
     """Why other causes are ruled out: "the disk, the CPU: trainer never waits for data; GPU-bound: GPU 22 % busy".
 
-    A disk whose await ``because`` shows is left out.
+    The reason about a disk is left out if ``because`` shows the await of that disk.
     """
     by_reason: dict[str, list[str]] = {}
     a = dict(verdict.primary.args)
@@ -334,8 +334,8 @@ _CAUSES = {
 
 
 def advice(verdict: Verdict) -> Spans:
-    """The advice with its figures, the best first and highlighted, each with the iotop-ai command that carries it out,
-    if there is one.
+    """The advice with its figures, the best first and highlighted, each with the iotop-ai command that carries it out
+    or checks it, if there is one.
     """
     out: Spans = []
     if not verdict.primary.advice:

@@ -21,7 +21,7 @@ _PATH_CELLS = 400
 _WAITS_CELLS = 80
 """The widths for which the path and the workers' waits are laid out."""
 _MOST_FURTHER = 3
-"""The most findings after the first that are shown."""
+"""The largest number of findings that are shown after the first."""
 _BAR = "━─"
 """The glyphs of a bar, which is left out."""
 

@@ -45,6 +45,7 @@ KEYS = (
 TALL, WIDE = 40, 120
 _HOUR_NS = 3_600_000_000_000
 _MARKS = {MET: ("●", "text"), UNMET: ("○", "dim"), PLAIN: (" ", "dim"), evidence.UNKNOWN: ("?", "unsure")}
+"""(glyph, its token) of a row of evidence, by the standing of the evidence."""
 _MOST_CHANGES = 12
 """The maximum number of changes of the verdict that are listed."""
 _COLUMNS_AT = 44
