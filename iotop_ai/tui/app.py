@@ -79,7 +79,9 @@ class MonitorApp(TerminalApp):
         self._staleness: Timer | None = None
 
     def on_mount(self) -> None:
-        """Start the thread of the playback; without a playback, the threads of the source and of the alerts."""
+        """Start the thread of the playback. Without a playback, start the threads of the source and of the alerts, the
+        checks for missing readings, and later doctor's checks.
+        """
         self.paint_background()
         if self.main.time.playback is not None:
             self.main.time.playback.start()
@@ -188,7 +190,7 @@ class MonitorApp(TerminalApp):
         recording = ring.recording() if ring is not None else None
         if recording is None:
             return None
-        # The offset is the number of the minute. If minute 1 has been dropped, the oldest minute has no history.
+        # A block's offset is the number of its minute. If minute 1 has been dropped, the oldest minute has no history.
         full_history_ns = recording.blocks[0].at_ns + int(HISTORY_S * 1e9) if recording.blocks[0].offset > 1 else 0
         try:
             cursor = FrameCursor([recording], shown_from_ns=full_history_ns)

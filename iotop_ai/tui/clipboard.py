@@ -22,6 +22,7 @@ LARGEST_BYTES = 74_000
 """The largest text that is copied. Common terminals accept this much by OSC 52."""
 _TERMS_WITHOUT_OSC52 = ("linux", "vt100", "vt102", "vt220", "vt320", "dumb")
 _TMUX_S = 2.0
+"""The longest time in seconds that tmux may take."""
 
 
 def copy_text(

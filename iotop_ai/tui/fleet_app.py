@@ -17,6 +17,7 @@ from iotop_ai.tui.terminal_app import TerminalApp
 from iotop_ai.tui.threads.fleet import FleetAnswered, FleetThread, HistoryAnswered
 
 MESSAGE_S = 4.0
+"""The seconds for which a message is shown."""
 AGE_S = 1.0
 """The seconds between two updates of the age of the last answer."""
 
@@ -85,7 +86,7 @@ class FleetApp(TerminalApp):
 
     def open_machine(self) -> None:
         """End the app. The command then opens the machine under the cursor, and starts the app again when the user
-        leaves it.
+        leaves the machine.
         """
         machine = self.state.current
         if machine is not None:

@@ -86,7 +86,7 @@ class TerminalApp(ExceptionKeepingApp, inherit_bindings=False):
         return self.root
 
     def paint_background(self) -> None:
-        """Give the app and its first screen the theme's background. Also paint everything again whenever the app
+        """Give the app and its root screen the theme's background. Also paint everything again whenever the app
         resumes after Ctrl-Z.
         """
         if self._theme_background:
@@ -197,6 +197,7 @@ class TerminalApp(ExceptionKeepingApp, inherit_bindings=False):
         self.screen.refresh()
 
     def _end(self, number: signal.Signals) -> None:
+        """Exit because of this signal; if the app has not ended after END_WAIT_S, end it by force."""
         if self.ended_by is None:
             # A message handler that never returns would block all later messages, including the one that ends the app.
             asyncio.get_running_loop().call_later(END_WAIT_S, self._end_by_force)

@@ -40,8 +40,8 @@ def sort_after(current: str, step: int) -> str:
 
 
 def device_after(order: Sequence[str], current: str, step: int) -> str:
-    """The next (step +1) or previous (-1) device of ``order``; after the last, the first. "" if there are no
-    devices.
+    """The next (step +1) or previous (-1) device of ``order``; after the last, the first. If ``current`` is not in
+    ``order``, the first (step +1) or last (-1) device; "" if there are no devices.
     """
     if not order:
         return ""

@@ -15,7 +15,7 @@ SAMPLING = "py-spy samples its stack for 5 s without stopping it ..."
 
 
 def code_text(code: PythonCode) -> str:
-    """The line in which the first thread was seen most often, and the calls made from it; "" without samples."""
+    """The line in which the first thread was seen most often, and the calls made from that line; "" without samples."""
     if not code.threads or not code.threads[0].lines:
         return ""
     first = code.threads[0]

@@ -12,7 +12,7 @@ from iotop_ai.present.text.line import Span, cut, plain
 
 TITLE = "PROCESS"
 DELAY_TITLE = "DELAY ACCOUNTING"
-LISTED = 4
+_MOST_LISTED = 4
 """The largest number of tagged processes that the dialog lists by name."""
 _CHOICES = (
     ("term int hup", "ask it to end; most programs clean up first"),
@@ -75,13 +75,13 @@ def _target_rows(now: Snapshot, target: ProcessTarget, width: int) -> list[Row]:
             head += labelled_rows("runs", cut(plain(" ".join(info.cmdline)), 2 * (width - 14)), width)
         return head
     head = []
-    for key, name in list(zip(target.keys, target.names, strict=True))[:LISTED]:
+    for key, name in list(zip(target.keys, target.names, strict=True))[:_MOST_LISTED]:
         info = None if table is None else table.info.get(key)
-        user = "it has ended" if info is None else f"of {plain(info.user)}"
+        owner = "it has ended" if info is None else f"of {plain(info.user)}"
         head += labelled_rows(
-            "" if head else "tagged", cut(f"{key.pid:>7}  {plain(name)}  {user}", width - LABEL_CELLS - 2), width
+            "" if head else "tagged", cut(f"{key.pid:>7}  {plain(name)}  {owner}", width - LABEL_CELLS - 2), width
         )
-    more = len(target.keys) - LISTED
+    more = len(target.keys) - _MOST_LISTED
     return head + (labelled_rows("", f"+{more} more", width) if more > 0 else [])
 
 

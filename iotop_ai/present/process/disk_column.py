@@ -109,7 +109,9 @@ def disk_of(group: Group, frame: Frame, view: View) -> str:
 
 
 def is_disk_of(device: BlockDevice, group: Group, way: str, frame: Frame, view: View) -> bool | None:
-    """Whether what the group reads or writes is on the device; None if unknown. way: "read" or "write"."""
+    """Whether what the group reads or writes is on the device; None if unknown, or if it differs between the group's
+    processes. way: "read" or "write".
+    """
     disks = _disks(frame, view)
     on_only = _has_io_on(device, disks.only[way], way, frame) if way in disks.only else None
     stacks = {disks.stack_by_pid.get(key.pid) for key in group.keys} if disks.stack_by_pid else {None}

@@ -254,7 +254,7 @@ def selected_group(frame: Frame, view: View) -> Group | None:
     return next(iter(groups(frame, view)), None)
 
 
-EVERY = Filter(lambda _one: True)
+_MATCH_ALL = Filter(lambda _one: True)
 """The filter that matches every process."""
 
 
@@ -339,7 +339,7 @@ class _IdleGroups:
         wanted = parse_filter(pattern) if pattern else None
         # After a query, the table holds only the matching processes.
         every = kernel if wanted is None else wanted.query
-        self._wanted = EVERY if every else wanted
+        self._wanted = _MATCH_ALL if every else wanted
         # A table without the fields that change in each Snapshot, because idle groups need only the stable ones.
         self._table = ProcessTable(
             {}, {}, {}, table.denied, 0, 0, (), {}, {}, {}, {},

@@ -38,6 +38,7 @@ from iotop_ai.present.verdict.advice import limit_text
 _ONLY_LIVE = "names and waits of threads, open files, sockets, limits, environment"
 """The parts that no recording contains."""
 _MOST_THREADS, _MOST_FILES, _MOST_SOCKETS = 100, 500, 200
+"""The largest numbers of rows in the tables of threads, files and sockets."""
 _NEAR_LIMIT = 0.8
 """A resource is near its limit from this share of the limit on."""
 _WAITS = {
@@ -84,7 +85,8 @@ def part_rows(
 ) -> list[Line]:
     """All parts, one below the other.
 
-    why_unreadable: why the detail cannot be read; "" if it can be. spread: whether a blank row separates the parts.
+    before: the threads in the previous reading. why_unreadable: why the detail cannot be read; "" if it can be.
+    spread: whether a blank row separates the parts.
     """
     if detail is None and not why_unreadable:
         return [rule(width, "threads"), row(width, [Span(" reading ...", "dim")])]

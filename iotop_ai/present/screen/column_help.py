@@ -207,6 +207,6 @@ STATE_HELP: dict[str, Entries] = {
         ("PAUSED", "the machines are not asked again until Space resumes"),
     ),
 }
-"""The meanings of the words in capitals that a screen prints besides the states of the verdict, by its name in
-present/screen/actions.py.
+"""The meanings of the words in capitals that a screen prints besides the states of the verdict, by the screen's name
+in present/screen/actions.py.
 """

@@ -76,6 +76,7 @@ PANELS: tuple[tuple[str, Rows], ...] = tuple((name, hideable(name, rows)) for na
 """The panels and their rows functions, from top to bottom."""
 
 TALL, WIDE = 40, 120
+"""From the height TALL on, a screen has blank rows and tall graphs; if it is also as wide as WIDE, a taller banner."""
 _FIRST_DISKS, _MOST_LINKS = 3, 6
 """_FIRST_DISKS: at most this many disks have a row before spare rows are distributed. _MOST_LINKS: the maximum number
 of network links with a row.

@@ -211,6 +211,7 @@ def _place(width: int, row_cells: tuple[Cell, ...], background: str, key: str) -
 
 _column_of = itemgetter(0)
 _NO_GAP = ("block-", "tint-", "graph", "hot", "cursor", "bad")
+"""The beginnings of the tokens for which ``stretches`` is False."""
 
 
 @lru_cache(maxsize=256)

@@ -12,6 +12,7 @@ from iotop_ai.present.text.units import duration
 MEASURING, GAP = "measuring", ""
 """The states of a Run without a verdict: before the first verdict, and between two verdicts."""
 _HUES = {"STARTING": "info", "BUSY": "warn", "WASTED": "warn", "SLOWED": "warn"}
+"""The tokens of states that are drawn as "━" but are not "hot"."""
 
 
 class Run(NamedTuple):

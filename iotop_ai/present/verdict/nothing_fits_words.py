@@ -59,6 +59,7 @@ def _suspect(a: Args) -> Spans:
 
 
 def _nothing_slow(a: Args) -> Spans:
+    """The headline while nothing slow is seen, or only a slow disk for which no process is seen waiting."""
     gpu = "GPU unknown" if not number(a, "gpu_known") else "GPU unused" if number(a, "gpus_all") else "no GPU"
     if number(a, "slow"):
         return [strong(word(a, "device")), plain(" is slow"), COMMA, plain("no process is seen waiting for it")]

@@ -43,6 +43,9 @@ KEYS = (
 )
 """The keys shown in the last row, as many as fit. _ACKNOWLEDGE is shown only while a finding can be acknowledged."""
 TALL, WIDE = 40, 120
+"""From the height TALL on, blank rows separate the sections; from the width WIDE on, the ids of metrics are shown. A
+screen with both has a taller banner.
+"""
 _HOUR_NS = 3_600_000_000_000
 _MARKS = {MET: ("●", "text"), UNMET: ("○", "dim"), PLAIN: (" ", "dim"), evidence.UNKNOWN: ("?", "unsure")}
 """(glyph, its token) of a row of evidence, by the standing of the evidence."""

@@ -39,7 +39,8 @@ from iotop_ai.tui.view_changes import text_after
 from iotop_ai.tui.widgets.lines import RowClicked, Wheeled
 
 LONGEST_WORD = 8
-AT_NOW = ("live", "paused")
+"""The largest number of characters that the user can type in the dialog."""
+NOW_MODES = ("live", "paused")
 """The modes in which an action is about the machine as it is now."""
 SELF_TEST = "self-test"
 
@@ -91,12 +92,12 @@ class HealthScreen(TimedScreen):
     def may_act(self) -> bool:
         """Whether self-tests may be started: only live or paused, on this machine, and not read-only."""
         view = self.state.view
-        now = view.mode in AT_NOW and not view.remote and not view.readonly
+        now = view.mode in NOW_MODES and not view.remote and not view.readonly
         return now and self._source.live and isinstance(self._source, SmartRefresher)
 
     def rows(self, width: int, height: int) -> list[Line]:
         """The rows of the list, or of one disk."""
-        may_ask = isinstance(self._source, SmartRefresher) and self.state.view.mode in AT_NOW
+        may_ask = isinstance(self._source, SmartRefresher) and self.state.view.mode in NOW_MODES
         self.health = self.health._replace(may_test=self.may_act, may_ask=may_ask)
         rows = disk_rows(self.state.frame)
         if rows and not any(row.name == self.health.cursor for row in rows):

@@ -23,6 +23,7 @@ from iotop_ai.tui.view_changes import text_after
 from iotop_ai.tui.widgets.lines import RowClicked, Wheeled
 
 LONGEST = 60
+"""The largest number of characters that the user can type."""
 _STEPS = {"down": 1, "up": -1, "pagedown": 10, "pageup": -10, "home": -1_000_000, "end": 1_000_000}
 
 TakeAction = Callable[[Action], Awaitable[None]]

@@ -13,6 +13,7 @@ from iotop_ai.tui.styles import ThemeStyles
 from iotop_ai.tui.widgets.lines import RowClicked, Wheeled
 
 _PAGE = 10
+"""The number of jobs that the page keys move by."""
 
 
 class FleetJobsScreen(LiveScreen):
@@ -45,7 +46,7 @@ class FleetJobsScreen(LiveScreen):
         self.action_move(event.step)
 
     def action_move(self, step: int) -> None:
-        """Mark another job."""
+        """Mark the job this many rows below, but do not go past the first or the last."""
         jobs = self.state.fleet.jobs if self.state.fleet is not None else ()
         if jobs:
             at = selected_job(jobs, self.state.fleet_view)

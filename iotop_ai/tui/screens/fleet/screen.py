@@ -21,6 +21,7 @@ from iotop_ai.tui.view_changes import text_after, view_after_move
 from iotop_ai.tui.widgets.lines import RowClicked, Wheeled
 
 LONGEST_PATTERN = 200
+"""The largest number of characters of a filter."""
 
 
 class FleetScreen(LiveScreen, RootScreen):

@@ -16,7 +16,7 @@ SHORTEST_INTERVAL_S = 1.0
 
 
 class FleetState:
-    """The last answer and the user's choices.
+    """The last answer of Prometheus, and the user's choices.
 
     draw: draws the screen in front. thread: sends the queries; None until the app sets it.
     """

@@ -18,6 +18,7 @@ from iotop_ai.tui.screens.main.state import MainState
 from iotop_ai.tui.view_changes import device_after, pasted_line, sort_after, text_after
 
 LONGEST_PATTERN = 128
+"""The largest number of characters of a filter."""
 BUSIEST, OF_THE_JOB = "busiest", "of the job"
 """Two entries in the list of devices. They differ from the kernel names of devices, such as sda, nvme0n1 and dm-0."""
 _SORT_TEXTS = {
@@ -60,7 +61,7 @@ class ListActions:
             self._state.update(device=self.device_of_job() or self._state.view.device)
 
     def open_device_list(self) -> None:
-        """Open the list of devices. Two further entries follow the busiest device or the job's device."""
+        """Open the list of devices. With two further entries, the selection follows the busiest device or the job's."""
         view, frame = self._state.view, self._state.frame
         current = selected_device_name(frame, view) if view.device and not view.follow_job else ""
         entries = [
@@ -183,7 +184,7 @@ class ListActions:
         self._state.change(typing=True, pattern_selected=bool(self._state.view.pattern))
 
     def type_filter(self, key: str, character: str | None) -> None:
-        """Handle a key of the filter that is being typed."""
+        """Handle a key that is pressed while the filter is typed."""
         selected = self._state.view.pattern_selected
         self._state.update(pattern_selected=False)
         if key == "enter":

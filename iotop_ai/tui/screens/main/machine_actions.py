@@ -82,8 +82,8 @@ class MachineActions:
         return "" if self._source.live else "only on the live screen of the machine itself"
 
     def _ask(self, title: str, make: Callable[[], DialogScreen | str]) -> None:
-        """Open the dialog that ``make`` returns, or a notice of why it cannot open. The notice takes the keys
-        that the user types next.
+        """Open the dialog that ``make`` returns, or a notice that says why it cannot open. The notice takes
+        the keys that the user types next.
         """
         dialog_or_reason = self.why_not() or make()
         self._open_dialog(
@@ -113,8 +113,8 @@ class MachineActions:
         self._ask(DELAY_TITLE, make)
 
     def storage_check_dialog(self, backdrop: Backdrop, device: str = "") -> DialogScreen:
-        """The dialog that measures storage, or a notice of why it cannot open. device: the device of the screen
-        in front.
+        """The dialog that measures storage, or a notice that says why it cannot open. device: the device of the screen
+        in front; "" on the main screen.
         """
         from iotop_ai.present.preflight.storage_dialog import TITLE as CHECK_TITLE
         from iotop_ai.present.preflight.storage_dialog import proposed_path
@@ -135,7 +135,7 @@ class MachineActions:
         self._open_dialog(self.storage_check_dialog(self._backdrop()))
 
     def single_process_dialog(self, key: ProcessKey, text: str, backdrop: Backdrop) -> DialogScreen:
-        """The dialog that asks for a command for this process, or a notice of why it cannot open. text: the
+        """The dialog that asks for a command for this process, or a notice that says why it cannot open. text: the
         beginning of the command.
         """
         from iotop_ai.tui.dialogs.process import ProcessScreen

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from iotop_ai.playback.session_recording import SessionRecorder
 
 LONGEST_MARK = 200
+"""The largest number of characters of a mark's text."""
 LEAST_BYTES_SHOWN = 10_240
 """A smaller size is not shown, because the compressor still holds back a part of the newest minute."""
 

@@ -44,14 +44,15 @@ if TYPE_CHECKING:
     from iotop_ai.tui.threads.playback import PlaybackThread
 
 MESSAGE_S = 4.0
+"""The seconds for which a message is shown."""
 GPU_PREFIX = "gpu:"
 
 
 class MainScreen(RootScreen):
     """Draws its state, and hands the keys to the controllers that change the state.
 
-    look_back: makes a PlaybackThread over the last hour. next_theme: switches the app to the next theme and returns its
-    name.
+    look_back: makes a PlaybackThread over the last hour, or returns None while too little of it is kept. next_theme:
+    switches the app to the next theme and returns its name.
     """
 
     BINDINGS = MAIN_KEYS
@@ -461,7 +462,7 @@ class MainScreen(RootScreen):
         timeline.
         """
         if self._row_keys() or not self.time.skip(pages, PAGE_S):
-            self.action_cursor(pages * max(1, self._rows_with_keys()))
+            self.action_cursor(pages * max(1, self._visible_row_count()))
 
     def _row_keys(self) -> tuple[str, ...]:
         """The keys of the focused panel's rows, from top to bottom."""
@@ -482,10 +483,11 @@ class MainScreen(RootScreen):
 
     def _move_cursor(self, step: int) -> None:
         enter = DISK_PREFIX + selected_device_name(self.frame, self.view) if self.view.focus == "disk" else ""
-        view = view_after_move(self.view, self._row_keys(), step, self._rows_with_keys(), enter)
+        view = view_after_move(self.view, self._row_keys(), step, self._visible_row_count(), enter)
         if view != self.view:
             self.state.change(view.message, cursor=view.cursor, scroll=view.scroll)
 
-    def _rows_with_keys(self) -> int:
+    def _visible_row_count(self) -> int:
+        """The number of rows of the focused panel that are on the screen and that the cursor can select."""
         panel = self.panels.get(self.view.focus)
         return sum(1 for line in panel.lines if line.key) if panel else 0

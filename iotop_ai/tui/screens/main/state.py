@@ -11,7 +11,7 @@ from iotop_ai.model.frame import Frame
 from iotop_ai.present.screen.view import View
 from iotop_ai.present.text.frame_cache import FrameCache
 
-NOT_NOW = ("replay", "back")
+_PLAYBACK_MODES = ("replay", "back")
 """The modes in which a PlaybackThread decides which Frame is shown."""
 
 
@@ -85,7 +85,7 @@ class MainState:
     @property
     def in_past(self) -> bool:
         """Whether the screen shows a recording, or a time before now."""
-        return self.view.mode in NOT_NOW
+        return self.view.mode in _PLAYBACK_MODES
 
     @property
     def back_s(self) -> float:

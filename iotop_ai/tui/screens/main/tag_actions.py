@@ -61,12 +61,12 @@ class TagActions:
         self._state.change(
             f"done: {group.label} {verb}, {len(tagged)} in total", tagged=tagged, cursor=view.cursor or group.row_key
         )
-        left = self._row_keys()
-        if group.row_key in left:
+        remaining = self._row_keys()
+        if group.row_key in remaining:
             self._move_cursor(1)
         else:
             at = rows.index(group.row_key)
-            nearest = (key for key in (*rows[at:], *reversed(rows[:at])) if key in left)
+            nearest = (key for key in (*rows[at:], *reversed(rows[:at])) if key in remaining)
             self._state.change(self._state.view.message, cursor=next(nearest, ""))
 
     def _row_keys(self) -> list[str]:

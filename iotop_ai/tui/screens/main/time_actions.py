@@ -28,7 +28,9 @@ if TYPE_CHECKING:
     )
 
 SKIP_S, PAGE_S, LEAP_S = 10.0, 60.0, 600.0
+"""The seconds by which the arrow keys, the page keys and the curly brackets move."""
 LONGEST_TIME = 40
+"""The largest number of characters of a typed time."""
 _SECOND_NS, _DAY_NS = 1_000_000_000, 86_400_000_000_000
 JUDGED_ANEW = "recorded with other rules: verdicts are recomputed"
 NOTHING_YET = "nothing to look back at yet"
@@ -60,7 +62,9 @@ class TimeActions:
         for that key. None once it is shown.
         """
         self._message_before = ""
-        """The message that was shown when that key was pressed. It answers an earlier key, and is removed then."""
+        """The message on the screen when that key was pressed. It answers an earlier key, so it is removed when the
+        Frame for that key is shown.
+        """
         self._base_now: Snapshot | None = None
         """The base of the sums that are shown after the return to now. While the user looks back to a Frame before it,
         the View has no base.
@@ -261,7 +265,7 @@ class TimeActions:
         return f"the recording ends at {text(end_ns)}"
 
     def leap(self, step: int) -> None:
-        """Move by ten minutes. If the screen shows now, a step back begins to look back."""
+        """Move by ten minutes. If the screen shows now, a leap back begins to look back at that time."""
         if self.skip(step, LEAP_S) or step > 0 or self._state.view.mode not in ("live", "paused", "ended"):
             return
         wall_ns = self._state.newest.snapshot.wall_ns - round(LEAP_S * 1e9)
@@ -297,7 +301,7 @@ class TimeActions:
             self._state.change(mark_input="")
 
     def type_mark(self, key: str, character: str | None) -> None:
-        """Handle a key of the mark's text."""
+        """Handle a key that is pressed while the text of a mark is typed."""
         text = self._state.view.mark_input or ""
         if key in ("enter", "escape"):
             self._state.change(mark_input=None)
@@ -311,7 +315,7 @@ class TimeActions:
         self._state.change(time_input="")
 
     def type_time(self, key: str, character: str | None) -> None:
-        """Handle a key of the time that is being typed."""
+        """Handle a key that is pressed while a time is typed."""
         text = self._state.view.time_input or ""
         if key == "enter":
             self._seek_typed(text)
