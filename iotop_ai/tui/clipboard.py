@@ -31,6 +31,7 @@ def copy_text(
     """Copy the text, and return the answer for the user, which begins with "done: " or "failed: ".
 
     It may block, so do not call it on the UI's thread. osc52: sends the text to the terminal by OSC 52.
+    folder: where the file is written; None for the state folder.
     """
     browser = in_browser(environ)
     path = None if browser else _write_file(text, folder or state_folder())

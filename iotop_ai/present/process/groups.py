@@ -235,8 +235,8 @@ def groups(frame: Frame, view: View) -> tuple[Group, ...]:
 
 @cached_per_frame
 def group_at_cursor(frame: Frame, view: View) -> Group | None:
-    """The group under the cursor; None without a cursor, or while the group has no row. The processes of one name, user
-    and job may have an active and an idle row. If the row under the cursor disappears, the cursor moves to the other.
+    """The group under the cursor of the process panel; None without one, or while the group has no row. The processes
+    of one name, user and job may have an active and an idle row; if the one under the cursor is gone, it is the other.
     """
     if view.focus != "process" or not view.cursor:
         return None
@@ -246,8 +246,8 @@ def group_at_cursor(frame: Frame, view: View) -> Group | None:
 
 
 def selected_group(frame: Frame, view: View) -> Group | None:
-    """The group that the keys act on: the group under the cursor, or the first one if there is no cursor; None if the
-    process panel is not focused.
+    """The group that the keys act on: the group under the cursor, or the first one if there is no cursor; None if there
+    is no such group, or if the process panel is not focused.
     """
     if view.cursor or view.focus != "process":
         return group_at_cursor(frame, view)

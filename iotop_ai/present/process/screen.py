@@ -39,7 +39,7 @@ KEYS = (
 """The actions shown in the last row."""
 TALL = 40
 """The height from which blank rows separate the sections, and the command and the facts may take more rows."""
-_LABEL = 10
+_TEXT_COLUMN = 10
 """The column at which the text after a label begins."""
 _LATE_S = 2.0
 """Details are shown as old if a reading is overdue by at least this long."""
@@ -128,7 +128,7 @@ def _summary_rows(frame: Frame, view: View, page: ProcessPage, width: int, heigh
         text = "the processes are not known here"
         if table is not None:
             text = f"pid {key.pid} has {'not started yet' if _is_future(frame, key) else 'ended'}"
-        return [*out, place(width, Cell(_LABEL, text, "dim"))]
+        return [*out, place(width, Cell(_TEXT_COLUMN, text, "dim"))]
     command = plain(" ".join(info.cmdline)) or "a kernel thread" * info.kernel or UNKNOWN
     most = 3 if height >= TALL else 1
     out += _labelled_rows("runs", command, width, most)
@@ -142,7 +142,7 @@ def _summary_rows(frame: Frame, view: View, page: ProcessPage, width: int, heigh
     if main is not None:
         token = "strong" if main.state == "D" else "text"
         prefix = "main thread: "
-        text = prefix + wait_text(main, width - _LABEL - 1 - len(prefix))
+        text = prefix + wait_text(main, width - _TEXT_COLUMN - 1 - len(prefix))
         out += _labelled_rows("waits" if main.state != "R" else "does", text, width, 1, token)
     if page.code is not None and page.code.value is not None:
         out += _labelled_rows("code", code_text(page.code.value), width, 2, "strong")
@@ -173,11 +173,12 @@ def _title(frame: Frame, view: View, page: ProcessPage, info: ProcessInfo | None
 
 
 def _labelled_rows(label: str, text: str, width: int, most: int, token: str = "text") -> list[Line]:
-    lines = wrap_cells(text, max(20, width - _LABEL - 1), break_on_hyphens=False) or [""]
+    lines = wrap_cells(text, max(20, width - _TEXT_COLUMN - 1), break_on_hyphens=False) or [""]
     if len(lines) > most:
-        lines = [*lines[: most - 1], cut(" ".join(lines[most - 1 :]), width - _LABEL - 1)]
+        lines = [*lines[: most - 1], cut(" ".join(lines[most - 1 :]), width - _TEXT_COLUMN - 1)]
     return [
-        place(width, *([Cell(1, label, "dim")] if not i else []), Cell(_LABEL, t, token)) for i, t in enumerate(lines)
+        place(width, *([Cell(1, label, "dim")] if not i else []), Cell(_TEXT_COLUMN, t, token))
+        for i, t in enumerate(lines)
     ]
 
 
