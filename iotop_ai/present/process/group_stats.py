@@ -13,7 +13,7 @@ from iotop_ai.model.process.change_tracking import TrackedDict, follows
 from iotop_ai.model.process.records import ProcessKey, ProcessStat, ProcessTable, ThreadLook
 from iotop_ai.present.process.names import listed_name
 
-_CACHED_FROM_MEMBERS = 64
+CACHED_FROM_MEMBERS = 64
 """The stats of a group with at least this many members are cached."""
 _MOST_GROUPS = 8
 """The largest number of groups whose stats are cached."""
@@ -55,7 +55,7 @@ class GroupStatsCache:
 
     def stats(self, group_id: GroupId, keys: Collection[ProcessKey], table: ProcessTable) -> GroupStats:
         """The stats of a group. group_id: the name, user and job of its members."""
-        if len(keys) < _CACHED_FROM_MEMBERS:
+        if len(keys) < CACHED_FROM_MEMBERS:
             return group_stats(keys, table)
         entry = self._entries.get(group_id)
         # ``TrackedDict.touched`` lists changed stats, but not changed states of threads.

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 
 from iotop_ai.model.process.records import ProcessKey, ProcessTable
 
-_MOST_INDENTS = 6
+MOST_INDENTS = 6
 """Levels deeper than this are not indented further, so that the names stay readable."""
 
 
@@ -63,7 +63,7 @@ def branches(
         children = below.get(key, [])
         for number, child in enumerate(reversed(children)):
             last = number == 0
-            deeper = indent + ("  " if last else "│ ") if len(indent) < 2 * _MOST_INDENTS else indent
+            deeper = indent + ("  " if last else "│ ") if len(indent) < 2 * MOST_INDENTS else indent
             stack.append((child, indent + ("└ " if last else "├ "), deeper))
     return out
 

@@ -6,7 +6,7 @@ import random
 
 from iotop_ai.model.process.change_tracking import TrackedDictBuilder
 from iotop_ai.model.process.records import ProcessInfo, ProcessKey, ProcessStat, ProcessTable, ThreadLook, awake
-from iotop_ai.present.process.group_stats import MANY, GroupStats, GroupStatsCache, group_stats
+from iotop_ai.present.process.group_stats import CACHED_FROM_MEMBERS, GroupStats, GroupStatsCache, group_stats
 
 GROUP = ("sleep", "root", "")
 
@@ -27,7 +27,7 @@ def by_hand(keys: tuple[ProcessKey, ...], table: ProcessTable) -> GroupStats:
 
 def test_cached_stats_equal_those_of_all_members() -> None:
     dice = random.Random(11)
-    keys = tuple(ProcessKey(pid, 1) for pid in range(MANY + 40))
+    keys = tuple(ProcessKey(pid, 1) for pid in range(CACHED_FROM_MEMBERS + 40))
     other = ProcessKey(9000, 1)
     info = {key: ProcessInfo(*("sleep", (), "root"), 0) for key in keys} | {other: ProcessInfo("cat", (), "root", 0)}
     builder: TrackedDictBuilder[ProcessKey, ProcessStat] = TrackedDictBuilder(awake)

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from iotop_ai.model.process.records import ProcessKey
 from iotop_ai.present.process.groups import groups
 from iotop_ai.present.process.table import process_rows
-from iotop_ai.present.process.tree import DEEPEST, branches, with_ancestors
+from iotop_ai.present.process.tree import MOST_INDENTS, branches, with_ancestors
 from tests.present.make import MIB, Proc
 from tests.present.process.test_table import UTC, made
 
@@ -77,7 +77,7 @@ def test_every_process_has_one_row_after_its_parent(ppids: dict[int, int]) -> No
     assert len(order) == len(place) == len(ppids)
     for key, parent in parent_of.items():
         assert place[parent] < place[key]
-    assert all(len(mark) <= 2 * DEEPEST + 2 for _, mark in order)
+    assert all(len(mark) <= 2 * MOST_INDENTS + 2 for _, mark in order)
 
 
 def test_each_ancestor_is_listed_once() -> None:
