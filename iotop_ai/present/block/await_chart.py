@@ -12,7 +12,7 @@ from iotop_ai.present.text.curve import Level, curve, level_dots, linear, logari
 from iotop_ai.present.text.line import Line, Span, cells, row
 from iotop_ai.present.text.units import brief, figure, token_of
 
-LEAST_ROWS = 6
+LEAST_CHART_ROWS = 6
 """The minimum number of rows of a chart."""
 _LOWEST_MS = 0.1
 """The lowest value on the logarithmic scale."""
@@ -36,8 +36,8 @@ def chart_rows(
 ) -> list[Line]:
     """The chart in ``rows`` rows.
 
-    reads, writes: the await graphs of the disk's screen; only the reads have a limit. typical_ms: the typical await;
-    None when unknown. log: whether the scale is logarithmic.
+    reads, writes: the await graphs of the disk's screen; only the graph of reads may have a limit. where: the columns
+    of the chart. typical_ms: the typical await; None when unknown. log: whether the scale is logarithmic.
     """
     peak = max((graph.data.peak for graph in (reads, writes) if graph.data.peak is not None), default=None)
     highest_ms = peak or 0.0
@@ -69,6 +69,7 @@ def _linear_scale(highest_ms: float, rows: int) -> _Scale:
 
 
 def _log_scale(highest_ms: float, rows: int) -> _Scale:
+    # The top is the first power of ten that is not below the highest value, at least 1 ms; 1e-9 allows for rounding errors.
     top = 10.0 ** max(0, ceil(log10(max(highest_ms, _LOWEST_MS)) - 1e-9))
     level = logarithmic(_LOWEST_MS, top, rows)
     labels = {}
@@ -112,7 +113,7 @@ def _legend(
 
     The typical await is beside its line, but below the other figures; without a line, it is in the last row.
 
-    height: the height of that line in dots; 0 for no line. room: the number of columns right of the chart.
+    height: the height of the line in dots; 0 for no line. room: the number of columns right of the chart.
     """
     latest = [graph.data.values[-1] if graph.data.values else None for graph in (reads, writes)]
     texts = [graph.text(value) for graph, value in zip((reads, writes), latest, strict=True)]

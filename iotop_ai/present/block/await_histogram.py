@@ -16,27 +16,28 @@ from iotop_ai.present.text.line import Cell, Line, Span, cells, place
 from iotop_ai.present.text.table import rule
 from iotop_ai.present.text.units import percent, token_of
 
-_LABEL, _BIN = 9, 5
+_LABEL_WIDTH, _LEAST_BIN_WIDTH = 9, 5
 """The width of a row's label in columns, and the minimum width of a bin."""
-_RULE = 11
+_RULE_RESERVE = 11
 """The number of columns of a rule that are not available for its title and note."""
 _EIGHTHS = " ▁▂▃▄▅▆▇█"
+"""The bars of 0 to 8 eighths of a row."""
 
 
 def await_rows(frame: Frame, key: BlockKey, width: int, bar_rows: int) -> list[Line]:
     """A rule, ``bar_rows`` rows of bars, the bounds, and a row each for reads and writes if there were any; [] if no
     request completed or the screen is too narrow.
     """
-    bounds = BOUNDS_MS if width >= _LABEL + _BIN * (len(BOUNDS_MS) + 1) else FEW_BOUNDS_MS
-    if width < _LABEL + _BIN * (len(bounds) + 1):
+    bounds = BOUNDS_MS if width >= _LABEL_WIDTH + _LEAST_BIN_WIDTH * (len(BOUNDS_MS) + 1) else FEW_BOUNDS_MS
+    if width < _LABEL_WIDTH + _LEAST_BIN_WIDTH * (len(bounds) + 1):
         return []
     histogram = await_histogram(frame.history, key, bounds)
     reads, writes = sum(histogram.reads), sum(histogram.writes)
     if not reads and not writes:
         return []
     title = f"latency, last {histogram.seconds:.0f} s"
-    out = [rule(width, title, _note(frame, key, histogram, width - cells(title) - _RULE))]
-    bin_width = min(2 * _BIN, (width - _LABEL - 1) // (len(bounds) + 1))
+    out = [rule(width, title, _note(frame, key, histogram, width - cells(title) - _RULE_RESERVE))]
+    bin_width = min(2 * _LEAST_BIN_WIDTH, (width - _LABEL_WIDTH - 1) // (len(bounds) + 1))
     out += _bars(width, histogram, bin_width, bar_rows)
     labels = [_ms(bound) for bound in bounds] + ["more"]
     out.append(_line(width, "below ms", labels, bin_width, "dim"))
@@ -47,11 +48,11 @@ def await_rows(frame: Frame, key: BlockKey, width: int, bar_rows: int) -> list[L
 
 
 def _note(frame: Frame, key: BlockKey, histogram: AwaitHistogram, room: int) -> list[Span]:
-    """The percentiles of the reads and writes, with the numbers of requests if there is room; with little room, only
+    """The await percentiles of reads and writes, with the numbers of requests if there is room; with little room, only
     those of the reads (of the writes if nothing was read); an empty text if nothing fits.
 
-    The percentiles are of the means of intervals, because the kernel counts only the total time of all requests, not
-    the time of each.
+    They are percentiles of the mean awaits of intervals, because the kernel counts only the total time of all requests,
+    not the time of each.
     """
     parts = []
     for direction, bins in (("read", histogram.reads), ("write", histogram.writes)):
@@ -78,7 +79,7 @@ def _ms(bound: float) -> str:
 
 def _line(width: int, label: str, texts: list[str], bin_width: int, token: str = "") -> Line:
     spots = [
-        Cell(_LABEL + bin_width * (i + 1) - 1, text, token or token_of(text), right=True)
+        Cell(_LABEL_WIDTH + bin_width * (i + 1) - 1, text, token or token_of(text), right=True)
         for i, text in enumerate(texts)
     ]
     return place(width, Cell(1, label, "dim"), *spots)
@@ -93,7 +94,9 @@ def _bars(width: int, histogram: AwaitHistogram, bin_width: int, rows: int) -> l
     bar_width = max(2, bin_width - 2)
     for base in range((rows - 1) * 8, -1, -8):
         spots = [
-            Cell(_LABEL + bin_width * (i + 1) - 1, _EIGHTHS[min(8, height - base)] * bar_width, "graph", right=True)
+            Cell(
+                _LABEL_WIDTH + bin_width * (i + 1) - 1, _EIGHTHS[min(8, height - base)] * bar_width, "graph", right=True
+            )
             for i, height in enumerate(heights)
             if height > base
         ]

@@ -36,7 +36,7 @@ from iotop_ai.present.verdict.culprit import culprit_of, named_disks
 _ACTIVE_WITHIN_NS = 60_000_000_000
 """A device that is hidden when idle keeps its row for this long after its last activity."""
 _LEAST_QUEUE_S = 0.05
-"""The busiest device is selected only if its requests in the history took at least this time in total."""
+"""The busiest device is selected only if its requests in the history took at least this many seconds in total."""
 _DIGITS = pattern(r"(\d+)")
 
 
@@ -51,11 +51,11 @@ class BlockDevice(NamedTuple):
     totals: DeviceTotals
     """The totals over the history."""
     is_culprit: bool
-    """Whether the verdict names the device as the cause; it is the first of those with ``is_named``."""
+    """Whether this is the culprit: the first of the devices that findings name."""
     seconds: float | None = None
     """The seconds since ``view.base`` in accumulation mode; otherwise None."""
     hue: str = "bad"
-    """The device's colour if the verdict names it as the cause."""
+    """The colour of the culprit."""
     is_named: bool = False
     """Whether a finding names the device."""
 
@@ -82,7 +82,7 @@ def infos(frame: Frame) -> Mapping[str, BlockInfo]:
 
 
 def culprit_disk(frame: Frame) -> str:
-    """The kernel name of the disk that the verdict names; "" if it names none."""
+    """The kernel name of the first disk that a finding names; "" if no finding names a disk."""
     return culprit_of(frame, View()).disk
 
 
@@ -160,7 +160,7 @@ def panel_devices(frame: Frame, view: View) -> tuple[BlockDevice, ...]:
     If the user lists devices, only these have a row. Otherwise, a device that is hidden when idle has a row only if the
     user selected it, a finding names it, or it was active in the last minute. Partitions, volumes of one disk, members
     of an array and paths of a multipath device are nested under another device, and have a row of their own only if a
-    finding names them.
+    finding names them. A device of unknown identity has a row only while no device's identity is known.
 
     With ``view.only_active``, an idle device has a row only if the user selected it or a finding names it.
     """
@@ -234,7 +234,7 @@ class _DeviceTree:
 
 
 _newest_tree: list[_DeviceTree] = []
-"""A cache with a single entry. Identities are read anew every few seconds, but rarely differ."""
+"""A cache with at most one entry. Identities are read anew every few seconds, but rarely differ from those before."""
 
 
 def _tree(frame: Frame) -> _DeviceTree:
@@ -268,7 +268,7 @@ def mount_device(frame: Frame, view: View, mount: JobMount) -> BlockDevice | Non
 
 
 def main_disk(disks: Sequence[BlockDevice]) -> BlockDevice | None:
-    """Of several disks, the one that the verdict names as the cause, otherwise the first."""
+    """Of several disks, the one that the verdict names as the cause, otherwise the first; None if there are none."""
     return next((disk for disk in disks if disk.is_culprit), disks[0] if disks else None)
 
 

@@ -28,7 +28,7 @@ _PATH_WIDTH = 28
 
 
 def peak_fields(frame: Frame, view: View, device: BlockDevice) -> list[Field]:
-    """The disk's peaks over the samples of the View and the Frame, and its current request sizes; [] when unknown."""
+    """The disk's peaks over the Samples of the View and the Frame, and its current request sizes; [] when unknown."""
     peaks = device_peaks((*view.past, *frame.history), device.key)
     if peaks.read_bytes_per_s is None:
         return []
@@ -112,7 +112,9 @@ def fullness(frame: Frame, device: BlockDevice) -> list[Field]:
 
 
 def mount_rows(frame: Frame, device: BlockDevice, width: int, most: int) -> list[Line]:
-    """The titles, and up to ``most`` filesystems on the disk with their usage; [] if there are none."""
+    """The column titles, then up to ``most`` mounts on the disk with the usage of their filesystems; [] if there are
+    none.
+    """
     mounts = devices.mounts(device.name, frame)
     if not mounts or most < 1:
         return []

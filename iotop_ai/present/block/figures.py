@@ -23,7 +23,7 @@ from iotop_ai.present.screen.view import View
 
 BOUNDS_MS = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 500.0, 1000.0)
 """The upper bounds of the histogram's bins in ms. An await equal to a bound is in the next bin. The last bin has no
-bound.
+upper bound.
 """
 FEW_BOUNDS_MS = (0.2, 1.0, 5.0, 20.0, 100.0, 500.0)
 """The bounds on a narrow screen."""
@@ -35,7 +35,7 @@ class DeviceWindow(NamedTuple):
     facts: DeviceFacts | None
     """The rules' facts about the disk; None when nothing is known."""
     learned: bool
-    """Whether the normal read await was learned from this disk; otherwise it is the one of this kind of disk."""
+    """Whether the normal read await was learned from this disk; otherwise, it is that of its kind of disk."""
     seconds: float
     """The length of the window in seconds."""
 
@@ -177,12 +177,13 @@ ONLY_DISK, JOB_FILES, BUSIEST = "alone", "job", "busiest"
 
 
 def process_attribution(frame: Frame, view: View, device: BlockDevice) -> tuple[str, str]:
-    """(why these processes are listed for the disk, "NAME of USER" of the job for JOB_FILES, otherwise "").
+    """(the reason for the choice of processes that the disk's screen lists, the job as "NAME of USER" for JOB_FILES,
+    otherwise "").
 
-    ONLY_DISK: no other disk moved a byte, or wrote one within the history, because processes write to the page cache
-    before; so all disk I/O was on this disk. JOB_FILES: the job's files are on it.
-    BUSIEST: neither is true, and the kernel does not say which disks a process uses, so the busiest processes are
-    listed.
+    ONLY_DISK: only this disk moved bytes, so all disk I/O of processes was on it; the other disks have not written
+    within the whole history, because written bytes may reach a disk much later than the page cache. JOB_FILES: the
+    job's files are on this disk. BUSIEST: neither is true, and the kernel does not say which disks a process uses, so
+    the busiest processes are listed.
     """
     below = set(devices.leaves(device.name, frame))
     disks = [d for d in devices.all_devices(frame, view) if d.info is not None and is_leaf(d.info)]
@@ -197,7 +198,7 @@ def process_attribution(frame: Frame, view: View, device: BlockDevice) -> tuple[
 
 
 def _moves(rates: BlockRates) -> bool | None:
-    """Whether any bytes moved; None when unknown."""
+    """Whether any bytes moved; None if either rate is unknown."""
     moved = (rates.read_bytes_per_s, rates.write_bytes_per_s)
     return None if None in moved else any(moved)
 

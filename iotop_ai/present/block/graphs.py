@@ -8,7 +8,7 @@ from iotop_ai.lazy.namedtuple import NamedTuple
 from iotop_ai.model.block.counters import BlockKey, BlockRates
 from iotop_ai.model.frame import Frame
 from iotop_ai.model.sample import Sample
-from iotop_ai.present.block.await_chart import LEAST_ROWS, chart_rows
+from iotop_ai.present.block.await_chart import LEAST_CHART_ROWS, chart_rows
 from iotop_ai.present.block.table import await_text
 from iotop_ai.present.screen.graphs import LEAST_GRAPH_CELLS, Graph, axis, graph_lines, room
 from iotop_ai.present.screen.view import View
@@ -16,9 +16,9 @@ from iotop_ai.present.text.braille import Series, nice_top, series
 from iotop_ai.present.text.line import Line
 from iotop_ai.present.text.units import UNDEFINED, brief, percent, rate_unit
 
-_TWO_ROWS = 1 + 8 + 2 * 4
-"""With at least this many rows (the axis, a chart of eight rows, four graphs), the graphs below the chart have two rows
-each.
+_HEIGHT_FOR_TWO_ROWS = 1 + 8 + 2 * 4
+"""With at least this many rows (the axis, a chart of eight rows, four graphs of two), the graphs below the chart have
+two rows each.
 """
 
 FigureOf = Callable[[BlockRates], float | None]
@@ -26,8 +26,10 @@ FigureOf = Callable[[BlockRates], float | None]
 
 
 def device_graphs(frame: Frame, view: View, key: BlockKey, slots: int, hot_ms: float | None = None) -> list[Graph]:
-    """The graphs in a fixed order. Reads and writes share a scale. hot_ms: the read await above which its graph is
-    drawn in the colour "hot"; None for no limit.
+    """The graphs in a fixed order. Reads and writes share a scale.
+
+    slots: the number of intervals in a graph. hot_ms: the read await above which its graph is drawn in the colour
+    "hot"; None for no limit.
     """
     samples = (*view.past, *frame.history)
 
@@ -119,19 +121,20 @@ def device_graph_rows(
     log: bool = False,
     alone: bool = False,
 ) -> list[Line]:
-    """The time axis and as many graphs as fit. If there is room, the awaits share a tall chart; with still more room,
-    the graphs below it have two rows each.
+    """The time axis and as many graphs as fit; [] without room for one graph. If there is room, the awaits share a tall
+    chart; with still more room, the graphs below it have two rows each.
 
-    alone: whether the chart takes all rows below the axis, provided that it fits.
+    log: whether the chart's scale is logarithmic. alone: whether the chart takes all rows below the axis, provided that
+    it fits.
     """
     where = room(width)
     if where.cells < LEAST_GRAPH_CELLS or height < 2:
         return []
     graphs = device_graphs(frame, view, key, 2 * where.cells, limits.hot_ms)
     others = graphs[2:]
-    chart_height = height - 1 if alone else height - 1 - (2 if height >= _TWO_ROWS else 1) * len(others)
+    chart_height = height - 1 if alone else height - 1 - (2 if height >= _HEIGHT_FOR_TWO_ROWS else 1) * len(others)
     out = [axis(frame, view._replace(focus=""), width, where)]
-    if chart_height >= LEAST_ROWS:
+    if chart_height >= LEAST_CHART_ROWS:
         out += chart_rows(graphs[0], graphs[1], width, where, chart_height, limits.typical_ms, log=log)
         graphs = [] if alone else others
     rows = 2 if len(out) + 2 * len(graphs) <= height else 1

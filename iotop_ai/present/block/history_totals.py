@@ -38,7 +38,7 @@ class DeviceTotals(NamedTuple):
 
 
 _NEGLIGIBLE = 0.02
-"""A direction with a smaller part of a device's bytes than this is ignored."""
+"""A direction with less than this share of a device's bytes is ignored."""
 NO_TOTALS = DeviceTotals(0.0, False, 0.0, 0.0)
 
 
@@ -46,7 +46,7 @@ _SampleTotals: TypeAlias = "tuple[BlockKey, float, bool, float, float]"
 """The part of a device's totals from one Sample: (key, queue_s, active, read rate, write rate)."""
 
 
-class _History:
+class _TotalsCache:
     """A cache of the totals of each Sample in the latest history.
 
     Most Samples of the next history are the same objects, so their totals are reused.
@@ -82,10 +82,10 @@ def _sample_totals(sample: Sample) -> list[_SampleTotals]:
 
 @cached_per_frame
 def device_totals(frame: Frame, view: View) -> Mapping[BlockKey, DeviceTotals]:
-    """The totals of each device; a device that was idle in every Sample is left out and has ``NO_TOTALS``."""
+    """The totals of each device. A device that was idle in every Sample is left out: its totals are ``NO_TOTALS``."""
     sums: dict[BlockKey, list[float]] = {}
     active: set[BlockKey] = set()
-    for sample_totals in cache_part(view, _History).totals(frame.history):
+    for sample_totals in cache_part(view, _TotalsCache).totals(frame.history):
         for key, queue_s, is_active, read, write in sample_totals:
             device_sums = sums.get(key)
             if device_sums is None:

@@ -23,8 +23,8 @@ this multiple of the bytes read from the disk also reads from other places, so i
 
 def share_text(frame: Frame, view: View, device: BlockDevice) -> str:
     """The share of the verdict's job in the bytes that the disk reads and writes, in percent: "97"; "-" without I/O,
-    "?" when unknown or without a job. It covers the latest interval of the disk or of the cgroups, even in accumulation
-    mode.
+    "?" when unknown or without a job. The share is that of the latest interval of the disk or of the cgroups, even in
+    accumulation mode.
     """
     device = device._replace(rates=(frame.sample.block.value or {}).get(device.key, UNKNOWN_BLOCK_RATES))
     total = _total_bytes_per_s(device.rates)

@@ -30,11 +30,11 @@ class _DeviceSeries:
 def selected_graphs(
     frame: Frame, view: View, samples: tuple[Sample, ...], slots: int, *, apart: bool
 ) -> Iterator[list[Graph]]:
-    """The rate of the selected disk, then its await; nothing if no disk is selected.
+    """The graphs of the selected disk's rate, then those of its await; nothing if no disk is selected.
 
     For a disk that reads and writes, one graph shows the total rate and one the await of all requests; with ``apart``,
     each direction has graphs of its own, on the same scale. For any other disk, the graphs show only the direction with
-    more bytes.
+    more bytes. slots: the number of intervals in a graph.
     """
     device = devices.selected_device(frame, view)
     if device is None:
@@ -58,7 +58,7 @@ def _on_one_scale(graphs: list[Graph]) -> list[Graph]:
     largest = max(graphs, key=lambda graph: graph.top)
     out = []
     for graph in graphs:
-        # The text of a rate depends on its scale. Awaits have one scale, but their texts depend on the direction.
+        # The text of a rate depends on its scale. All awaits have the same scale, but a text for each direction.
         text = graph.text if graph.scale == largest.scale else largest.text
         out.append(graph._replace(top=largest.top, scale=largest.scale, unit=largest.unit, text=text))
     return out

@@ -1,4 +1,4 @@
-"""The screen of one disk: its state and the reason for it, its graphs, awaits, row, facts, mounts and processes."""
+"""The screen of one disk: its state and the reason for it, its graphs, awaits, figures, facts, mounts and processes."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ processes.
 """
 _STATE_CELLS = 9
 """The width in columns of the words on the left (the state, "because" and "health"), without the blank after them."""
-_MOST_ROWS = 6
+_MOST_STACK_ROWS = 6
 """The maximum number of rows of the disk's stack on the tab "all", if the screen has at least _ROOMY rows."""
 
 TABS = ("all", "latency", "processes", "facts")
@@ -78,7 +78,7 @@ def device_screen_rows(
     name: str,
     page: DevicePage = DevicePage(),  # noqa: B008 - a frozen record
 ) -> list[Line]:
-    """The screen as exactly ``height`` lines of ``width`` columns."""
+    """The screen as exactly ``height`` lines of ``width`` columns. name: the disk; "" for the selected disk."""
     device = device_or_selected(frame, view, name)
     if device is None:
         out = [rule(width, "disk", mode_spans(frame, view)), missing_row(width, name, frame.snapshot.block, view)]
@@ -103,8 +103,8 @@ def _overview(
     """The tab "all". A part that does not fit is left out. The parts that best answer "is this disk slow?" get their
     rows first.
     """
-    tall, roomy = height >= TALL - _TOP, height >= _ROOMY - _TOP
-    table = _device_rows(frame, view, width, _stack(frame, view, device)[: _MOST_ROWS if roomy else 2])
+    tall, roomy = height >= TALL - _TOP_ROWS, height >= _ROOMY - _TOP_ROWS
+    table = _device_rows(frame, view, width, _stack(frame, view, device)[: _MOST_STACK_ROWS if roomy else 2])
     awaits = await_rows(frame, device.key, width, 3 if tall else 0)
     facts = settings(frame, device)
     if roomy:
@@ -119,10 +119,10 @@ def _overview(
         rest = [field_rows(peak_fields(frame, view, device), width)[:1], [], field_rows(short, width)[:1]]
     gaps = 5 if tall else 0
     # The last rows are kept for the processes.
-    rows_left = height - len(table) - gaps - (4 if roomy else 3 if height >= _SHORT - _TOP else 0)
+    rows_left = height - len(table) - gaps - (4 if roomy else 3 if height >= _SHORT - _TOP_ROWS else 0)
     parts: list[list[Line]] = []
-    # A part is shown only if enough rows remain for the graphs: 4 below the histogram (the axis, both awaits and the
-    # read rate), 7 below any other part (the axis and all six graphs).
+    # A part is shown only if enough rows remain for the graphs: 4 for the histogram to be shown (the axis, both awaits
+    # and the read rate), 7 for any other part (the axis and all six graphs).
     for part, graph_rows in ((awaits, 4), *((lines, 7) for lines in rest)):
         fits = rows_left - len(part) >= graph_rows
         parts.append(part if fits else [])
@@ -142,7 +142,7 @@ def _overview(
     return out + _processes(frame, view, width, height - len(out), device)
 
 
-_TOP = 3
+_TOP_ROWS = 3
 """The number of rows above a tab's content if the reason takes one row: the state, the reason, the health."""
 
 
@@ -177,11 +177,13 @@ def _facts_tab(
 
 
 def _device_rows(frame: Frame, view: View, width: int, stack: list[tuple[BlockDevice, bool]]) -> list[Line]:
-    """The rows of the disk's stack under the time that their figures are of: now, or the sum of so many seconds."""
+    """The rows of the disk's stack. Their title says which time the figures cover: the latest interval, or a sum since
+    the start of accumulation.
+    """
     if view.base is None:
         return device_rows(frame, view, width, time_shown(frame, view), stack)
     seconds = duration(devices.rates_of(frame, view)[1])
-    hours = " ".join(seconds.split()[:2])  # of "2 h 5 min", on a narrow screen
+    hours = " ".join(seconds.split()[:2])  # "2 h" of "2 h 5 min", for a narrow screen
     return device_rows(frame, view, width, "sum", stack, (f"of {seconds}", seconds, f"of {hours}"))
 
 
@@ -214,7 +216,7 @@ def _top(frame: Frame, view: View, width: int, device: BlockDevice, recent: Devi
     text = _reason_text(device, recent)
     for i, line in enumerate(wrap(text, max(20, width - _STATE_CELLS - 2))):
         label = " because" if i == 0 else ""
-        # Only the word for the state is in the state's colour; the reason is strong.
+        # Only the word for the state is in the state's colour; the reason for a bad state is strong.
         token = "strong" if hue in ("bad", "warn") else "text"
         out.append(row(width, [Span(label.ljust(_STATE_CELLS + 1), "dim"), Span(line, token)]))
     own_health, degrees = health(frame, device.name), temperature(frame, device.name)
@@ -284,8 +286,8 @@ def _reason_text(device: BlockDevice, recent: DeviceWindow) -> str:
 
 
 def _stack(frame: Frame, view: View, device: BlockDevice) -> list[tuple[BlockDevice, bool]]:
-    """(disk, whether it is nested) for the disk under which this one is nested, this disk, and those nested
-    under it.
+    """(disk, whether it is nested) for each of these: the disk under which this one is nested, this disk, and the disks
+    nested under it.
     """
     nested = devices.nested_devices(device.name, frame, view)
     top = devices.top_row_of(device.name, frame)
@@ -304,7 +306,7 @@ def _processes(frame: Frame, view: View, width: int, height: int, device: BlockD
         note = f"the files of {job} are on this disk; other processes: disk unknown"
     else:
         note = "the kernel does not say which of them use this disk; these are the busiest"
-    # On a short screen, a second process takes the place of the footer.
+    # On a short screen, a second process replaces the last row of ``process_rows``, which counts the other processes.
     more = 1 if height <= 4 else 0
     lines = process_rows(frame, view._replace(only_active=True), width, height - 1 + more)[: height - 1]
     return [*lines[:1], row(width, [Span(f" {note}", "dim")]), *lines[1:]]

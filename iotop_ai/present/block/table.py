@@ -110,15 +110,15 @@ _VALUES: dict[str, Callable[[BlockRates, float], str]] = {
     "aqu-sz": lambda r, s: figure(r.queue_size),
     "%util": lambda r, s: percent(r.busy_ratio),
 }
-"""By column: the function that makes the text from the rates and a number of seconds, by which it multiplies them. In
-accumulation mode, these are the seconds since ``view.base``; otherwise, it is 1.
+"""By column: the function that makes the text from the rates and a number of seconds, by which it multiplies figures
+per second. In accumulation mode, these are the seconds since ``view.base``; otherwise, the number is 1.
 """
 
 
 @panel
 def block_rows(frame: Frame, view: View, width: int, height: int) -> list[Line]:
-    """The rule with the titles, a row for each device (its key is "disk:NAME"), and a last row that names the devices
-    without a row.
+    """The rule with the titles, a row for each device (its key is "disk:NAME"), and, if not all fit, a last row that
+    names the devices without a row.
     """
     rows, rest = visible_rows(frame, view, height - 1)
     out = device_rows(frame, view, width, _title(view), rows)
@@ -143,8 +143,8 @@ def _title(view: View) -> str:
 def device_rows(
     frame: Frame, view: View, width: int, title: str, rows: list[tuple[BlockDevice, bool]], notes: tuple[str, ...] = ()
 ) -> list[Line]:
-    """The rule with the titles, then a row for each (device, whether it is nested under the row above). notes: the
-    first that fits is the note of ``head``.
+    """The rule with the titles, then a row for each (device, whether it is nested under the row above). notes: versions
+    of the dim text after the title; the first that fits is shown.
     """
     names = [devices.title_of(d, frame) for d, _ in rows]
     mounts = [_mount_path(d, frame) for d, _ in rows]
@@ -262,7 +262,7 @@ def _row(
     has_health = not nested or (device.info is not None and device.info.kind == "disk")
     return _device_line(
         width,
-        device._replace(info=None, totals=NO_TOTALS),
+        device._replace(info=None, totals=NO_TOTALS),  # parts that the row does not show, but that may change
         selected is not None and selected.name == device.name,
         " " + name if nested else name,
         tuple(slots),
@@ -299,7 +299,7 @@ def _device_line(
 ) -> Line:
     """One row, cached because an idle device's row does not change.
 
-    units: the unit system of the rates, a part of the cache's key.
+    units: the unit system of the rates, which ``mib`` uses; it is an argument only to be a part of the cache's key.
     """
     # These signs work without colours: ">" for the device in the graphs, "!" for the verdict's device if the graphs
     # show another device.
@@ -352,7 +352,7 @@ def _times_normal(frame: Frame, device: BlockDevice) -> str:
     await_ms, info = device.rates.read_await_ms, device.info
     if await_ms is None or info is None:
         return UNDEFINED if device.rates.reads_per_s == 0 else UNKNOWN
-    # imported here: the first frame has no rates, and many screens are too narrow for the column
+    # imported here to start faster: the first Frame has no rates, and many screens are too narrow for the column
     from iotop_ai.diagnosis.facts.block import base_of, normal_await_ms
 
     base, size_bytes = base_of(info, devices.infos(frame)), device.rates.read_size_bytes
@@ -366,7 +366,7 @@ def _job_share(frame: Frame, view: View, device: BlockDevice, nested: bool) -> s
     """As ``share_text``; "" for a nested device, whose bytes are counted in the row above."""
     if nested:
         return ""
-    from iotop_ai.present.block.job_share import share_text  # most screens are too narrow for the column
+    from iotop_ai.present.block.job_share import share_text  # imported here: most screens lack the column
 
     return share_text(frame, view, device)
 
@@ -382,7 +382,7 @@ def _worst_await(rates: BlockRates) -> str:
 
 
 def _fullness(frame: Frame, name: str) -> str:
-    """The use% of the fullest filesystem on the device; "-" if none of its mounts has a reading, "?" when unknown."""
+    """The used% of the fullest filesystem on the device; "-" if none of its mounts has a reading, "?" when unknown."""
     usage = frame.snapshot.filesystems.value or {}
     readings = [usage[m.path] for m in devices.mounts(name, frame) if m.path in usage]
     ratios = [r.value.used_ratio for r in readings if r.value is not None and r.value.used_ratio is not None]
