@@ -69,7 +69,7 @@ def _linear_scale(highest_ms: float, rows: int) -> _Scale:
 
 
 def _log_scale(highest_ms: float, rows: int) -> _Scale:
-    # The top is the first power of ten that is not below the highest value, at least 1 ms; 1e-9 allows for rounding errors.
+    # The top is a power of ten: at least the highest value, and at least 1 ms. 1e-9 allows for rounding errors.
     top = 10.0 ** max(0, ceil(log10(max(highest_ms, _LOWEST_MS)) - 1e-9))
     level = logarithmic(_LOWEST_MS, top, rows)
     labels = {}

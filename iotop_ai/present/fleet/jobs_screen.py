@@ -30,7 +30,7 @@ COLUMNS = (
     Column("time", "time", 10, 0, 60, left=True, gap=2),
 )
 """The columns of the list of jobs."""
-PARTS = (
+PART_COLUMNS = (
     Column("gpus", "GPUs", 5),
     Column("ranks", "ranks", 6, 3),
     Column("lost", "GPU-h", 7),
@@ -43,7 +43,7 @@ _NAME_END = 18
 
 
 def jobs_screen_rows(fleet: Fleet | None, fleet_view: FleetView, width: int, height: int) -> list[Line]:
-    """The screen as exactly ``height`` lines."""
+    """The screen as exactly ``height`` lines. fleet: None before the first answer."""
     out = banner_rows(fleet, fleet_view, width)
     jobs = () if fleet is None else fleet.jobs
     if not jobs:
@@ -68,7 +68,7 @@ def _body(jobs: tuple[FleetJob, ...], fleet_view: FleetView, width: int, height:
     out = [head(width, title, slots, focus=True, marked=("lost",))]
     out += [_row(jobs[i], slots, width, marked=i == current) for i in range(start, start + visible)]
     job = jobs[current]
-    part_slots = place_columns(fit_columns(PARTS, width - _NAME_END), _NAME_END, width)
+    part_slots = place_columns(fit_columns(PART_COLUMNS, width - _NAME_END), _NAME_END, width)
     out.append(head(width, cut(job.name, _NAME_END - 5), part_slots))
     if job.straggler is not None:
         text = straggler_words(job, job.straggler)
@@ -101,7 +101,7 @@ def _row(job: FleetJob, slots: list[ColumnSlot], width: int, *, marked: bool) ->
 
 
 def _lost_text(gpus: int | None, lost_gpu_h: float | None) -> str:
-    """The GPU-hours lost; "-" without a GPU."""
+    """The GPU-hours lost; "-" without a GPU, "?" when unknown."""
     return UNDEFINED if gpus == 0 else figure(lost_gpu_h)
 
 
@@ -125,7 +125,7 @@ def _part_row(part: JobPart, slots: list[ColumnSlot], width: int, *, is_late: bo
 
 
 def _wait_ratio(seconds: tuple[float, ...] | None) -> float | None:
-    """The share of time spent waiting for other ranks; None if no time was counted."""
+    """The share of a job's time in which it waited for other ranks; None if no time was counted."""
     part = JobPart("", seconds=seconds)
     return part.share("collective") if seconds and sum(seconds) else None
 

@@ -28,9 +28,9 @@ KEYS = (
 """The actions shown in the last row."""
 BANNER_ROWS = 2
 """The number of rows of ``banner_rows``."""
-_LEAST_DETAIL, _TALL = 18, 36
-"""The minimum heights of a screen that shows details of the machine under the cursor (_LEAST_DETAIL), and of one that
-shows tall graphs of it (_TALL).
+_DETAIL_HEIGHT, _TALL_HEIGHT = 18, 36
+"""The minimum height of a screen that shows details of the machine under the cursor (_DETAIL_HEIGHT), and of one on
+which the graphs among them are tall (_TALL_HEIGHT).
 """
 _GRAPHS = (("lost", "lost", 0.2), ("gpu", "GPU busy", None), ("disk", "disk util", 0.98))
 """(the name in History.values, the label, the limit) of each graph."""
@@ -44,7 +44,7 @@ def fleet_screen_rows(fleet: Fleet | None, fleet_view: FleetView, width: int, he
     current = selected_machine(machines, fleet_view)
     out = banner_rows(fleet, fleet_view, width)
     detail: list[Line] = []
-    if current is not None and height >= _LEAST_DETAIL:
+    if current is not None and height >= _DETAIL_HEIGHT:
         detail = _detail(fleet, fleet_view, current, width, height)
     out += _list(fleet, fleet_view, machines, current, width, list_height(height))
     out = [*fill_rows(out, width, height - 1 - len(detail)), *detail]
@@ -61,7 +61,9 @@ def _keys(fleet_view: FleetView) -> list[tuple[str, str]]:
 
 def detail_height(height: int) -> int:
     """The number of rows about the machine under the cursor: name, graphs and facts; 0 on a short screen."""
-    return 0 if height < _LEAST_DETAIL else 1 + len(_GRAPHS) * _graph_rows(height) + (5 if height >= _TALL else 3)
+    if height < _DETAIL_HEIGHT:
+        return 0
+    return 1 + len(_GRAPHS) * _graph_rows(height) + (5 if height >= _TALL_HEIGHT else 3)
 
 
 def list_height(height: int) -> int:
@@ -70,7 +72,7 @@ def list_height(height: int) -> int:
 
 
 def _graph_rows(height: int) -> int:
-    return 3 if height >= _TALL else 1
+    return 3 if height >= _TALL_HEIGHT else 1
 
 
 def banner_rows(fleet: Fleet | None, fleet_view: FleetView, width: int) -> list[Line]:
@@ -112,7 +114,9 @@ def _second_row(fleet: Fleet, fleet_view: FleetView, width: int) -> Line:
 
 
 def fitting_clauses(text: str, width: int) -> str:
-    """The sentence without as many of its last clauses as do not fit; a first clause that does not fit is cut."""
+    """The sentence in ``width`` columns: its last clauses are left out until the others fit; a first clause that does not
+    fit is cut.
+    """
     clauses = text.split("; ")
     while len(clauses) > 1 and cells("; ".join(clauses)) > width:
         clauses.pop()

@@ -45,8 +45,9 @@ COLUMNS = (
 sorts by.
 """
 _NAME_END, _NAME_END_WIDE = 12, 18
+"""The cell of a row where the name ends and the columns start, on a narrow and on a wide screen."""
 WIDE = 120
-"""The minimum width of a wide screen, on which the names take _NAME_END_WIDE cells."""
+"""The minimum width of a wide screen."""
 _HIGH_UTIL, _HIGH_LOSS = 0.98, 0.2
 """The ratios from which %util (_HIGH_UTIL) and the share of lost time (_HIGH_LOSS) are highlighted."""
 
@@ -108,7 +109,7 @@ def _cell(machine: FleetMachine, column: str, room: int) -> tuple[str, str]:
             return _health(machine, room)
         case "alerts":
             return alert_words(machine), "warn" if any(alert.reports_trouble for alert in machine.alerts) else ""
-    text = "+".join(machine.sources)
+    text = "+".join(machine.sources)  # for the column "from"
     return (text if len(text) <= room else "".join(SOURCE_LETTERS.get(name, "?") for name in machine.sources)), "dim"
 
 

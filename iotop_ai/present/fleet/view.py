@@ -27,7 +27,7 @@ class History(NamedTuple):
 class FleetView(NamedTuple):
     """The user's choices on the fleet's screens, and the state of the refresh.
 
-    view: the state that all screens have, such as the pattern, the cursor (here a machine's name) and the mode. sort: a
+    view: the state that every screen has, such as the pattern, the cursor (here a machine's name) and the mode. sort: a
     key of SORTS. server: the address of the Prometheus server. window_s: the seconds over which the figures are
     computed. interval_s: the seconds between two refreshes. trouble: why the last refresh failed; "" if it did not.
     age_s: the seconds since the last answer. history: the values for the graphs. job: the key of the job under the

@@ -13,7 +13,7 @@ from iotop_ai.present.text.panel import reason_spans
 
 
 def detail_of(frame: Frame, uuid: str) -> GpuDetail | None:
-    """The GPU's rarely read figures, such as its memory errors; None when unknown."""
+    """The GPU's figures that are read rarely, such as its memory errors; None when unknown."""
     reading = (frame.snapshot.gpu_slow.value or {}).get(uuid)
     return None if reading is None else reading.value
 
@@ -28,10 +28,11 @@ def gpu_sentences(frame: Frame, view: View, gpu: Gpu) -> list[Meaning]:
 
 
 _Fault = tuple[GpuDetail | None, tuple[int | None, int | None], str]
-"""(the GPU's detail, its last Xid and recovery action, the text of the fault in them or "")."""
+"""(the GPU's detail, (its last Xid, its recovery action), the text of the fault that these show or "")."""
 
 
 def _fault_cache() -> dict[str, _Fault]:
+    """An empty cache of the faults by UUID."""
     return {}
 
 

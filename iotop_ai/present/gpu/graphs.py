@@ -16,13 +16,13 @@ from iotop_ai.present.text.units import GIB, brief, percent, rate_bytes
 
 FigureOf = Callable[[GpuRates], float | None]
 """A function that takes one figure from the rates of a GPU; it returns None when the figure is unknown."""
-_FIRST = ("busy", "SM", "power", "temp", "throttle")
-"""The figures whose graphs come first."""
+_FIRST_LABELS = ("busy", "SM", "power", "temp", "throttle")
+"""The labels of the figures whose graphs come first."""
 _HOT_SHARE, _NEAR_LIMIT = 0.01, 0.97
 """The limits above which a graph is drawn in the colour "hot": _HOT_SHARE of the time throttled, and _NEAR_LIMIT of the
 power limit.
 """
-TALLEST = 6
+MOST_GRAPH_ROWS = 6
 """The maximum number of rows of a graph."""
 
 
@@ -54,7 +54,7 @@ def _scaled(scale: float) -> Callable[[float | None], str]:
 
 
 def gpu_figures(now: GpuRates | None) -> list[GpuFigure]:
-    """All figures in a fixed order. now: the current rates; their power limit and memory size set scales."""
+    """All figures in a fixed order. now: the current rates, whose power limit and memory size set scales."""
     mega = rate_bytes(2)
     watts = None if now is None else now.power_limit_watts
     total = None if now is None else now.memory_total_bytes
@@ -75,7 +75,9 @@ def gpu_figures(now: GpuRates | None) -> list[GpuFigure]:
 
 
 def gpu_graphs(frame: Frame, view: View, uuid: str, slots: int) -> list[Graph]:
-    """A graph for each figure that is known at least once in the time shown, the most important first."""
+    """A graph for each figure that is known at least once in the time shown, the most important first. slots: the
+    number of intervals in a graph.
+    """
     samples = (*view.past, *frame.history)
 
     def graph(figure: GpuFigure) -> Graph:
@@ -87,8 +89,8 @@ def gpu_graphs(frame: Frame, view: View, uuid: str, slots: int) -> list[Graph]:
 
     graphs = [graph(figure) for figure in gpu_figures((frame.sample.gpu.value or {}).get(uuid))]
     drawable = [entry for entry in graphs if entry.data.peak is not None]
-    # The last graphs are left out if not all fit, so those of _FIRST come first and graphs that are always 0 last.
-    return sorted(drawable, key=lambda entry: 2 if not entry.data.peak else 0 if entry.label in _FIRST else 1)
+    # The last graphs are left out if not all fit, so graphs that are always 0 come last.
+    return sorted(drawable, key=lambda entry: 2 if not entry.data.peak else 0 if entry.label in _FIRST_LABELS else 1)
 
 
 def throttle_ratio(rates: GpuRates) -> float | None:
@@ -102,4 +104,6 @@ def throttle_ratio(rates: GpuRates) -> float | None:
 
 def gpu_graph_rows(frame: Frame, view: View, uuid: str, width: int, height: int) -> list[Line]:
     """The time axis and as many of the GPU's graphs as fit."""
-    return axis_and_graphs(frame, view, width, height, lambda slots: gpu_graphs(frame, view, uuid, slots), TALLEST)
+    return axis_and_graphs(
+        frame, view, width, height, lambda slots: gpu_graphs(frame, view, uuid, slots), MOST_GRAPH_ROWS
+    )

@@ -73,7 +73,7 @@ def throttle_text(state: GpuState) -> str:
     return "none"
 
 
-LEAST_SHARE = 0.01
+LEAST_THROTTLE_SHARE = 0.01
 """The smallest share of the interval at which a throttle reason counts."""
 
 
@@ -81,7 +81,7 @@ def throttle_share(gpu: Gpu) -> tuple[str, float] | None:
     """(the most severe throttle reason, its share of the interval); None if the GPU does not count the time, or
     did not answer.
 
-    If no share reaches LEAST_SHARE, the least severe reason is returned.
+    If no share reaches LEAST_THROTTLE_SHARE, the least severe reason that the GPU counts is returned.
 
     Heat and the power brake come before the power limit, because being at the power limit is normal at full load.
     """
@@ -97,11 +97,11 @@ def throttle_share(gpu: Gpu) -> tuple[str, float] | None:
     known_shares = [(word, share) for word, share in shares if share is not None]
     if not known_shares:
         return None
-    return next((entry for entry in known_shares if entry[1] >= LEAST_SHARE), known_shares[-1])
+    return next((entry for entry in known_shares if entry[1] >= LEAST_THROTTLE_SHARE), known_shares[-1])
 
 
 def number_runs(numbers: Iterable[int]) -> str:
-    """The numbers, with runs of them shortened: "0-7", "0-2,4"."""
+    """The numbers in ascending order, with consecutive ones shortened: "0-7", "0-2,4"."""
     runs: list[list[int]] = []
     for n in sorted(numbers):
         if runs and n == runs[-1][-1] + 1:
@@ -148,7 +148,7 @@ def selected_gpu(frame: Frame, view: View, uuid: str) -> Gpu | None:
 
 
 def _are_near(values: Sequence[float | None], distance: float) -> list[bool]:
-    """Whether each value lies within ``distance`` of the median. An unknown value does not, unless most are unknown."""
+    """Whether each value lies within ``distance`` of the median. An unknown value does only if most are unknown."""
     known_values = [v for v in values if v is not None]
     if not known_values:
         return [True] * len(values)

@@ -18,9 +18,9 @@ from iotop_ai.present.gpu.xid import xid_meaning
 from iotop_ai.present.text.units import duration, percent, plural, size
 
 BUSY, IDLE, LOADED = 0.9, 0.05, 0.2
-"""Utilisations: a GPU is busy from BUSY on and idle below IDLE; above LOADED, its PCIe link is judged."""
+"""Utilisations, 0..1: a GPU is busy from BUSY on and idle below IDLE; above LOADED, its PCIe link is judged."""
 SM_GOOD, SM_POOR = 0.8, 0.5
-"""SM activities: a busy GPU counts as computing from SM_GOOD on; below SM_POOR, its kernels count as small."""
+"""SM activities, 0..1: a busy GPU counts as computing from SM_GOOD on; below SM_POOR, its kernels count as small."""
 LOW_POWER, VERY_LOW_POWER = 0.4, 0.25
 """Shares of the power limit. A busy GPU hardly computes if it draws less than VERY_LOW_POWER, or less than LOW_POWER
 with unused tensor cores. A GPU that spins in a collective draws less than 40 %, one with a hung job about 10 %.

@@ -27,7 +27,7 @@ def process_slots(columns: Sequence[Column], width: int) -> list[ColumnSlot]:
 
 
 def process_row(width: int, columns: Sequence[ColumnSlot], user: GpuUser, gpu: str = "", key: str = "") -> Line:
-    """The row of a process. gpu: the GPU's number, for a table with that column."""
+    """The row of a process. gpu: the GPU's number, for a table with that column. key: the key of the row."""
     process = user.process
     texts = {
         "gpu": gpu,

@@ -9,7 +9,7 @@ from iotop_ai.model.gpu.state import GpuInstance
 from iotop_ai.model.reading import Status
 from iotop_ai.present.gpu.context import detail_of, gpu_sentences
 from iotop_ai.present.gpu.facts import facts
-from iotop_ai.present.gpu.graphs import TALLEST, gpu_graph_rows, gpu_graphs
+from iotop_ai.present.gpu.graphs import MOST_GRAPH_ROWS, gpu_graph_rows, gpu_graphs
 from iotop_ai.present.gpu.groups import Gpu, gpus, selected_gpu, short_model
 from iotop_ai.present.gpu.meaning import Meaning, worst_token
 from iotop_ai.present.gpu.process_table import PROCESS_COLUMNS, process_row, process_slots
@@ -94,7 +94,9 @@ def _body(frame: Frame, view: View, width: int, height: int, gpu: Gpu) -> list[L
     graph_count = len(gpu_graphs(frame, view, gpu.uuid, 2 * room(width).cells))
     # Graphs get two rows each first, then all processes get rows, then the graphs become taller.
     rows_beside_processes = rows_left - (process_lines - min(process_lines, 3))
-    graph_height = max(min(rows_left, 1 + 2 * graph_count), min(rows_beside_processes, 1 + TALLEST * graph_count))
+    graph_height = max(
+        min(rows_left, 1 + 2 * graph_count), min(rows_beside_processes, 1 + MOST_GRAPH_ROWS * graph_count)
+    )
     graphs = gpu_graph_rows(frame, view, gpu.uuid, width, max(0, graph_height))
     out = [*top]
     for section in (graphs, [rule(width, time_shown(frame, view)), *fields] if fields else [], instances):

@@ -9,7 +9,7 @@ from iotop_ai.model.gpu.state import GpuRates
 from iotop_ai.model.sample import Sample
 from iotop_ai.present.gpu.context import gpu_faults, gpu_sentences
 from iotop_ai.present.gpu.groups import (
-    LEAST_SHARE,
+    LEAST_THROTTLE_SHARE,
     Gpu,
     gpus,
     group_key,
@@ -51,7 +51,7 @@ COLUMNS = (
     Column("throttle", "throttle", 11, 35, 14, left=True, gap=2),
     Column("meaning", "meaning", 30, 94, left=True, gap=2),
 )
-_NAME, _NARROW_NAME = 23, 20
+_NAME_CELLS, _NARROW_NAME_CELLS = 23, 20
 """The width in cells of a GPU's name, and its width on a narrow screen."""
 _WIDE = 140
 """On a screen of at least this width, the columns of process and user are dropped before the columns of the last 60 s
@@ -73,7 +73,7 @@ def table_rows(frame: Frame, view: View, width: int, height: int) -> list[Line]:
     """The rows of ``gpu_rows`` on a machine with a GPU."""
     all_gpus = gpus(frame, view)
     groups = panel_groups(frame, view, height)
-    name_cells = _NAME if width >= 72 else _NARROW_NAME
+    name_cells = _NAME_CELLS if width >= 72 else _NARROW_NAME_CELLS
     slots = _useful_slots(frame, view, width, name_cells, _columns(frame, view, width, height, all_gpus), groups)
     out = [head(width, _title(all_gpus), slots, focus=view.focus == "gpu")]
     visible = groups if len(groups) < height else _visible(frame, view, groups, max(1, height - 2))
@@ -152,7 +152,7 @@ def _visible(frame: Frame, view: View, groups: _Groups, room: int) -> _Groups:
 
 
 def _precedence(frame: Frame, view: View, group: tuple[Gpu, ...]) -> int:
-    """The place of a group by importance, 0 for the most important: a group with the verdict's culprit, then a group
+    """The rank of a group by importance, 0 for the most important: a group with the verdict's culprit, then a group
     that does not answer or has lowered clocks, then the others by the severity of the sentences about them.
     """
     if any(gpu.uuid in culprit_of(frame, view).gpus for gpu in group):
@@ -274,8 +274,8 @@ def _throttle(group: tuple[Gpu, ...], slot: ColumnSlot) -> Cell:
     known_shares = [entry for entry in shares if entry is not None]
     if known_shares:
         reason, share = max(known_shares, key=lambda entry: entry[1])
-        reason = "none" if share < LEAST_SHARE else reason
-        word = reason if share < LEAST_SHARE else f"{reason} {percent(share)} %"
+        reason = "none" if share < LEAST_THROTTLE_SHARE else reason
+        word = reason if share < LEAST_THROTTLE_SHARE else f"{reason} {percent(share)} %"
     if cells(word) > slot.last - slot.first + 1:
         for long, short in _SHORT_THROTTLE:
             word = word.replace(long, short)
@@ -329,7 +329,9 @@ def _fitting_range(text: str, slot: ColumnSlot) -> str:
 
 
 def _value_and_limit(slot: ColumnSlot, value: str, limit: str) -> list[Cell]:
-    """A value, and after a slash its dimmed limit. If a range does not fit, only its upper end is shown."""
+    """A value, and after a slash its dimmed limit. If both do not fit, only the upper end of a range is shown; if that
+    does not help, the limit is left out.
+    """
     tail = "" if limit == UNKNOWN else "/" + limit.rsplit("-", 1)[-1]
     room = slot.last - slot.first + 1
     if cells(value) + cells(tail) > room:
@@ -376,8 +378,8 @@ def _job(frame: Frame, view: View, gpu: Gpu, slot: ColumnSlot) -> Cell:
 
 
 def _users(frame: Frame, view: View, gpu: Gpu, slot: ColumnSlot) -> list[Cell]:
-    """The process with the most memory on the GPU; for the column "user", its user. "-" if there is none, the pid if it
-    is not in /proc, "?" if the driver does not list the processes.
+    """The process with the most memory on the GPU and the number of the others ("+2"); for the column "user", its user.
+    "-" if there is none, the pid if it is not in /proc, "?" if the driver does not list the processes.
     """
     users = None if gpu.state is None else gpu_users(frame, view, gpu.state)
     if users is None:

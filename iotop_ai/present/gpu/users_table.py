@@ -1,4 +1,4 @@
-"""The users of the GPUs: a row for each user with memory and processes, then a row for each process."""
+"""The users of the GPUs: a row for each user, then a row for each process."""
 
 from __future__ import annotations
 

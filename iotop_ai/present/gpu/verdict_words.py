@@ -242,6 +242,7 @@ HEADLINES: dict[str, Callable[[Args], Spans]] = {
     "comm_wait": _comm,
     "imbalance": _imbalance,
 }
+"""By class, the function that makes the verdict's sentence."""
 BECAUSE: dict[str, Callable[[Args], Spans]] = {
     "gpu_throttle": _because_throttle,
     "pcie": _because_pcie,
@@ -251,3 +252,4 @@ BECAUSE: dict[str, Callable[[Args], Spans]] = {
     "comm_wait": _because_comm,
     "imbalance": _because_imbalance,
 }
+"""By class, the function that makes the text after "because"."""

@@ -113,7 +113,7 @@ TABLES: dict[str, tuple[tuple[Column, ...], ...]] = {
     "process": (parts.THREAD_COLUMNS, parts.FILE_COLUMNS, parts.SOCKET_COLUMNS),
     "reasoning": (reasons.COLUMNS,),
     "fleet": (fleet.COLUMNS,),
-    "fleet_jobs": (fleet_jobs.COLUMNS, fleet_jobs.PARTS),
+    "fleet_jobs": (fleet_jobs.COLUMNS, fleet_jobs.PART_COLUMNS),
 }
 
 
