@@ -114,9 +114,7 @@ def _second_row(fleet: Fleet, fleet_view: FleetView, width: int) -> Line:
 
 
 def fitting_clauses(text: str, width: int) -> str:
-    """The sentence in ``width`` columns: its last clauses are left out until the others fit; a first clause that does not
-    fit is cut.
-    """
+    """The sentence without its last clauses if they do not fit; a first clause that does not fit is cut."""
     clauses = text.split("; ")
     while len(clauses) > 1 and cells("; ".join(clauses)) > width:
         clauses.pop()

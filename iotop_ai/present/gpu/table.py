@@ -329,7 +329,7 @@ def _fitting_range(text: str, slot: ColumnSlot) -> str:
 
 
 def _value_and_limit(slot: ColumnSlot, value: str, limit: str) -> list[Cell]:
-    """A value, and after a slash its dimmed limit. If both do not fit, only the upper end of a range is shown; if that
+    """A value, and after a slash its dimmed limit. If they do not fit, only the upper end of a range is shown; if that
     does not help, the limit is left out.
     """
     tail = "" if limit == UNKNOWN else "/" + limit.rsplit("-", 1)[-1]

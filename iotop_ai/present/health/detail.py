@@ -25,7 +25,7 @@ from iotop_ai.present.text.units import UNDEFINED, UNKNOWN, capacity, duration
 _DAY_S = 86_400
 _WRAP_HOURS = 1 << 16
 """The logs of an ATA disk hold only the lower 16 bits of its power-on hours, so they wrap after 7.5 years."""
-ATTRIBUTES = (
+ATTRIBUTE_COLUMNS = (
     Column("id", "id", 5),
     Column("name", "attribute", 25, 0, 27, left=True),
     Column("value", "value", 6),
@@ -153,6 +153,7 @@ def _tests(state: SmartState, width: int) -> list[Line]:
 
 
 def _durations(state: SmartState) -> list[Span]:
+    """How long the short and the long self-test take, as far as known."""
     parts = [("short", state.test_short_minutes), ("long", state.test_long_minutes)]
     text = "  ".join(f"{name} {_minutes(value)}" for name, value in parts if value is not None)
     return [Span(text, "dim")] if text else []
@@ -163,6 +164,7 @@ def _minutes(value: int) -> str:
 
 
 def _hours_ago(state: SmartState, hours: int) -> str:
+    """When an entry of a log was made: how long ago, or at which hour. hours: the entry's power-on hours."""
     if state.power_on_hours is None or state.power_on_hours < hours:
         return f"at hour {hours:,}"
     ago = state.power_on_hours - hours
@@ -174,7 +176,7 @@ def _hours_ago(state: SmartState, hours: int) -> str:
 def _attribute_rows(state: SmartState, width: int) -> list[Line]:
     if not state.attributes:
         return []
-    slots = place_columns(fit_columns(ATTRIBUTES, width), 0, width)
+    slots = place_columns(fit_columns(ATTRIBUTE_COLUMNS, width), 0, width)
     out = [head(width, "attributes", slots)]
     for attribute in state.attributes:
         texts = _attribute_cells(state, attribute)
@@ -183,6 +185,7 @@ def _attribute_rows(state: SmartState, width: int) -> list[Line]:
 
 
 def _attribute_cells(state: SmartState, attribute: SmartAttribute) -> dict[str, tuple[str, str]]:
+    """(text, token) of each column."""
     field = _GROWING.get(attribute.id)
     grown = None if field is None else growth(state, field)
     has_defects = field is not None and bool(getattr(state, field))
@@ -245,10 +248,10 @@ def _curves(state: SmartState, width: int) -> list[Line]:
 
 
 def resample(points: Sequence[PastPoint], name: str, slots: int) -> list[float | None]:
-    """Resample a figure at ``slots`` moments, spaced evenly from the first point to the last.
+    """The values of a figure at ``slots`` times, spaced evenly from the first point to the last.
 
-    Each value is that of the latest reading at or before the moment. In a gap of more than 1.5 days and more than 3
-    times the mean time between readings, the values after the gap's first slot are None. name: the figure's field in
+    Each value is that of the latest reading at or before its time. In a gap of more than 1.5 days and more than 3 times
+    the mean time between readings, the values after the gap's first slot are None. name: the figure's field in
     PastPoint.
     """
     first, last = points[0].wall_s, points[-1].wall_s

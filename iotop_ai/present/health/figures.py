@@ -10,10 +10,10 @@ from iotop_ai.present.text.units import size
 
 _YEAR_H = 8766
 """The number of hours in a year."""
-_LABEL = 19
+_VALUE_START = 19
 """The cell in which a figure begins, after its label."""
 _WITH_HISTORY = tuple(name for name in HealthPoint._fields if name != "wall_s")
-"""The figures for which earlier values are kept."""
+"""The names of the figures for which earlier values are kept."""
 
 
 def figure_rows(state: SmartState, width: int) -> list[Line]:
@@ -53,15 +53,17 @@ def figure_rows(state: SmartState, width: int) -> list[Line]:
     step = (width - 1) // columns
     labelled = [(label, text) for label, text in facts if text is not None]
     # Text that is too long for a column gets its own row, so that it is not cut.
-    narrow = [(label, text) for label, text in labelled if cells(text) <= step - _LABEL]
-    wide = [(label, text) for label, text in labelled if cells(text) > step - _LABEL]
+    narrow = [(label, text) for label, text in labelled if cells(text) <= step - _VALUE_START]
+    wide = [(label, text) for label, text in labelled if cells(text) > step - _VALUE_START]
     out = [rule(width, "figures")]
     for i in range(0, len(narrow), columns):
         pairs = []
         for k, (label, text) in enumerate(narrow[i : i + columns]):
-            pairs += [Cell(1 + k * step, label, "dim"), Cell(_LABEL + k * step, text, "text")]
+            pairs += [Cell(1 + k * step, label, "dim"), Cell(_VALUE_START + k * step, text, "text")]
         out.append(place(width, *pairs))
-    out += [place(width, Cell(1, label, "dim"), Cell(_LABEL, cut(text, width - _LABEL))) for label, text in wide]
+    out += [
+        place(width, Cell(1, label, "dim"), Cell(_VALUE_START, cut(text, width - _VALUE_START))) for label, text in wide
+    ]
     return out
 
 

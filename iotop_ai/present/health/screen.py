@@ -46,7 +46,7 @@ def target_disk(frame: Frame, health: HealthView) -> DiskRow | None:
 
 
 def _keys(frame: Frame, view: View, health: HealthView) -> list[tuple[str, str]]:
-    """The keys that work at the moment."""
+    """(keys, word) of each action that is possible now."""
     if health.dialog is not None:
         return [("Enter", "do it"), ("Esc", "leave it")]
     names = ["health.back"]

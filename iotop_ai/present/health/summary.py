@@ -42,6 +42,7 @@ _STATUS = {
     Status.OFF: Health("not read", "dim", "SMART is not queried"),
     Status.OK: Health("?", "unsure", "smartctl gave no answer"),
 }
+"""The health of a disk without figures, by the status of its Reading."""
 
 
 def _state_health(state: SmartState) -> Health:
@@ -50,6 +51,7 @@ def _state_health(state: SmartState) -> Health:
         return Health("FAILING", "bad", reason)
     if state.severity == "warning":
         rules = {judgement.rule for judgement in state.judgements[:1]}
+        # Without judgements, the words of the reasons decide.
         reasons = "" if rules else " ".join(state.reasons).lower()
         word = "warm" if rules & _WARM else "worn" if rules & _WORN else "warn"
         if "temperature" in reasons or "celsius" in reasons or "°c" in reasons:

@@ -30,19 +30,21 @@ from iotop_ai.present.verdict.culprit import Culprit, culprit_of
 _OWN_SHARE = 0.3
 """A process that reads less than this share of the disk's bytes is not named as its reader."""
 _MARGIN = 1.1
-"""The bytes of the other disks are multiplied by this, because processes and disks are not read at the same instant."""
+"""Before a process's bytes are compared with those of the other disks, the latter are multiplied by this, because
+processes and disks are not read at the same instant.
+"""
 
 
 @panel
 def path_rows(frame: Frame, view: View, width: int, height: int) -> list[Line]:
-    """The rule with host, time and mode; the path from the process to the disk; the waits of the job's workers if it is
-    the job's path, else those of all tasks.
+    """The rule with host, time and mode; the path from the process to the disk; the waits of the job's workers if the
+    path is the job's, otherwise those of all tasks.
     """
-    of_job = None if _job_of_path(frame, view) is None else job_waits(frame, width, culprit_of(frame, view))
+    workers_row = None if _job_of_path(frame, view) is None else job_waits(frame, width, culprit_of(frame, view))
     out = [
         rule(width, "path", _status_spans(frame, view, width), focus=view.focus == "path"),
         row(width, [Span(" "), *hops(frame, view, width - 2)]),
-        of_job or _waits(frame, view, width),
+        workers_row or _waits(frame, view, width),
     ]
     return out[: max(1, height)]
 

@@ -263,7 +263,7 @@ def _detail(frame: Frame, view: View, width: int, job_row: JobRow) -> list[Line]
     return out
 
 
-def _counts(frame: Frame, job_row: JobRow) -> TimeCounts | None:
+def _time_counts(frame: Frame, job_row: JobRow) -> TimeCounts | None:
     """The job's time in ms since it was first watched, by share; None if it was not recorded."""
     table = frame.snapshot.jobs.value
     return None if table is None else table.times.get(job_row.facts.job.key)
@@ -271,7 +271,7 @@ def _counts(frame: Frame, job_row: JobRow) -> TimeCounts | None:
 
 def _time(frame: Frame, width: int, job_row: JobRow, state: State) -> list[Line]:
     """A row for each share above 0 of the job's time since it was first watched: percent, h:mm:ss and a bar."""
-    counts = _counts(frame, job_row)
+    counts = _time_counts(frame, job_row)
     if counts is None:
         return [place(width, Cell(1, "time", "dim"), Cell(10, NOT_RECORDED, "dim"))]
     out: list[Line] = []
@@ -292,8 +292,8 @@ def _clock(milliseconds: int) -> str:
 
 
 def _labelled_facts(frame: Frame, job_row: JobRow) -> list[tuple[str, str]]:
-    """The facts about the job as (label, text): its steps, its loss, the evidence that it is a job, limits and
-    mounts.
+    """The facts about the job as (label, text): its steps, its loss, the evidence that it is a job, its limits and its
+    mounts, among others.
     """
     job, own_place = job_row.facts.job, job_row.facts.place
     evidence = ", ".join(filter(None, (job.framework, *(_EVIDENCE.get(kind, kind) for kind in job.evidence))))
@@ -331,7 +331,7 @@ def _lost_text(frame: Frame, job_row: JobRow) -> str:
     """The job's lost time: the sum of the shares that count as lost; if they were not recorded, the time of verdicts
     with a loss.
     """
-    counts = _counts(frame, job_row)
+    counts = _time_counts(frame, job_row)
     if counts is None:
         hours, since = frame.carry.lost.get(job_row.facts.job.key, 0.0), "a loss was first named"
         gpu_hours = job_row.lost_gpu_hours

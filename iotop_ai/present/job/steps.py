@@ -15,6 +15,7 @@ from iotop_ai.present.text.units import UNKNOWN, duration, figure, percent
 LATE_S = 5.0
 """The rates are shown with their age once no process of the job has reported steps for this many seconds."""
 _MOST_RANKS = 16
+"""The maximum number of ranks whose steps are shown."""
 
 
 def steps_text(frame: Frame, job: Job) -> str:

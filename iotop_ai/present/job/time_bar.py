@@ -40,8 +40,8 @@ LETTERS = {
 are equal.
 """
 _GLYPHS = {"compute": "─", "unexplained": "╌"}
-"""The lines of the shares that are not lost time. As in the timeline, lost time has a heavier line, so that it
-stands out without colours.
+"""The characters of the bar for the shares that are not lost time. As in the timeline, lost time has a heavier line,
+so that it stands out without colours.
 """
 
 

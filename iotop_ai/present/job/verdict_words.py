@@ -129,6 +129,7 @@ HEADLINES: dict[str, Callable[[Args], Spans]] = {
     "shm_full": _shm,
     "fs_full": _full,
 }
+"""By class, the function that makes the verdict's sentence."""
 
 
 def _blocked(a: Args) -> Spans:
@@ -402,10 +403,11 @@ BECAUSE: dict[str, Callable[[Args], Spans]] = {
     "shm_full": _because_shm,
     "fs_full": _because_full,
 }
+"""By class, the function that makes the text after "because"."""
 
 
 def current_job(frame: Frame) -> Job | None:
-    """The job of the verdict, otherwise one of this user, otherwise the first; None without any job."""
+    """The job of the verdict, otherwise the first job of this user, otherwise the first job; None without any."""
     table = frame.snapshot.jobs.value
     if table is None or not table.jobs:
         return None

@@ -108,7 +108,7 @@ TABLES: dict[str, tuple[tuple[Column, ...], ...]] = {
     "main": (block.COLUMNS, gpu.COLUMNS, process.COLUMNS, network.LINKS),
     "gpu": (PROCESS_COLUMNS,),
     "device": (block.COLUMNS, facts.MOUNT_COLUMNS),
-    "health": (health.COLUMNS, detail.ATTRIBUTES),
+    "health": (health.COLUMNS, detail.ATTRIBUTE_COLUMNS),
     "jobs": (jobs.COLUMNS,),
     "process": (parts.THREAD_COLUMNS, parts.FILE_COLUMNS, parts.SOCKET_COLUMNS),
     "reasoning": (reasons.COLUMNS,),
