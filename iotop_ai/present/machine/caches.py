@@ -39,7 +39,10 @@ def sync_text(dirty_bytes: int | None) -> str:
 
 
 def running_text(snapshot: Snapshot, uid: int | None) -> str:
-    """The jobs and users that a drop would slow down: other users' jobs, this user's jobs, other users' processes."""
+    """The jobs and users that a drop would slow down: other users' jobs, this user's jobs, other users' processes.
+
+    uid: this user's uid; None when unknown.
+    """
     jobs = () if snapshot.jobs.value is None else tuple(snapshot.jobs.value.jobs.values())
     ordered = sorted(jobs, key=lambda job: (job.uid == uid, job.user, job.name))
     counts = Counter(_job_text(job, uid) for job in ordered)

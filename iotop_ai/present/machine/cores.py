@@ -16,7 +16,7 @@ COLUMNS = (
     Column("iowait", "iowait%", 9, 3, 10),
     Column("steal", "steal%", 8, 4, 10),
 )
-_NAME, _BAR_GAP = 7, 3
+_NUMBER_CELLS, _BAR_GAP = 7, 3
 """The width in cells of a core's number, and of the gap before its bar, if each core has its own row."""
 _CORE_CELLS, _MOST_BAR_CELLS = 15, 24
 """The minimum width in cells of a core, and the maximum width of its bar, if several cores share a row."""
@@ -34,7 +34,7 @@ def core_rows(frame: Frame, width: int, height: int, hue: str = "") -> list[Line
     busiest = None if rates is None else rates.busiest
     cores = [(n, rates_by_core.get(n, UNKNOWN_CORE), hue if n == busiest else "") for n in numbers]
     if len(cores) <= height - 1:
-        slots = place_columns(COLUMNS, _NAME, min(width - 1, _NAME + 55))
+        slots = place_columns(COLUMNS, _NUMBER_CELLS, min(width - 1, _NUMBER_CELLS + 55))
         return [head(width, "core", slots), *(_core_row(width, slots, *core) for core in cores)]
     return _side_by_side(width, height, cores)
 

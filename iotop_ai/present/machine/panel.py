@@ -182,7 +182,7 @@ def _sum_traffic(names: list[str], rates: Mapping[str, LinkRates]) -> LinkRates 
 
 def _traffic(name: str, bits_per_s: int | None, rates: LinkRates | None) -> list[Span]:
     """The traffic in the busier direction, in the unit of the link's speed; if the speed is unknown, the traffic in
-    both directions together in MB/s. It is unknown if either direction is.
+    both directions together in MB/s; "?" if the traffic in either direction is unknown.
     """
     received, sent = (None, None) if rates is None else (rates.rx_bytes_per_s, rates.tx_bytes_per_s)
     both = None if received is None or sent is None else (received, sent)

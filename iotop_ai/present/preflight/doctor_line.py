@@ -17,7 +17,7 @@ DISMISS = "doctor.dismiss"
 _AREAS = ("container", "limits", "machine")
 """The areas whose failures affect a running job."""
 _MACHINE_WARNINGS = ("link", "accounting", "clock")
-"""The names of warnings that concern every job end in these words. Warnings about swap, scheduler and read-ahead
+"""The last words in the names of the warnings that concern every job. Warnings about swap, scheduler and read-ahead
 concern only some jobs.
 """
 
@@ -26,7 +26,7 @@ class _Rank(NamedTuple):
     """The sort key of a problem: failures come before warnings; otherwise, doctor's order is kept."""
 
     warning: bool
-    place: int
+    position: int
 
 
 def problems_of(checks: Iterable[Check]) -> tuple[Problem, ...]:
@@ -36,11 +36,11 @@ def problems_of(checks: Iterable[Check]) -> tuple[Problem, ...]:
     Warnings that most healthy machines have are left to ``iotop-ai doctor``.
     """
     ranked: list[tuple[_Rank, Problem]] = []
-    for place, check in enumerate(checks):
+    for position, check in enumerate(checks):
         fails = check.state is State.FAIL and check.area in _AREAS
         slows = check.state is State.WARN and check.area == "machine" and check.name.endswith(_MACHINE_WARNINGS)
         if fails or slows:
-            ranked.append((_Rank(slows, place), Problem(check.name, plain(check.text))))
+            ranked.append((_Rank(slows, position), Problem(check.name, plain(check.text))))
     return tuple(problem for _, problem in sorted(ranked, key=lambda entry: entry[0]))
 
 

@@ -62,7 +62,7 @@ def reason_text(report: Report, choice: Choice) -> str:
         limited = f" (affinity or quota: the machine has {report.machine_cores})"
     if choice.bound == "cpu":
         total = (used.main_cores or 0.0) + (0.0 if _loads_in_main(choice.run) else used.worker_cores or 0.0)
-        if total < 0.85 * report.cores:  # FULL_CORE of preflight/loader/recommend.py, which this layer cannot import
+        if total < 0.85 * report.cores:  # as FULL_CORE of preflight/loader/recommend.py, which this layer cannot import
             state = f"{loader} compute{ending} or wait{ending} for a core {percent(used.running_ratio)} % of the time"
             return f"bound by the CPU: {state}, with {brief(total)} of {cores} in use{limited}"
         return f"bound by the CPU: {brief(total)} of {cores} in use{limited}"
@@ -213,6 +213,6 @@ def failure_lines(run: Run) -> list[str]:
     return [*lines, f"  remedy: {plain(run.failure.remedy)}"] if run.failure.remedy else lines
 
 
-def progress_text(place: str, batches: int) -> str:
+def progress_text(position: str, batches: int) -> str:
     """The progress of a sweep: "configuration 2/4, 120 batches"."""
-    return f"configuration {place}, {plural(batches, 'batch').replace('batchs', 'batches')}"
+    return f"configuration {position}, {plural(batches, 'batch').replace('batchs', 'batches')}"

@@ -50,7 +50,7 @@ _LIMITS = {"read_bytes": "{}B/s of reads", "read_ios": "{} reads/s", "write_byte
 def phase_title(phase: Phase | Measured) -> str:
     """The name of a phase: "random read 4 KB", "small files 128 KB".
 
-    A dataset's files are named with the mean size of those that were read, or of which a part was read.
+    For a dataset's files, the name contains the mean size of the files that were read, at least in part.
     """
     block = phase.block_bytes if phase.name not in (WRITE, CREATE, STAT, DATASET) else 0
     if phase.name == DATASET and not phase.depth:
@@ -229,8 +229,8 @@ def _without_forecast(report: Report) -> str:
 
 
 def earlier_text(report: Report) -> str:
-    """A sentence if this check is as fast as earlier ones, or cannot be kept for later ones; "" if there is no earlier
-    check, if ``findings_text`` names the slower figures, or if the path is in memory.
+    """A sentence if this check is as fast as the earlier checks, or cannot be kept for a comparison with later ones; ""
+    if there is no earlier check, if ``findings_text`` names the slower figures, or if the path is in memory.
     """
     if not report.place.key:
         unnamed = "not kept for later: this storage has no lasting name, such as a serial number"

@@ -23,6 +23,7 @@ MOST_BYTES = 512 * MIB
 _NAME, _FIGURE = 25, 10
 """The width in columns of a phase's name, and of its rate."""
 _MOST_FINDINGS = 4
+"""The maximum number of sentences about the results."""
 
 
 class CheckView(NamedTuple):
@@ -46,8 +47,8 @@ class CheckView(NamedTuple):
 
 
 def proposed_path(frame: Frame, view: View, device: str = "") -> str:
-    """The path that the dialog proposes: the mount of the job's data, otherwise of the selected disk, otherwise the
-    disk itself; "" without disks.
+    """The path that the dialog proposes: the mount of the job's data, otherwise a mount of the selected disk, otherwise
+    the disk itself; "" without disks.
 
     device: the disk of the page that is open, which takes precedence; "" on the main screen.
     """

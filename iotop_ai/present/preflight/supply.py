@@ -17,7 +17,7 @@ _SCALING_RATIO = 1.5
 
 
 def supply_text(report: Report) -> list[str]:
-    """The storage's highest rate, its limit, the samples per second that it feeds, and the option for a run's demand.
+    """The storage's highest rate, its limit, the samples per second that it feeds, and the options for a run's demand.
 
     [] if the demand is known, or if the check has no figures.
     """
