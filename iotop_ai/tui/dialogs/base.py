@@ -16,7 +16,7 @@ from iotop_ai.tui.styles import ThemeStyles
 from iotop_ai.tui.view_changes import pasted_line, text_after
 
 LONGEST = 512
-"""The maximum length of the typed text."""
+"""The maximum number of characters of the typed text."""
 
 
 class Backdrop(NamedTuple):

@@ -22,7 +22,7 @@ class CheckScreen(DialogScreen):
     """
 
     seconds = SECONDS
-    """How long a check measures."""
+    """How long a check measures, in seconds."""
     takes_paste = True
 
     def __init__(self, backdrop: Backdrop, path: str, *, write: bool, note: Callable[[str], None]) -> None:

@@ -17,8 +17,10 @@ _RANGE = pattern(rb"[^\0]+(?:\0{1,4}[^\0]+)*")
 """The changed columns. Up to four columns between them are sent again, because moving the cursor would take as many
 bytes.
 """
-_FIRST = 0x21
-"""The character that stands for the first style. It is low, because CPython caches only the characters up to U+00FF."""
+_FIRST_MARK = 0x21
+"""The code of the character that stands for the first style. It is low, because CPython caches only the characters up
+to U+00FF.
+"""
 
 _text = itemgetter(0)
 
@@ -85,7 +87,7 @@ class CellDiff:
         cell_style = _cell_style(self._style(token, background), self._system)
         mark = self._mark_of_style.get(cell_style)
         if mark is None:
-            mark = self._mark_of_style[cell_style] = chr(_FIRST + len(self._cell_styles))
+            mark = self._mark_of_style[cell_style] = chr(_FIRST_MARK + len(self._cell_styles))
             self._cell_styles.append(cell_style)
             self._on_blank[mark] = (
                 (cell_style.fg if "7" in cell_style.flags else cell_style.bg),
@@ -99,8 +101,8 @@ class CellDiff:
         sequence = self._sequences.get(before + after)
         if sequence is not None:
             return sequence
-        new = self._cell_styles[ord(after) - _FIRST]
-        old = self._cell_styles[ord(before) - _FIRST] if before else _CellStyle(frozenset(), "", "")
+        new = self._cell_styles[ord(after) - _FIRST_MARK]
+        old = self._cell_styles[ord(before) - _FIRST_MARK] if before else _CellStyle(frozenset(), "", "")
         codes: list[str] = []
         if not old.flags <= new.flags or (old.fg and not new.fg) or (old.bg and not new.bg):
             codes, old = ["0"], _CellStyle(frozenset(), "", "")

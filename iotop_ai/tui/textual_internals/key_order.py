@@ -47,7 +47,7 @@ class KeyOrder:
     def _follow(self, path: Sequence[DOMNode], key: Key) -> None:
         """Queue a call behind the key at the first open node of the path.
 
-        The call does the same for the nodes after it; at the last node it settles the key.
+        The call does the same for the rest of the path; at the last node, ``_settle`` is queued.
         """
         for i, node in enumerate(path):
             rest = path[i + 1 :]

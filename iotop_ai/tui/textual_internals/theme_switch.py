@@ -15,6 +15,7 @@ ANSI_THEMES = {
 }
 """The themes of iotop-ai that leave the colours to the terminal, each with the theme of Textual that does so too."""
 RGB_THEME = "textual-dark"
+"""The theme of Textual for all other themes of iotop-ai."""
 
 
 def switch_textual_theme(app: App[Any], theme: str) -> None:

@@ -48,7 +48,7 @@ class LiveAlerts:
         self._running: RunningAlerts | None = None
         self._closed = False
         self.unsent: list[str] = []
-        """The failures after ``close`` began. The screen has gone, so cli prints them."""
+        """The failures since ``close`` began. The screen is gone by then, so cli prints them."""
         self._lock = threading.Lock()
 
     def start(self) -> None:

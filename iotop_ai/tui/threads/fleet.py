@@ -29,7 +29,7 @@ class FleetAnswered(Message):
 
 
 class HistoryAnswered(Message):
-    """The graphs of a machine."""
+    """The values for the graphs of a machine."""
 
     def __init__(self, history: History) -> None:
         self.history = history
@@ -108,7 +108,7 @@ class FleetThread:
             self._changed.notify()
 
     def request_history(self, machine: FleetMachine, slots: int, end_s: float) -> None:
-        """Request the graphs of a machine. A newer request replaces one that still waits."""
+        """Request the values for the graphs of a machine. A newer request replaces one that still waits."""
         with self._changed:
             self._request = _HistoryRequest(machine, slots, end_s)
             self._changed.notify()

@@ -21,6 +21,7 @@ from iotop_ai.tui.threads.source import MessageReceiver
 log = logging.getLogger(__name__)
 
 SLOWEST, FASTEST = 0.25, 64.0
+"""The lowest and the highest speed of playing; 1 is the speed at which the recording was made."""
 LEAST_WAIT_S = 0.1
 """The shortest time in seconds between two painted Frames. At a high speed, the Frames in between are left out."""
 LONGEST_WAIT_S = 2.0
@@ -108,7 +109,8 @@ class _SeekRequest(NamedTuple):
     """A request to go to a wall-clock time, then forward or back by a number of Frames.
 
     from_search: whether a search for a mark or a change gave the time. before_ns: the monotonic time of one of the
-    newest Frames, if the request is to go to the Frame before it; otherwise None. ``wall_ns`` is then about its time.
+    newest Frames, if the request is to go to the Frame before it; otherwise None. With ``before_ns``, ``wall_ns`` is a
+    time just before that Frame.
     """
 
     wall_ns: int | None = None
@@ -158,7 +160,9 @@ class PlaybackThread:
         self._past_complete = False
         """Whether the Samples reach back to the start of the session."""
         self._jumped = False
-        """Whether there was a seek or a step back since the past was last sent. The app drops Samples at each."""
+        """Whether there was a seek or a step back since older Samples were last sent. At each, the app drops those that it
+        has.
+        """
         self._target_ns: int | None = None
         self._play_start_ns = (0, 0)
         """The monotonic time at which playing began, and the wall-clock time in the recording at that moment."""
@@ -196,7 +200,7 @@ class PlaybackThread:
 
     def skip(self, seconds: float) -> int:
         """Go forward or back by this many seconds, from the target of a pending seek, or else from the current time.
-        Returns the time that is so far away, which may be outside the recording.
+        Returns the time at that distance, which may be outside the recording.
         """
         with self._ready:
             at = self._current_ns if self._target_ns is None else self._target_ns
@@ -398,8 +402,8 @@ class PlaybackThread:
         return True
 
     def _read_past(self) -> bool:
-        """Read the Samples older than the Frame's history, for the graphs, unless they are known; returns whether it
-        did.
+        """Read the Samples older than the Frame's history, for the graphs, unless they are known; returns whether they
+        had to be read.
         """
         frame = self._cursor.frame
         if frame is None or (self._past_for is frame and not self._jumped):

@@ -1,4 +1,4 @@
-"""Limits the connections to the browser's server that have not yet asked for an address that works.
+"""Limits the number and the age of the connections to ``iotop-ai web`` that have not yet requested a valid address.
 
 Every local user can connect. Without a limit, connections that send nothing take all descriptors of the server.
 """
@@ -11,18 +11,19 @@ from collections.abc import Callable
 from typing import Any
 
 MOST_UNKNOWN = 64
-"""The most connections that have not yet asked for an address that works. A further one ends the oldest of them."""
+"""The maximum number of connections that have not yet requested a valid address. A further one ends the oldest."""
 UNKNOWN_S = 2.0
-"""The seconds within which a connection must ask for an address that works. Browsers do so at once."""
+"""The seconds within which a connection must request a valid address. Browsers do so at once."""
 ACCEPTED_AT_ONCE = 16
-"""The most connections that asyncio accepts before it reads from them. It is less than MOST_UNKNOWN, so that a request
-for an address that works is read before later connections can end it."""
+"""The maximum number of connections that asyncio accepts before it reads from them. It is less than MOST_UNKNOWN, so
+that a connection's request is read before later connections can end the connection.
+"""
 _BACKLOG = 128
-"""The most connections that wait to be accepted."""
+"""The maximum number of connections that wait to be accepted."""
 
 
 async def listen(host: str, port: int, make_protocol: Callable[[], asyncio.Protocol]) -> asyncio.Server:
-    """Accept connections to a port from now on. Raises OSError if it is in use."""
+    """Accept connections to a port from now on. Raises OSError if the port is in use."""
     listener = socket.create_server((host, port))
     try:
         # asyncio's backlog is both the number of waiting connections and the number that are accepted at once.
@@ -35,7 +36,7 @@ async def listen(host: str, port: int, make_protocol: Callable[[], asyncio.Proto
 
 
 class UnknownConnections:
-    """The connections that have not yet asked for an address that works, the oldest first."""
+    """The connections that have not yet requested a valid address, the oldest first."""
 
     def __init__(self) -> None:
         self._timers: dict[asyncio.BaseTransport, asyncio.TimerHandle] = {}
@@ -47,7 +48,7 @@ class UnknownConnections:
             self._end(next(iter(self._timers)))
 
     def remove(self, transport: asyncio.BaseTransport | None) -> None:
-        """Remove a connection that has asked for an address that works, or that has ended."""
+        """Remove a connection that has requested a valid address, or that has ended."""
         timer = self._timers.pop(transport, None) if transport is not None else None
         if timer is not None:
             timer.cancel()
@@ -65,13 +66,13 @@ class LimitedProtocol(asyncio.Protocol):
         self._transport: asyncio.BaseTransport | None = None
 
     def connection_made(self, transport: Any) -> None:
-        """Count the connection from now on."""
+        """Add the connection to ``unknown``."""
         self._transport = transport
         self._unknown.add(transport)
         self._protocol.connection_made(transport)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Count the connection no longer."""
+        """Remove the connection from ``unknown``."""
         self._unknown.remove(self._transport)
         self._protocol.connection_lost(exc)
 

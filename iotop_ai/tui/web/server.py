@@ -29,10 +29,10 @@ HOST = "127.0.0.1"
 MOST_SESSIONS = 8
 """The largest number of sessions; each of them runs a monitor."""
 MOST_PAGES = 32
-"""The number of addresses that work at the same time; the oldest is dropped first."""
+"""The maximum number of addresses that are valid at the same time; the oldest is dropped first."""
 _KEY_BYTES = 24
 _KEEP_ALIVE_S = 75.0
-"""The seconds that an idle connection stays open between two requests for addresses that work."""
+"""The seconds that an idle connection stays open between two requests for valid addresses."""
 _REPEAT_S = 60.0
 """The seconds within which a library's message is reported once. Every user can cause some messages, with any text."""
 _Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
@@ -41,9 +41,9 @@ _Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 class BrowserServer:
     """Serves a monitor to each browser that has the key.
 
-    argv, environment: how the monitor is started. show_address: called with an address that works once, and again each
-    time an address has been used. report: called with one line when a session ends, unless its user ended it, and for
-    each warning of a library.
+    argv, environment: how the monitor is started. show_address: called at the start, and each time an address has been
+    used, with an address that works once. report: called with one line when a session ends, unless its user ended it,
+    and for each warning of a library.
     """
 
     def __init__(
@@ -60,7 +60,7 @@ class BrowserServer:
         self._url = f"http://{HOST}:{port}"
         self._key = secrets.token_urlsafe(_KEY_BYTES)
         self._pages: list[str] = []
-        """The secret parts of the addresses that work, the oldest first."""
+        """The secret parts of the valid addresses, the oldest first."""
         self._unknown = UnknownConnections()
         self._session_tasks: set[asyncio.Task[None] | None] = set()
         folder = Path(str(files("textual_serve")))
@@ -126,8 +126,8 @@ class BrowserServer:
         return app
 
     async def _guarded(self, request: web.Request, handler: _Handler) -> web.StreamResponse:
-        """Refuse other host names, which an attacker can make resolve to this address, and requests from
-        other pages.
+        """Refuse other host names, which an attacker can make resolve to this address, requests from other pages, and
+        addresses without a valid secret part.
         """
         if request.headers.get("Host") != f"{HOST}:{self._port}":
             raise web.HTTPForbidden(text=f"open it at {self._url}\n")
@@ -205,6 +205,7 @@ class BrowserServer:
             self._session_tasks.discard(task)
 
     async def _run(self, socket: web.WebSocketResponse, request: web.Request) -> str:
+        """Run the session; returns why it ended, "" if the user left."""
         columns, rows = _number(request.query.get("width"), 80), _number(request.query.get("height"), 24)
         try:
             return await Session(socket, self._argv, self._environment).run(columns, rows)

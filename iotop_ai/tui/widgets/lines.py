@@ -23,6 +23,7 @@ from iotop_ai.tui.textual_internals.cell_diff import CellDiff, Row
 from iotop_ai.tui.textual_internals.direct_paint import painter_of
 
 WHEEL_ROWS = 3
+"""The number of rows by which one step of the mouse wheel scrolls."""
 
 
 class RowClicked(Message):
@@ -74,6 +75,7 @@ class LinePanel(Widget, can_focus=True):
         self._changed: set[int] = set()
         """The rows that wait for the direct painter."""
         self._hovered: int | None = None
+        """The row whose name is underlined, because the mouse is over it; None for none."""
 
     def show(self, lines: Sequence[Line]) -> None:
         """Show these rows. Only those that differ from the rows shown are painted."""
@@ -117,7 +119,9 @@ class LinePanel(Widget, can_focus=True):
         return place.region if place.clip.contains_region(place.region) else None
 
     def collect_changes(self, cell_diff: CellDiff, height: int, width: int) -> list[tuple[int, Row | None, Row]] | None:
-        """The changed rows as (row, old cells or None, new cells); None if a row is not as wide as the panel."""
+        """The changed rows as (row, old cells or None, new cells), which then count as painted; None if a row is not as
+        wide as the panel.
+        """
         if cell_diff is not self._cell_diff:
             self._cell_diff, self._painted = cell_diff, [None] * len(self.lines)
         out: list[tuple[int, Row | None, Row]] = []
