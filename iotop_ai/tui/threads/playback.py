@@ -160,8 +160,8 @@ class PlaybackThread:
         self._past_complete = False
         """Whether the Samples reach back to the start of the session."""
         self._jumped = False
-        """Whether there was a seek or a step back since older Samples were last sent. At each, the app drops those that it
-        has.
+        """Whether there was a seek or a step back, at which the app drops its older Samples, since such Samples were last
+        sent.
         """
         self._target_ns: int | None = None
         self._play_start_ns = (0, 0)
