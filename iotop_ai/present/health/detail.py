@@ -259,11 +259,11 @@ def resample(points: Sequence[PastPoint], name: str, slots: int) -> list[float |
     out: list[float | None] = []
     index = 0
     for slot in range(slots):
-        moment = first + (last - first) * slot / (slots - 1)
-        while index + 1 < len(points) and points[index + 1].wall_s <= moment:
+        slot_wall_s = first + (last - first) * slot / (slots - 1)
+        while index + 1 < len(points) and points[index + 1].wall_s <= slot_wall_s:
             index += 1
         next_wall_s = points[index + 1].wall_s if index + 1 < len(points) else last
-        in_slot = moment - points[index].wall_s < (last - first) / slots
+        in_slot = slot_wall_s - points[index].wall_s < (last - first) / slots
         value = getattr(points[index], name)
         is_known = value is not None and (in_slot or next_wall_s - points[index].wall_s <= longest_gap_s)
         out.append(float(value) if is_known else None)

@@ -95,8 +95,8 @@ _KINDS = {
 
 class JobRow(NamedTuple):
     """One job of the list. lost_gpu_hours: the GPU-hours lost so far; None without a GPU or while the GPU's use is
-    unknown. device: the disk or mount that the job reads from, such as "sda", "sda +1" for two
-    disks, or "/mnt/data"; "" when unknown.
+    unknown. device: the disk or mount that the job reads from, such as "sda", "sda +1" for two disks, or "/mnt/data";
+    "" when unknown.
     """
 
     facts: JobFacts

@@ -160,9 +160,7 @@ class PlaybackThread:
         self._past_complete = False
         """Whether the Samples reach back to the start of the session."""
         self._jumped = False
-        """Whether there was a seek or a step back, at which the app drops its older Samples, since such Samples were last
-        sent.
-        """
+        """Whether older Samples must be sent again, because the app drops them at each seek and step back."""
         self._target_ns: int | None = None
         self._play_start_ns = (0, 0)
         """The monotonic time at which playing began, and the wall-clock time in the recording at that moment."""
