@@ -10,6 +10,7 @@ from iotop_ai.present.fleet.words import matches, sort_machines
 from iotop_ai.present.screen.view import View
 
 Values = tuple[float | None, ...]
+"""The values of one graph, the oldest first; None for an unknown value."""
 HISTORY_WINDOWS = 12
 """The length of the graphs in windows: one hour, with the default window of 5 minutes."""
 

@@ -27,9 +27,9 @@ from iotop_ai.present.text.table import rule
 from iotop_ai.present.text.units import MIB, UNKNOWN, capacity, clock, duration, interval, percent, size, token_of
 from iotop_ai.present.verdict.culprit import Culprit, culprit_of
 
-_OWN_SHARE = 0.3
+_LEAST_READER_SHARE = 0.3
 """A process that reads less than this share of the disk's bytes is not named as its reader."""
-_MARGIN = 1.1
+_OTHER_DISKS_FACTOR = 1.1
 """Before a process's bytes are compared with those of the other disks, the latter are multiplied by this, because
 processes and disks are not read at the same instant.
 """
@@ -230,7 +230,7 @@ def _process_hop(frame: Frame, view: View, device: BlockDevice, direction: str) 
                 return [Span("?", "unsure"), Span(" process", "dim")]
             return [Span(f"no process is known to {direction} {devices.short_name(device)}", "dim")]
         direction = other
-    if comparable and delivered is not None and rate_of(best) < _OWN_SHARE * delivered:
+    if comparable and delivered is not None and rate_of(best) < _LEAST_READER_SHARE * delivered:
         return [Span("?", "unsure"), Span(" process (not seen)", "dim")]
     user = [Span(best.user + " ", "dim")] if best.user else []
     culprit = culprit_of(frame, view)
@@ -251,7 +251,7 @@ def _may_be_on(device: BlockDevice, group: Group, way: str, moved: float, frame:
     if not delivered or others is None:
         return False
     # This disk must deliver the bytes that a process reads beyond those that all other disks deliver.
-    return moved - _MARGIN * others >= _OWN_SHARE * delivered
+    return moved - _OTHER_DISKS_FACTOR * others >= _LEAST_READER_SHARE * delivered
 
 
 def _bytes_elsewhere(

@@ -20,7 +20,7 @@ SECONDS = 10.0
 """The duration of a check in seconds."""
 MOST_BYTES = 512 * MIB
 """The maximum size of the test file in bytes."""
-_NAME, _FIGURE = 25, 10
+_NAME_CELLS, _RATE_CELLS = 25, 10
 """The width in columns of a phase's name, and of its rate."""
 _MOST_FINDINGS = 4
 """The maximum number of sentences about the results."""
@@ -133,7 +133,7 @@ def _rate(measured: Measured) -> float:
 
 def _result(title: str, measured: Measured) -> Row:
     figure = speed(measured.bytes_per_s) if _is_in_bytes(measured) else f"{count(measured.ops_per_s)}/s"
-    out = [Span(f"   {title:<{_NAME}}", "dim"), Span(f"{figure:>{_FIGURE}}", "strong")]
+    out = [Span(f"   {title:<{_NAME_CELLS}}", "dim"), Span(f"{figure:>{_RATE_CELLS}}", "strong")]
     if measured.latency is not None and measured.name != WRITE:
         out.append(Span(f"  {_latency(measured.latency)}", "text"))
     return out

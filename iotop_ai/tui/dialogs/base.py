@@ -15,7 +15,7 @@ from iotop_ai.tui.screens.main.state import MainState
 from iotop_ai.tui.styles import ThemeStyles
 from iotop_ai.tui.view_changes import pasted_line, text_after
 
-LONGEST = 512
+LONGEST_TEXT = 512
 """The maximum number of characters of the typed text."""
 
 
@@ -80,7 +80,7 @@ class DialogScreen(LiveScreen):
         if event.key == "enter":
             self.enter()
         elif not self.handle_special_key(event.key):
-            self.text = text_after(self.text, event.key, event.character)[:LONGEST]
+            self.text = text_after(self.text, event.key, event.character)[:LONGEST_TEXT]
             self.text_changed()
         if self.is_attached:
             self.draw()
@@ -89,6 +89,6 @@ class DialogScreen(LiveScreen):
         """Add the first line of a pasted text, if ``takes_paste``."""
         event.stop()
         if self.takes_paste:
-            self.text = (self.text + pasted_line(event.text, LONGEST))[:LONGEST]
+            self.text = (self.text + pasted_line(event.text, LONGEST_TEXT))[:LONGEST_TEXT]
             self.text_changed()
             self.draw()

@@ -6,9 +6,9 @@ from iotop_ai.collectors.io.clock import Clock
 
 CHECK_S = 1.0
 """The seconds between two calls of ``StalenessWatch.check``."""
-INTERVALS = 3
+SILENT_INTERVALS = 3
 """Readings count as missing after this many intervals without one."""
-LEAST_S = 2.0
+LEAST_SILENCE_S = 2.0
 """The shortest delay in seconds that counts. Under load, readings at short intervals may be this late without
 any fault.
 """
@@ -26,7 +26,8 @@ class StalenessWatch:
         self._reading_ns = self._clock.monotonic_ns()
 
     def check(self, interval_s: float) -> int | None:
-        """The whole seconds since the last reading; None unless more than 3 intervals and LEAST_S have passed.
+        """The whole seconds since the last reading; None unless they exceed LEAST_SILENCE_S and SILENT_INTERVALS
+        intervals.
 
         Time in which this program did not run, because it was stopped by Ctrl-Z or got no CPU, does not count.
         """
@@ -35,4 +36,4 @@ class StalenessWatch:
             self._reading_ns = now_ns
         self._checked_ns = now_ns
         silent_s = (now_ns - self._reading_ns) / 1e9
-        return int(silent_s) if silent_s > max(INTERVALS * interval_s, LEAST_S) else None
+        return int(silent_s) if silent_s > max(SILENT_INTERVALS * interval_s, LEAST_SILENCE_S) else None

@@ -19,7 +19,7 @@ from iotop_ai.preflight.storage.place import read_place
 from iotop_ai.preflight.storage.session import Request
 from iotop_ai.present.preflight.storage import progress_text
 
-WORKERS = 4
+READERS = 4
 """The number of readers of small files in the last phase, the default of ``iotop-ai check``."""
 
 
@@ -73,7 +73,7 @@ class CheckThread:
         clock, root = Clock(), Root("/")
         try:
             place = read_place(self._path, root, clock)
-            phases = plan(self._seconds, WORKERS)
+            phases = plan(self._seconds, READERS)
             report = Report(place, 0)
             self._post_message(CheckStep(report, "", len(phases)))
             with self._lock:
