@@ -75,7 +75,7 @@ def sudoers(switch: Switch) -> str:
 def set_switch(switch: Switch, value: str, root: Root) -> tuple[str, str]:
     """Set a switch; return ("", "") when it is set, else the reason and the remedy.
 
-    Blocks as long as the kernel does.
+    Blocks until the kernel has finished, which may take long for vm.drop_caches.
     """
     if value not in switch.values:
         return f"{switch.name} may not be set to {clean(value)}", ""
@@ -99,9 +99,11 @@ def set_switch(switch: Switch, value: str, root: Root) -> tuple[str, str]:
 
 
 def _run(argv: list[str], timeout_s: float | None = SUDO_TIMEOUT_S) -> tuple[int, str]:
-    """Run a command; return its exit code and its stderr in one line.
+    """Run a command; return its exit code and the beginning of its stderr, in one line.
 
-    Returns 124 and the error's text if the command cannot run or takes too long.
+    Returns 124 and the error's text if the command cannot run or takes longer than ``timeout_s``.
+
+    timeout_s: None for no limit.
     """
     env = {"LC_ALL": "C", "PATH": SYSTEM_PATH}
     try:

@@ -1,8 +1,8 @@
 """Signals, renices or ionices the process on the screen, and never a later process with the same pid.
 
 An open pidfd always refers to the same process (pidfd_open(2)). The start time, which is read after the open, proves
-that this is the process on the screen. The calls for niceness and I/O priority take no pidfd. So the pidfd is polled
-before the call for each thread, and a race remains only between these two system calls.
+that this is the process on the screen. The calls for niceness and I/O priority take no pidfd. So before the call for
+each thread, a poll of the pidfd checks that the process has not ended. A race remains only between poll and call.
 """
 
 from __future__ import annotations
@@ -79,7 +79,10 @@ def _number(text: str, least: int, most: int) -> int | None:
 
 
 def why_protected(key: ProcessKey, root: Root) -> str:
-    """Return why no action on a process is allowed: it is init, this program or a kernel thread; "" for all others."""
+    """Return why no action on a process is allowed: it is init, this program or a kernel thread.
+
+    Returns "" for any other process, and for one that cannot be read.
+    """
     if key.pid == INIT_PID:
         return "pid 1 keeps the machine alive"
     if key.pid == os.getpid():
@@ -177,7 +180,10 @@ def _act(command: ProcessAction, key: ProcessKey, root: Root) -> str:
 
 @contextmanager
 def _pidfd_of(key: ProcessKey, root: Root) -> Iterator[int]:
-    """Yield a pidfd of the process. Raises ProcessLookupError if the process has exited, even if its pid is reused."""
+    """Yield a pidfd of the process.
+
+    Raises OSError: a ProcessLookupError if the process has exited, even if its pid is reused.
+    """
     pidfd = pidfd_open(key.pid)
     try:
         try:
@@ -192,7 +198,10 @@ def _pidfd_of(key: ProcessKey, root: Root) -> Iterator[int]:
 
 
 def _act_on_each_thread(command: ProcessAction, key: ProcessKey, root: Root, pidfd: int) -> None:
-    """Set the niceness or I/O priority of each thread. A thread may exit meanwhile. Raises OSError."""
+    """Set the niceness or I/O priority of each thread. Raises OSError.
+
+    A thread that exits meanwhile is left out, but the end of the process raises ProcessLookupError.
+    """
     poll = select.poll()
     poll.register(pidfd, select.POLLIN)
     tids = [int(name) for name in root.names(f"proc/{key.pid}/task") if name.isdigit()]

@@ -1,4 +1,4 @@
-"""Starts or aborts a disk's self-test. The test runs in the background, so that the disk serves I/O meanwhile.
+"""Starts or aborts a disk's self-test. The disk runs the test in the background and continues to serve I/O.
 
 smartctl is run by a helper process, which can be killed if the disk does not answer.
 """
@@ -52,7 +52,7 @@ def self_test(
     identity; None to check only what the disk itself reports.
     """
     action = f"self-test {command}"
-    place = f"{target.name} ({target.device}, -d {target.device_type})"
+    target_text = f"{target.name} ({target.device}, -d {target.device_type})"
 
     def act() -> Outcome:
         helper = SmartProcess(clock)
@@ -63,7 +63,7 @@ def self_test(
         finally:
             helper.stop()
 
-    return audited(audit, action, place, act)
+    return audited(audit, action, target_text, act)
 
 
 def _check_and_send(helper: SmartProcess, command: str, target: Target, smartctl: str, root: Root | None) -> Outcome:
@@ -128,6 +128,7 @@ def may_try_sudo() -> bool:
 
 
 def _denied(response: Mapping[str, Any]) -> bool:
+    """Whether smartctl lacked the rights to open the disk."""
     answer = parse_json(str(response.get("out", "")))
     error = None if answer is None else refusal(answer, str(response.get("stderr", "")))
     return error is not None and error.status is Status.DENIED

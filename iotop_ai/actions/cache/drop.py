@@ -23,7 +23,7 @@ from iotop_ai.collectors.machine.page_cache import read_levels
 from iotop_ai.collectors.state.folder import keep_file, read_file, state_folder
 from iotop_ai.model.machine.page_cache import CACHES, Effect, Levels
 
-LEAST_S = 60.0
+MIN_INTERVAL_S = 60.0
 """The minimum time between two drops by one user, in seconds. Repeated drops would slow every job."""
 STAMP = "drop-caches.json"
 """The stamp: a file in the state folder with the boot and the monotonic time of the last drop."""
@@ -47,10 +47,12 @@ def drop_caches(
     folder: Path | None = None,
     sync: Callable[[], None] = os.sync,
 ) -> Dropped:
-    """Sync, then drop the caches. Blocks until the disks have written all dirty data. An OSError becomes an outcome.
+    """Sync, then drop the caches, unless this user's last drop was less than MIN_INTERVAL_S ago.
+
+    Blocks until the disks have written all dirty data. An OSError becomes an outcome.
 
     level: the value for vm.drop_caches. on_step: called with "sync", then with "drop". folder: the folder of the stamp;
-    None for the state folder.
+    None for the state folder. sync: writes out all dirty data.
     """
     effects: list[Effect] = []
     folder = folder or state_folder()
@@ -60,9 +62,9 @@ def drop_caches(
             return Outcome(False, f"level {level} does not exist; choose 1, 2 or 3")
         wait = wait_s(root, clock, folder)
         if wait > 0:
-            text = f"not done: the last drop was {LEAST_S - wait:.0f} s ago, and the limit is one drop a minute"
+            text = f"not done: the last drop was {MIN_INTERVAL_S - wait:.0f} s ago, and the limit is one drop a minute"
             return Outcome(False, text, f"wait {wait:.0f} s")
-        # The stamp is written before the sync, which may take long, so that a second drop is refused meanwhile.
+        # The sync may take long. The stamp is written before it, so that a second drop is refused meanwhile.
         stamp_error = _stamp(root, clock, folder)
         try:
             on_step("sync")
@@ -95,6 +97,7 @@ def drop_caches(
 
 
 def _levels_text(levels: Levels) -> str:
+    """Return the size of each cache that is known, in bytes."""
     values = (("Cached", levels.cached_bytes), ("SReclaimable", levels.slab_reclaimable_bytes))
     return ", ".join(f"{name} {value}" for name, value in values if value is not None)
 
@@ -107,7 +110,7 @@ def wait_s(root: Root, clock: Clock, folder: Path | None = None) -> float:
     except (OSError, ValueError, KeyError, TypeError, OverflowError):
         return 0.0
     elapsed_s = (clock.monotonic_ns() - at_ns) / 1e9
-    return max(0.0, LEAST_S - elapsed_s) if boot == _boot_id(root) and elapsed_s >= 0 else 0.0
+    return max(0.0, MIN_INTERVAL_S - elapsed_s) if boot == _boot_id(root) and elapsed_s >= 0 else 0.0
 
 
 def _stamp(root: Root, clock: Clock, folder: Path) -> str:

@@ -24,7 +24,9 @@ FILES_PER_PROGRESS = 200
 def evict(
     top: str, audit: Audit, cache: PageCache, on_progress: Callable[[Evicted], None] = lambda _: None
 ) -> tuple[Outcome, Evicted | None]:
-    """Evict every regular file below ``top``; return the outcome, and the figures (None if ``top`` cannot be read).
+    """Evict every regular file below ``top``, or ``top`` itself if it is a file.
+
+    Returns the outcome, and the figures: None if ``top`` cannot be read or the action cannot be logged.
 
     on_progress: called with the figures so far, every FILES_PER_PROGRESS files.
     """

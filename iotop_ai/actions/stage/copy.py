@@ -1,6 +1,6 @@
-"""Copies a tree with rsync, or with our own code. Neither deletes files at the source or the target.
+"""Copies a tree with rsync, or with our own code. Both replace files that differ; neither deletes files.
 
-Only partial files that interrupted runs left in the target are removed, by our own code.
+The only exceptions are partial files that interrupted runs left in the target: our own code removes them.
 
 A file appears under its name only when it is complete. A file with the same size and modification time is not copied
 again, so the same command resumes an interrupted copy.
@@ -33,6 +33,7 @@ CHUNK = 8 << 20
 OnBytes = Callable[[int], None]
 """A function that is called with the number of bytes copied so far."""
 _PROGRESS = re.compile(rb"^\s*(\d+)\s+\d+%")
+"""Matches the beginning of rsync's progress line: the bytes so far, and the percentage."""
 _TRIES = 4
 """The maximum number of attempts to open a partial file, which another process may replace meanwhile."""
 WHY_NOT_ROOT = "it follows paths that other users can change meanwhile; use --by own, which copies by descriptors"
@@ -45,7 +46,7 @@ class _SourceError(OSError):
 
 @contextlib.contextmanager
 def _source_errors() -> Iterator[None]:
-    """Raise an OSError of the block as a _SourceError."""
+    """Turn an OSError of the ``with`` block into a _SourceError."""
     try:
         yield
     except OSError as error:
@@ -104,7 +105,10 @@ def _report_progress(child: subprocess.Popen[bytes], on_bytes: OnBytes) -> None:
 
 
 def copy_by_ourselves(ends: Ends, on_bytes: OnBytes) -> None:
-    """Copy with the standard library alone. Raises UnknownError, InputError or OSError."""
+    """Copy with the standard library alone. on_bytes: called with the bytes written so far.
+
+    Raises UnknownError if an entry cannot be copied, InputError for an untrusted folder of the target, and OSError.
+    """
     copied_bytes, path = 0, ""
     tree = Tree(ends.pinned)
     with Target(ends, change=True) as target:
@@ -133,7 +137,7 @@ def _report_total(on_bytes: OnBytes, before: int, copied: int) -> None:
 
 
 def _copy(entry: Entry, target: Target, on_bytes: OnBytes) -> int:
-    """Copy one entry of the tree; return the bytes written."""
+    """Copy one entry of the tree; return the bytes written. Pipes, sockets and devices are left out."""
     if entry.is_folder:
         target.enter(entry.path, entry.stat)
         return 0
@@ -146,7 +150,7 @@ def _copy(entry: Entry, target: Target, on_bytes: OnBytes) -> int:
 
 
 def _copy_link(entry: Entry, folder: int, name: str) -> None:
-    """Copy one link if the target does not have it. A differing file or link of that name is replaced."""
+    """Copy one link if the target does not have it. Another file or link of that name is replaced."""
     with _source_errors():
         link_target = entry.read_link()
     if same_link(link_target, folder, name):
@@ -199,6 +203,8 @@ def _open_part(folder: Folder, part: str, original: os.stat_result) -> tuple[int
     file of ours that was moved there to get a new owner and mode, so a new file is created.
 
     The file stays locked while it is open, so that no other run writes to it or removes it as left over.
+
+    Raises OSError, also if another entry has this name or another run is copying the file.
     """
     flags = os.O_WRONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
     why = f"{part} is in the way; move it away"

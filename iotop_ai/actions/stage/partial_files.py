@@ -1,4 +1,4 @@
-"""The partial files of a copy: the incomplete files, under names of their own, in the folders of the target."""
+"""The partial files of a copy: incomplete files in the folders of the target, under special names."""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ from collections.abc import Container
 from iotop_ai.collectors.io.own_file import remove_left_over
 
 PARTIAL = ".iotop-ai-partial"
+"""The beginning of the name of each partial file, and the name of the folders in which rsync keeps its own."""
 _NAME = re.compile(rf"{re.escape(PARTIAL)}-[0-9a-f]{{16}}-[0-9a-f]{{16}}")
 
 
 def partial_name(name: str, original: os.stat_result | None = None) -> str:
-    """Return the name that a file has in its folder while it is incomplete; it is short enough for any filesystem.
+    """Return the name that a file or link has in its folder while it is incomplete. It fits into any filesystem.
 
     original: the stat of the original, so that only the same original continues the file; None for a link, which is
     never continued.

@@ -27,7 +27,7 @@ def plan(
     """Scan every entry; return the plan, and a sample of the files as pairs of path and size in bytes.
 
     on_progress: called with the files and bytes so far. Raises OSError, and InputError for a folder of the target that
-    is not trusted or is in the place of a file or link.
+    is not trusted or has the name of a file or link to copy.
     """
     tree = Tree(ends.pinned)
     sample = FileSample()
@@ -83,6 +83,8 @@ def plan(
 def same_file(entry: Entry, folder: int, name: str) -> bool | None:
     """Whether the target's file of this name has the same size and modification time; None if there is no such file.
 
+    Times are equal if they differ only by the rounding of the target's filesystem.
+
     folder: the descriptor of the file's folder in the target; -1 when that folder is missing.
     """
     if folder < 0:
@@ -131,11 +133,12 @@ def _granularity_ns(mtime_ns: int) -> int:
 
 
 def _block_bytes(space: os.statvfs_result) -> int:
-    """The space that a file of one byte takes. NFS reports the size of its transfers instead, so a page is the most."""
+    """Return the space that a file of one byte takes, at most a page: NFS reports the size of its transfers instead."""
     return min(space.f_frsize or space.f_bsize or 1, os.sysconf("SC_PAGE_SIZE"))
 
 
 def _with_room(result: Plan, ends: Ends, root: Root) -> Plan:
+    """Add the room at the target to the plan. Raises OSError."""
     space = os.fstatvfs(ends.folder)
     block = space.f_frsize or space.f_bsize
     floor = disk_floor_bytes(space.f_blocks * block)

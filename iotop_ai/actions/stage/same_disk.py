@@ -1,4 +1,4 @@
-"""Detects a copy to the same disk. Reading such a copy is not faster, even if a measurement suggests that it is."""
+"""Detects a copy on the disk of its original. Such a copy is not read faster, even if a measurement suggests that."""
 
 from __future__ import annotations
 

@@ -17,9 +17,9 @@ from iotop_ai.collectors.io.direct import ALIGN, open_direct
 from iotop_ai.collectors.machine.dataset_files import Pinned, open_below
 from iotop_ai.model.machine.staging import Speed
 
-MOST_S = 3.0
-"""The time after which each of the three measurements begins no further read or probe."""
-MOST_BYTES = 256 << 20
+MEASUREMENT_S = 3.0
+"""The time after which each of the three measurements begins no further read or probe, in seconds."""
+SAMPLE_BYTES = 256 << 20
 """Once this much of the sample has been read, no further file is begun."""
 MOST_BYTES_PER_FILE = 32 << 20
 """The maximum number of bytes that are read from one file."""
@@ -33,9 +33,9 @@ LEAST_READS = 8
 def measure(
     source: Pinned, sample: Sequence[tuple[str, int]], folder: int, room_bytes: int | None, clock: Clock
 ) -> Speed:
-    """Read a part of the source, then write and read probes; return the speeds.
+    """Read a part of the source, then write and read probes; return the speeds in bytes per second.
 
-    folder: the descriptor of the target folder. room_bytes: its free space; None if unknown. A rate is None when it
+    folder: the descriptor of the target folder. room_bytes: its free space; None if unknown. A speed is None when it
     cannot be measured.
     """
     buffer = mmap.mmap(-1, BLOCK)
@@ -59,14 +59,14 @@ def _read_sample(
 ) -> tuple[float, list[int], bool]:
     """Read the sample; return the seconds, the bytes read of each file, and whether all reads bypassed the page cache.
 
-    The seconds are those of the reads, without the eviction.
+    The seconds are those of the reads alone. A file without direct I/O is evicted from the page cache first.
     """
     spent_ns = 0
     sizes: list[int] = []
     all_direct = True
     start_ns = clock.monotonic_ns()
     for path, size in sample:
-        if sum(sizes) >= MOST_BYTES or clock.monotonic_ns() - start_ns > MOST_S * 1e9:
+        if sum(sizes) >= SAMPLE_BYTES or clock.monotonic_ns() - start_ns > MEASUREMENT_S * 1e9:
             break
         if not size:
             continue
@@ -93,7 +93,7 @@ def _read_sample(
 
 def _read(handle: int, size: int, buffer: mmap.mmap, clock: Clock, start_ns: int) -> int:
     done = 0
-    while done < size and clock.monotonic_ns() - start_ns <= MOST_S * 1e9:
+    while done < size and clock.monotonic_ns() - start_ns <= MEASUREMENT_S * 1e9:
         read_bytes = os.preadv(handle, [buffer], done)
         if not read_bytes:
             break
@@ -115,7 +115,7 @@ def _probe(
         for size in sizes:
             # Direct I/O needs whole blocks.
             size += -size % ALIGN
-            if written + size > room or clock.monotonic_ns() - start_ns > MOST_S * 1e9:
+            if written + size > room or clock.monotonic_ns() - start_ns > MEASUREMENT_S * 1e9:
                 break
             handle, direct = open_direct(".", os.O_RDWR | os.O_TMPFILE, folder)
             probes.append((handle, size, direct))
@@ -148,7 +148,7 @@ def _read_back(probes: Sequence[tuple[int, int, bool]], clock: Clock, buffer: mm
     Random(3).shuffle(shuffled)
     start_ns, spent_ns, done = clock.monotonic_ns(), 0, 0
     for handle, size, direct in shuffled:
-        if clock.monotonic_ns() - start_ns > MOST_S * 1e9:
+        if clock.monotonic_ns() - start_ns > MEASUREMENT_S * 1e9:
             break
         if not direct:
             os.posix_fadvise(handle, 0, 0, os.POSIX_FADV_DONTNEED)

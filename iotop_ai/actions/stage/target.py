@@ -33,10 +33,10 @@ _OWNER_WRITE_AND_SEARCH = 0o300
 class Folder(NamedTuple):
     """An open folder of the copy.
 
-    path: relative to the top; "" for the top, and None for the folder that gets the copy. handle: its descriptor; -1
-    when the folder is missing. is_private: whether this user owns it and no untrusted user can write to it. name: its
-    name in its parent folder. original: the stat of the source folder. gets_owner: whether the folder gets the
-    source's owner when its content is complete. mode: the mode that it gets then; None if its mode stays.
+    path: relative to the copy's top; "" for the top, and None for the folder that gets the copy. handle: its
+    descriptor; -1 when the folder is missing. is_private: whether this user owns it and no untrusted user can write to
+    it. name: its name in its parent folder. original: the stat of the source folder. gets_owner: whether the folder
+    gets the source's owner when its content is complete. mode: the mode that it gets then; None if its mode stays.
     """
 
     path: str | None
@@ -58,7 +58,9 @@ class Target:
         self._is_root = os.geteuid() == 0
         base = os.open(".", FOLDER, dir_fd=ends.folder)
         self._open = [Folder(None, base, self._is_private(os.fstat(base)))]
+        """The open folders, from the one that gets the copy to the innermost one."""
         self._device: int | None = None
+        """The device of the filesystem of the copy; None until the first folder is opened."""
         self._source_partials: set[tuple[str | None, str]] = set()
         """The folders and names of the source's own entries that are named like partial files: they are copied too."""
 
@@ -74,7 +76,10 @@ class Target:
         self._open = []
 
     def place(self, path: str) -> tuple[Folder, str]:
-        """Return the open folder and the name for an entry of the source. Closes the folders that are complete."""
+        """Return the open folder and the name for an entry of the source. Closes the folders that are complete.
+
+        Raises OSError, or UnknownError for a complete folder that was moved away.
+        """
         above = path.rpartition("/")[0] if path else None
         while self._open[-1].path != above:
             self._leave()
@@ -132,10 +137,10 @@ class Target:
     def _prepare(
         self, path: str, name: str, handle: int, parent: Folder, original: os.stat_result, is_new: bool
     ) -> Folder:
-        """Check an opened folder, and make sure that this user can create entries in it.
+        """Return the Folder of an open folder. First check it, and make sure that this user can create entries in it.
 
         A new folder in a folder that is not private also gets its owner and mode here. original: the stat of the source
-        folder. is_new: whether the folder is new. Raises InputError for an untrusted folder.
+        folder. is_new: whether the folder is new. Raises OSError, or InputError for an untrusted folder.
         """
         status = os.fstat(handle)
         self._device = status.st_dev if self._device is None else self._device
@@ -196,6 +201,7 @@ class Target:
             os.close(folder.handle)
 
     def _check_not_moved(self, folder: Folder, parent: int) -> None:
+        """Raise UnknownError if the folder's name in its parent folder no longer leads to it."""
         try:
             status = os.stat(folder.name, dir_fd=parent, follow_symlinks=False)
             if os.path.samestat(status, os.fstat(folder.handle)):
@@ -219,6 +225,7 @@ def mode_of(original: os.stat_result) -> int:
 
 
 def _make_folder(name: str, folder: int) -> bool:
+    """Create a folder; return False if an entry of this name exists."""
     try:
         os.mkdir(name, 0o700, dir_fd=folder)
     except FileExistsError:

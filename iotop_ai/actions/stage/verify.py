@@ -1,7 +1,7 @@
 """Compares a copy with its original: the size of every file, every link, and the content of all files or a sample.
 
-The content of the copy is read from the disk. The original may be read from the page cache. A file of the copy with
-other content gets another modification time, so that it no longer counts as copied.
+The content of the copy is read from the disk. The original may be read from the page cache. A file of the copy whose
+content differs gets another modification time, so that it no longer counts as copied.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def verify(
 ) -> Verified:
     """Compare the copy with its original. sample: the files whose content is compared; None for all files.
 
-    on_bytes: called with the number of bytes compared so far.
+    on_bytes: called with the number of bytes compared so far, which include files that could not be read.
 
     A file or link that cannot be read, in the original or in the copy, counts as wrong. Raises OSError when the source
     is missing, and InputError for an untrusted folder of the target.
@@ -118,9 +118,9 @@ def _compare(entry: Entry, folder: int, name: str, content: bool) -> str:
 
 
 def _make_differ(copy_fd: int, status: os.stat_result) -> str:
-    """Set the copy's modification time to now, as the next run would leave a file with the original's time alone.
+    """Set the copy's modification time to now, because the next run would skip a file with the original's time.
 
-    Return what the user can do, as the end of a message; "" if the time stays. A file with a second name (a hard link)
+    Returns what the user can do, as the end of a message; "" if the time stays. A file with a second name (a hard link)
     keeps its time, because that name may be outside the copy.
     """
     if status.st_nlink == 1:
@@ -131,7 +131,7 @@ def _make_differ(copy_fd: int, status: os.stat_result) -> str:
 
 
 def _digest(handle: int, size: int) -> bytes:
-    """Return a digest of up to size + 1 bytes: enough to notice that the file has grown, without reading all of it."""
+    """Return a digest of the first size + 1 bytes: one byte more shows that the file has grown."""
     digest = hashlib.blake2b(digest_size=20)
     left = size + 1
     while left and (block := os.read(handle, min(CHUNK, left))):

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from iotop_ai.actions.audit import Audit
-from iotop_ai.actions.cache.drop import LEAST_S, Dropped, drop_caches, wait_s
+from iotop_ai.actions.cache.drop import MIN_INTERVAL_S, Dropped, drop_caches, wait_s
 from iotop_ai.actions.cache.evict import evict
 from iotop_ai.actions.kernel_switch import DROP_CACHES, TASK_DELAYACCT, _run, right_to, set_switch, sudoers
 from iotop_ai.collectors.io.clock import Clock
@@ -125,7 +125,7 @@ def test_a_drop_is_audited_and_not_repeated_within_a_minute(tmp_path: Path) -> N
     assert machine.written == ""
     assert 39 < wait_s(machine.root, machine.clock, tmp_path / "state") < 41
 
-    machine.clock.ahead_ns = int((LEAST_S + 1) * 1e9)
+    machine.clock.ahead_ns = int((MIN_INTERVAL_S + 1) * 1e9)
     assert machine.drop().outcome.done
     assert machine.written == "1"
 
