@@ -28,9 +28,12 @@ from iotop_ai.model.parse import parse_duration_s
 from iotop_ai.model.toml_text import parse_toml
 
 MOST_BYTES = 256 * 1024
+"""The maximum size of the file."""
 MOST_RULES, MOST_DELIVERIES = 100, 20
 TIMEOUT_S, LONGEST_TIMEOUT_S = 10.0, 600.0
-AT_MOST = 12  # messages per hour and delivery, unless the file sets at_most
+"""The default and the maximum of a delivery's ``timeout``, in seconds."""
+AT_MOST = 12
+"""The default of a delivery's ``at_most``, the maximum number of its messages per hour."""
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,40}")
 _RULE_KEYS = ("name", "when", "severity", "enabled", "clear_after", "cooldown", "deliver", "resolved")
 _DELIVERY_KEYS: Mapping[str, tuple[str, ...]] = {
@@ -88,7 +91,7 @@ def read_alerts(path: str) -> AlertConfig:
 
 
 def parse_alerts(path: str, tree: Mapping[str, Any]) -> AlertConfig:
-    """The rules and deliveries of a parsed file. Raises UsageError."""
+    """Return the rules and deliveries of a parsed file. Raises UsageError."""
     _check_keys(tree, ("enable", "bell", "rule", "deliver"), "the file")
     deliveries = tuple(
         _delivery(name, _table(table, f"deliver.{name}"))
@@ -107,7 +110,7 @@ def parse_alerts(path: str, tree: Mapping[str, Any]) -> AlertConfig:
     rules += [rule._replace(enabled=name in enable) for name, rule in defaults.items() if name not in names]
     if duplicates := [name for name in names if names.count(name) > 1]:
         raise UsageError(f"two rules are named {duplicates[0]}")
-    return AlertConfig(path, tuple(rules), deliveries, _switch(tree.get("bell", True), "bell"))
+    return AlertConfig(path, tuple(rules), deliveries, _boolean(tree.get("bell", True), "bell"))
 
 
 def _rule(table: Mapping[str, Any], delivery_names: frozenset[str]) -> Rule:
@@ -130,11 +133,11 @@ def _rule(table: Mapping[str, Any], delivery_names: frozenset[str]) -> Rule:
         name,
         condition,
         Severity(severity),
-        _switch(table.get("enabled", True), f"{where}: enabled"),
+        _boolean(table.get("enabled", True), f"{where}: enabled"),
         _seconds(table.get("clear_after", CLEAR_S), f"{where}: clear_after"),
         _seconds(table.get("cooldown", COOLDOWN_S), f"{where}: cooldown"),
         deliver,
-        _switch(table.get("resolved", False), f"{where}: resolved"),
+        _boolean(table.get("resolved", False), f"{where}: resolved"),
     )
 
 
@@ -165,7 +168,7 @@ def _delivery(name: str, table: Mapping[str, Any]) -> Delivery:
 
 
 def _mail(name: str, table: Mapping[str, Any], where: str) -> MailDelivery:
-    """A delivery by email with the default limits.
+    """Return a delivery by email, with the default timeout and ``at_most``.
 
     Raises UsageError for invalid values, and for a login that would be sent unencrypted.
     """
@@ -176,7 +179,7 @@ def _mail(name: str, table: Mapping[str, Any], where: str) -> MailDelivery:
     if tls not in (*PORTS,):
         raise UsageError(f"{where}: tls must be one of {', '.join(PORTS)}")
     if (user or "tls" in table) and not smtp:
-        raise UsageError(f"{where}: name the server: smtp = 'host:587'")
+        raise UsageError(f"{where}: give the server: smtp = 'host:587'")
     if bool(user) != bool(password_file):
         raise UsageError(f"{where}: a login needs both user and password_file")
     if user and tls == "no":
@@ -185,7 +188,7 @@ def _mail(name: str, table: Mapping[str, Any], where: str) -> MailDelivery:
         )
     if password_file:
         if not password_file.startswith("/"):  # services and children of iotop-ai run in the folder "/"
-            raise UsageError(f"{where}: name the password_file by its absolute path")
+            raise UsageError(f"{where}: give the absolute path of the password_file")
         try:
             read_secret(password_file, "password_file", "the password")
         except InputError as error:
@@ -203,7 +206,7 @@ def _mail(name: str, table: Mapping[str, Any], where: str) -> MailDelivery:
 
 
 def _command(value: Any, where: str) -> tuple[str, ...]:
-    """The words of a command that runs without a shell.
+    """Return the words of a command that runs without a shell.
 
     Raises UsageError for a program that other users can replace.
     """
@@ -214,7 +217,7 @@ def _command(value: Any, where: str) -> tuple[str, ...]:
     ):
         raise UsageError(f"{where}: command must be a list of words, such as ['/usr/local/bin/hook', '--now']")
     if not value[0].startswith("/"):
-        raise UsageError(f"{where}: name the command by its absolute path")
+        raise UsageError(f"{where}: give the absolute path of the command")
     if why := why_untrusted(value[0], os.geteuid()):
         raise UsageError(f"{where}: the command is not trusted: {why}")
     return tuple(value)
@@ -249,7 +252,7 @@ def _text(value: Any, where: str) -> str:
     return value
 
 
-def _switch(value: Any, where: str) -> bool:
+def _boolean(value: Any, where: str) -> bool:
     if not isinstance(value, bool):
         raise UsageError(f"{where} must be true or false")
     return value

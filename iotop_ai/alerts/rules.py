@@ -1,6 +1,6 @@
 """Decides from a sequence of Frames when a rule fires.
 
-A rule fires when its condition becomes true. It is resolved when the condition, its "for" aside, has been false for
+A rule fires when its condition becomes true. It is resolved when the condition, without its "for", has been false for
 ``clear_s`` without a break, so that a condition that changes often fires once. Until it is resolved, each further
 object that meets the first clause is reported once. Objects that are reported at the same Frame share a message. A
 resolved rule fires again only if at least ``cooldown_s`` have passed since it last began to fire. While the condition
@@ -20,6 +20,7 @@ from iotop_ai.model.frame import Frame
 from iotop_ai.present.verdict.condition_words import measurements_text, outcome_text, value_text
 
 CLEAR_S, COOLDOWN_S = 60.0, 600.0
+"""The defaults of ``clear_after`` and ``cooldown``, in seconds."""
 MOST_NAMED = 10
 """The maximum number of objects that a message names."""
 FIRING, RESOLVED, TEST = "firing", "resolved", "test"
@@ -46,7 +47,7 @@ def _default(name: str, when: str, severity: Severity = Severity.WARNING) -> Rul
 
 
 def default_rules() -> tuple[Rule, ...]:
-    """The predefined rules, which a file enables by name."""
+    """Return the predefined rules, which a file enables by name."""
     return (
         _default("gpu_hot", "gpus.*.temperature_celsius >= 85 for 30s"),
         _default("failing_disk", "finding failing_disk", Severity.CRITICAL),
@@ -60,8 +61,8 @@ class Alert(NamedTuple):
 
     state: FIRING, RESOLVED or TEST. when: the text of the rule's condition. text: one line with the figures.
     measurements: the figures alone, as text. subject, value, unit: the object and the figure of the condition's first
-    clause; "" and None at the end of an alert about several objects. each: one message for each object, if this message
-    is about several objects.
+    clause; subject is "" and value None at the end of an alert about several objects. each: one message for each
+    object, if this message is about several objects.
     """
 
     rule: str
@@ -95,9 +96,12 @@ class _RuleWatch:
         self._reported: dict[str, str] = {}
         """The objects of the first clause reported since the rule began to fire: identity ("" if unknown) by name."""
         self._fired_ns: int | None = None
+        """When the rule last began to fire."""
         self._unmet_ns: int | None = None
+        """When the condition, without its "for", became false; None while it is true."""
 
     def add(self, frame: Frame) -> Alert | None:
+        """Add a Frame; return the alert that fires or is resolved with it, or None."""
         rule, now_ns = self.rule, frame.snapshot.at_ns
         results = self._watch.add(frame)
         met = all_clauses_met(results)
@@ -157,7 +161,7 @@ def _with_more(alert: Alert, more: str) -> Alert:
 
 
 def _join_names(names: Sequence[str], most: int) -> str:
-    """The first ``most`` names, and the number of the others: "sda, sdb and 3 more"."""
+    """Return the first ``most`` names, and the number of the others: "sda, sdb and 3 more"."""
     rest = len(names) - most
     return ", ".join(names[:most]) + (f" and {rest} more" if rest > 0 else "")
 
@@ -175,9 +179,9 @@ class AlertRules:
 
 
 def alert_of(rule: Rule, state: str, results: tuple[ClauseResult, ...], frame: Frame) -> Alert:
-    """The message about a rule that fires or is resolved."""
+    """Return the message about a rule that fires or is resolved."""
     if state == RESOLVED:
-        # The message about a resolved rule shows the current value, not how long the comparison was true.
+        # The message about a resolved rule shows the current value, not how long the clause was true.
         results = tuple(result._replace(clause=result.clause._replace(hold_s=0.0)) for result in results)
     first = results[0]
     figure = first.clause.figure

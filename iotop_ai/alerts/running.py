@@ -11,7 +11,7 @@ from iotop_ai.model.frame import Frame
 from iotop_ai.playback.timeline_reader import ALERT
 
 CLOSE_S, END_S = 5.0, 5.0
-"""How many seconds ``close`` waits for deliveries, and then for the end of a delivery that is still running."""
+"""How long ``close`` waits for deliveries, and then for the end of a delivery that is still running, in seconds."""
 
 
 class RunningAlerts:
@@ -51,5 +51,5 @@ class RunningAlerts:
         return out
 
     def close(self, seconds: float = CLOSE_S, end_s: float = END_S) -> None:
-        """Deliver the queued alerts for up to ``seconds``, then end a running delivery within ``end_s``."""
+        """Deliver the queued alerts for up to ``seconds``, then wait up to ``end_s`` for a running delivery to end."""
         self._outbox.close(seconds, end_s)

@@ -82,12 +82,12 @@ def test_a_server_without_tls_gets_no_password(password: str) -> None:
     ("table", "error"),
     [
         ({"tls": "always"}, "tls must be one of no, starttls, tls"),
-        ({"user": "x"}, "name the server: smtp = 'host:587'"),
+        ({"user": "x"}, "give the server: smtp = 'host:587'"),
         ({"smtp": "h", "user": "x"}, "a login needs both user and password_file"),
         ({"smtp": "h", "user": "x", "password_file": "/f", "tls": "no"}, "only over an encrypted connection"),
         ({"smtp": "h", "user": "x", "password_file": "/nonexistent"}, "/nonexistent: No such file"),
-        ({"smtp": "h", "user": "x", "password_file": "password"}, "name the password_file by its absolute path"),
-        ({"smtp": "h", "user": "x", "password_file": "~/password"}, "name the password_file by its absolute path"),
+        ({"smtp": "h", "user": "x", "password_file": "password"}, "give the absolute path of the password_file"),
+        ({"smtp": "h", "user": "x", "password_file": "~/password"}, "give the absolute path of the password_file"),
     ],
 )
 def test_a_login_that_cannot_be_used_is_refused(table: dict[str, object], error: str) -> None:

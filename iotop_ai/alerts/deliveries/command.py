@@ -21,6 +21,7 @@ from iotop_ai.model.clean import clean
 
 _POLL_S = 0.1
 _END_S = 2.0
+"""The longest wait for a killed command to exit, in seconds."""
 _INHERITED = ("HOME", "USER", "LOGNAME", "LANG", "PATH", "XDG_RUNTIME_DIR")
 _PREFIX = "IOTOP_AI_ALERT_"
 
@@ -38,7 +39,7 @@ class CommandDelivery(NamedTuple):
 
     @property
     def per_object(self) -> bool:
-        """Whether an alert about several objects is sent as one message for each."""
+        """Whether an alert about several objects is sent as one message for each object."""
         return True
 
     def describe(self) -> str:
@@ -48,7 +49,7 @@ class CommandDelivery(NamedTuple):
     def send(self, alert: Alert, stop: threading.Event) -> None:
         """Run the command. At the timeout, or when ``stop`` is set, it is killed with its children.
 
-        Raises NotDelivered.
+        Raises NotDelivered if it cannot run, is killed, or ends with an exit code other than 0.
         """
         data = json.dumps(alert_object(alert), ensure_ascii=True).encode() + b"\n"
         try:
@@ -73,14 +74,14 @@ class CommandDelivery(NamedTuple):
             stop.wait(_POLL_S)
             left_s -= _POLL_S
         if child.poll() is None:
-            why = f"took longer than {self.timeout_s:g} s" if left_s <= 0 else "still ran when the monitor ended"
+            why = f"took longer than {self.timeout_s:g} s" if left_s <= 0 else "still ran at the monitor's end"
             raise NotDelivered(f"{clean(self.argv[0])} {why} and {_end(child)}")
         if child.returncode:
             raise NotDelivered(f"{clean(self.argv[0])} ended with status {child.returncode}")
 
 
 def environment(alert: Alert) -> dict[str, str]:
-    """The program's environment: a few of the monitor's variables, and one variable for each field of the alert."""
+    """Return the program's environment: a few of the monitor's variables, and one variable per field of the alert."""
     inherited = {name: os.environ[name] for name in _INHERITED if name in os.environ}
     if os.geteuid() == 0:
         inherited["PATH"] = SYSTEM_PATH

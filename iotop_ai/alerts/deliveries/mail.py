@@ -49,7 +49,7 @@ class MailDelivery(NamedTuple):
 
     @property
     def per_object(self) -> bool:
-        """Whether an alert about several objects is sent as one message for each."""
+        """Whether an alert about several objects is sent as one message for each object."""
         return False
 
     def describe(self) -> str:
@@ -96,7 +96,7 @@ class MailDelivery(NamedTuple):
                     server.login(self.user, read_secret(self.password_file, "password_file", "the password"))
                 refused = server.send_message(mail)
         except smtplib.SMTPResponseException:
-            if refused is None:  # otherwise the server has the email, and only its answer to QUIT is not 221
+            if refused is None:  # otherwise the server has the email, and only its answer to QUIT is wrong (not 221)
                 raise
         if refused:  # a second attempt would send another copy to the other recipients
             raise NotDelivered(_refusal(refused))
@@ -104,7 +104,7 @@ class MailDelivery(NamedTuple):
     def _send_with_sendmail(self, mail: EmailMessage) -> None:
         program = find_program("sendmail")
         if not program:
-            raise NotDelivered("sendmail is not installed; name an SMTP server: smtp = 'host:25'")
+            raise NotDelivered("sendmail is not installed; give an SMTP server: smtp = 'host:25'")
         try:
             finished = run(
                 [program, "-oi", "-t"],
@@ -149,7 +149,7 @@ def check_address(text: str) -> None:
 
 
 def message(alert: Alert, sender: str, to: str) -> EmailMessage:
-    """The email about an alert. Raises UsageError for a bad address.
+    """Return the email about an alert. Raises UsageError for a bad address.
 
     Names in the email have no line breaks, so they cannot add a header.
     """

@@ -8,7 +8,7 @@ from iotop_ai.alerts.rules import Alert
 
 
 def alert_object(alert: Alert) -> dict[str, object]:
-    """The alert as a JSON object."""
+    """Return the alert as a JSON object. Its time is in UTC, to the second."""
     return {
         "time": datetime.fromtimestamp(alert.wall_ns // 10**9, UTC).isoformat().replace("+00:00", "Z"),
         "host": alert.host,
@@ -25,6 +25,6 @@ def alert_object(alert: Alert) -> dict[str, object]:
 
 
 def title(alert: Alert) -> str:
-    """The alert in one line."""
+    """Return the alert in one line."""
     verdict = f" ({alert.verdict})" if alert.verdict else ""  # a test message has no verdict
     return f"[{alert.severity}] {alert.host}: {alert.text}{verdict}"

@@ -57,7 +57,10 @@ class Delivery(Protocol):
 
     @property
     def per_object(self) -> bool:
-        """Whether an alert about several objects is sent as one message for each, as programs need; people get one."""
+        """Whether an alert about several objects is sent as one message for each object.
+
+        Programs need that; people need only one message.
+        """
         ...
 
     def send(self, alert: Alert, stop: threading.Event) -> None:
@@ -70,9 +73,9 @@ class Delivery(Protocol):
 
 
 def try_to_send(delivery: Delivery, alert: Alert, stop: threading.Event) -> None:
-    """Send a message; any failure is raised as NotDelivered.
+    """Send a message; raise any failure as NotDelivered.
 
-    Any other exception would end the thread, and with it the delivery of all later alerts.
+    Another exception would end the thread, and with it the delivery of all later alerts.
     """
     try:
         delivery.send(alert, stop)
@@ -100,7 +103,7 @@ class Outbox:
         self._thread = LazyThread("alerts", self._run)
 
     def put(self, alert: Alert) -> None:
-        """Queue an alert; never waits."""
+        """Queue an alert without waiting. Print a line if the queue is full or the thread cannot start."""
         try:
             self._queue.put_nowait(alert)
             self._thread.start()
@@ -112,7 +115,7 @@ class Outbox:
     def close(self, seconds: float, end_s: float = 5.0) -> None:
         """Deliver the queued alerts for up to ``seconds``, then end the thread.
 
-        A command that still runs is then killed, which may take ``end_s``. A request that still waits for its server
+        A command that runs longer is killed, which may take ``end_s``. A request that waits longer for its server
         cannot be stopped, and is reported as not sent.
         """
         end_ns = self._clock.monotonic_ns() + int(seconds * 1e9)

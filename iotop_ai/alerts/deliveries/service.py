@@ -13,10 +13,10 @@ from iotop_ai.alerts.rules import Alert
 from iotop_ai.collectors.io.with_timeout import call_with_timeout
 from iotop_ai.model.clean import clean
 
-_STAMP = " - WARNING - "
+_LOG_PREFIX_END = " - WARNING - "
 """The end of the prefix (time and level) before each message in apprise's log."""
 _HARMLESS = str.maketrans("<>@", "‹›＠")
-"""For the characters that begin a tag of HTML or a mention of users: characters that look alike."""
+"""Replaces the characters that begin an HTML tag or a mention of a user by characters that look alike."""
 
 
 def is_installed() -> bool:
@@ -37,7 +37,7 @@ class ServiceDelivery(NamedTuple):
 
     @property
     def per_object(self) -> bool:
-        """Whether an alert about several objects is sent as one message for each."""
+        """Whether an alert about several objects is sent as one message for each object."""
         return False
 
     def describe(self) -> str:
@@ -59,13 +59,13 @@ class ServiceDelivery(NamedTuple):
         services.add(service)
         with apprise.LogCapture(level=logging.WARNING) as log:
             sent = self._notify(services, alert)
-            lines = [line.partition(_STAMP)[2] for line in log.getvalue().splitlines()]
+            lines = [line.partition(_LOG_PREFIX_END)[2] for line in log.getvalue().splitlines()]
         if not sent:
             raise NotDelivered(clean(" ".join(filter(None, lines)) or "the service did not accept it", 200), retry=True)
 
     def _notify(self, services: Any, alert: Alert) -> bool:
         def notify() -> bool:
-            # apprise converts text to the format of the service. Without a format it would pass the text as it is,
+            # apprise converts text to the format of the service. Without body_format it would pass the text as it is,
             # and a service that shows HTML would take "<" and "&" for markup.
             body = f"{alert.text}\n{alert.verdict}".translate(_HARMLESS)
             return bool(services.notify(title=title(alert).translate(_HARMLESS), body=body, body_format="text"))

@@ -21,10 +21,10 @@ from iotop_ai.model.errors import UsageError
 
 FORMATS = ("json", "slack", "discord")
 _RETRY_CODES = (408, 429)
-"""HTTP status codes for a timeout and for too many requests; the same request may succeed later."""
+"""The HTTP status codes for a timeout and for too many requests. The same request may succeed later."""
 _CLOSED = "the server closed the connection without an answer"
 _RETRY_AFTER_S = re.compile(r"[0-9]{1,6}(\.[0-9]{1,6})?")
-_LONGEST = 1900
+_LONGEST_TEXT = 1900
 """The maximum number of characters in the text of a message to Slack or Discord, before characters are escaped.
 Discord accepts 2,000."""
 
@@ -37,7 +37,7 @@ class _NoRedirect(urllib.request.HTTPRedirectHandler):
 
 
 class WebhookDelivery:
-    """Posts each alert to an address. Raises UsageError for an address that cannot be used."""
+    """Posts each alert to an address. form: one of FORMATS. Raises UsageError for an address that cannot be used."""
 
     def __init__(self, name: str, url: str, form: str, timeout_s: float, at_most: int) -> None:
         if not _is_address(url):  # the message does not show the address, because it is a secret
@@ -100,11 +100,11 @@ def _is_address(url: str) -> bool:
 
 
 def payload(alert: Alert, form: str) -> dict[str, Any]:
-    """The JSON of one message.
+    """Return the JSON object of one message.
 
     A name in the text cannot notify anyone: Slack's control characters are escaped, and Discord's mentions are off.
     """
-    text = title(alert)[:_LONGEST]
+    text = title(alert)[:_LONGEST_TEXT]
     if form == "slack":
         return {"text": text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")}
     if form == "discord":

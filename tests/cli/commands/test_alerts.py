@@ -143,7 +143,7 @@ def test_the_remedy_is_the_same_for_a_relative_path_and_for_a_link(
         ('[[rule]]\nname = "a b"', "a rule's name must be 1 to 40"),
         ('enable = ["gpu_cold"]', "enable: gpu_cold is not one of gpu_hot, failing_disk, data_wait, disk_busy"),
         ('[deliver.a]\ncommand = "touch x"', "deliver.a: command must be a list of words"),
-        ('[deliver.a]\ncommand = ["touch", "x"]', "deliver.a: name the command by its absolute path"),
+        ('[deliver.a]\ncommand = ["touch", "x"]', "deliver.a: give the absolute path of the command"),
         ('[deliver.a]\nwebhook = "ftp://x"', "deliver.a: the webhook is not an http or https address"),
         ('[deliver.a]\nmail = "a@b"\ncc = "c"', "deliver.a: unknown key 'cc'"),
         ('[deliver.a]\nmail = "a@"', "deliver.a: mail: 'a@' is not an address; write 'you@example.org'"),
