@@ -29,9 +29,11 @@ if TYPE_CHECKING:
 
 DEBUG_VARIABLE = "IOTOP_AI_DEBUG"
 INTERRUPTED = 130
+"""The exit code after Ctrl-C."""
 NO_THREAD = "can't start new thread"
 """The text of Python's RuntimeError when this user or the container has too many threads."""
 TIME_FLAGS = ("--at", "--begin", "--end")
+"""The flags whose value may begin with a "-", such as -3m."""
 RECORD_SWITCHES = ("-h", "--help", "--append", "--control", "--exact", "--smart", "--no-smart")
 """The flags of ``record`` that take no value."""
 TEXT_FLAGS = ("-b", "--batch", "-t", "--timestamps", "--once", "--json", "-n", "--count")
@@ -123,7 +125,7 @@ def expand_stream(argv: Sequence[str]) -> list[str]:
 
 
 def _command_of(argv: Sequence[str]) -> str:
-    """Return the first word that is the name of a command; "" without one."""
+    """Return the first word that is the name of a command; "" if there is none."""
     names = {command.name for command in COMMANDS}
     return next((word for word in argv if word in names), "")
 

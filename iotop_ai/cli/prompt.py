@@ -59,7 +59,10 @@ class Progress:
         return self
 
     def __call__(self, text: str, *, now: bool = False) -> None:
-        """Show the text, which must be clean. now: show it even if SHOW_EVERY_S has not passed since the last text."""
+        """Show the text, which must hold no control characters.
+
+        now: show it even if SHOW_EVERY_S has not passed since the last text.
+        """
         at_ns = self._clock.monotonic_ns()
         if not self._on or at_ns < self._from_ns:
             return

@@ -19,7 +19,7 @@ def print_lines(lines: Iterable[str]) -> None:
 
 
 def print_path(path: str) -> None:
-    """Print a path and flush: made safe to show on a terminal, but with its exact bytes for a file or a program.
+    """Print a path and flush. A terminal gets it without control characters, a file or a program gets its exact bytes.
 
     A reader that has gone is not an error.
     """

@@ -32,7 +32,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """List the rules or send a test message; return 0, or 1 if a test message was not delivered."""
+    """List the rules or send a test message; return 0, or 1 if a test message was not delivered.
+
+    Raises IotopError if the file of the rules cannot be used, or has no delivery for the test.
+    """
     if args.what == "list" and args.names:
         raise UsageError(f"alerts list accepts no names; remove {clean(args.names[0])!r}")
     warnings: list[str] = []
@@ -42,12 +45,12 @@ def run(args: argparse.Namespace) -> int:
     for text in warnings:
         print_notice(text)
     if args.what == "list":
-        off = "the rules are off"
+        why_off = "the rules are off"
         if args.alerts == "none":
-            off = f"--alerts none: {off}"
+            why_off = f"--alerts none: {why_off}"
         elif not warnings:
-            off = f"{alerts_path()} is missing: {off}"
-        _list(config, off)
+            why_off = f"{alerts_path()} is missing: {why_off}"
+        _list(config, why_off)
         return 0
     if config is None or not config.deliveries:
         raise UsageError(f"{clean(args.alerts or alerts_path())} has no [deliver.NAME]; docs/alerts.md has examples")
@@ -57,11 +60,11 @@ def run(args: argparse.Namespace) -> int:
     return _test(config, args.names)
 
 
-def _list(config: AlertConfig | None, off: str) -> None:
-    """Print the rules and the deliveries. off: the first line if there is no config."""
+def _list(config: AlertConfig | None, why_off: str) -> None:
+    """Print the rules and the deliveries; the default rules if there is no config. why_off: the first line then."""
     rules = default_rules() if config is None else config.rules
     deliveries = () if config is None else config.deliveries
-    print(clean(off if config is None else config.path, 300))
+    print(clean(why_off if config is None else config.path, 300))
     rows = [("STATE", "RULE", "SEVERITY", "DELIVERED TO", "WHEN")]
     all_deliveries = ", ".join(delivery.name for delivery in deliveries) or "the event log"
     rows += [

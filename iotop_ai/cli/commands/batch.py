@@ -45,6 +45,8 @@ def print_blocks(
     Ctrl-C after the first block is the usual way to end the command, so the exit code is 0 then too. Ctrl-C before the
     first block raises KeyboardInterrupt.
 
+    Raises UsageError when the process that --job names does not exist.
+
     count: the number of blocks to print; None prints blocks without end.
     """
     printed = 0

@@ -21,12 +21,13 @@ from iotop_ai.pipeline import frames
 from iotop_ai.store.source import Source, stop
 
 WATCH_S = 15.0
-LONGEST_WATCH_S = 60.0
-"""The longest time to watch while measuring, or while the state is UNSURE or STARTING.
+"""The default time to watch, in seconds."""
+LONGEST_UNSURE_WATCH_S = 60.0
+"""The longest time to watch without --duration while measuring, or while the state is UNSURE or STARTING.
 
 Some causes show only after 30 s or more.
 """
-LEAST_S, MOST_S = 1.0, 86_400.0
+SHORTEST_DURATION_S, LONGEST_DURATION_S = 1.0, 86_400.0
 """The limits of --duration, in seconds."""
 _UNDECIDED = (State.UNSURE, State.STARTING)
 
@@ -37,19 +38,20 @@ def add_watch_flags(parser: argparse.ArgumentParser) -> None:
         "--duration",
         metavar="SEC",
         type=parse_duration,
-        help=f"seconds to watch (default {WATCH_S:g}, up to {LONGEST_WATCH_S:g} while the verdict is unsure)",
+        help=f"seconds to watch (default {WATCH_S:g}, up to {LONGEST_UNSURE_WATCH_S:g} while the verdict is unsure)",
     )
     add_job_flag(parser)
 
 
 def parse_duration(text: str) -> float:
-    """Return the number of seconds to watch, from LEAST_S to MOST_S. Raises ArgumentTypeError."""
+    """Return the seconds to watch, from SHORTEST_DURATION_S to LONGEST_DURATION_S. Raises ArgumentTypeError."""
     try:
         seconds = parse_duration_s(text)
     except UsageError as error:
         raise argparse.ArgumentTypeError(str(error)) from None
-    if not LEAST_S <= seconds <= MOST_S:
-        raise argparse.ArgumentTypeError(f"{text} is outside {LEAST_S:g} s to {MOST_S / 3600:g} h")
+    if not SHORTEST_DURATION_S <= seconds <= LONGEST_DURATION_S:
+        limits = f"{SHORTEST_DURATION_S:g} s to {LONGEST_DURATION_S / 3600:g} h"
+        raise argparse.ArgumentTypeError(f"{text} is outside {limits}")
     return seconds
 
 
@@ -123,8 +125,8 @@ def watch(
     Ctrl-C stops early; before the first Frame it raises KeyboardInterrupt. Raises UsageError if the first Frame lacks
     the process that --job names.
 
-    seconds: the time to watch; None watches for WATCH_S, or up to LONGEST_WATCH_S while there is no clear verdict.
-    on_frame: called with each judged Frame.
+    seconds: the time to watch; None watches for WATCH_S, or up to LONGEST_UNSURE_WATCH_S while there is no clear
+    verdict. on_frame: called with each judged Frame.
     """
     last: Frame | None = None
     announced = False
@@ -140,11 +142,11 @@ def watch(
             if watched_s >= (seconds or WATCH_S):
                 measuring = last.verdict.measuring  # with a long interval, the first window has not ended yet
                 undecided = measuring or last.verdict.state in _UNDECIDED
-                if seconds is not None or not undecided or watched_s >= LONGEST_WATCH_S:
+                if seconds is not None or not undecided or watched_s >= LONGEST_UNSURE_WATCH_S:
                     break
                 if not announced:
                     word = "still measuring" if measuring else "unsure"
-                    print_status(f"{word} after {watched_s:.0f} s: watching for up to {LONGEST_WATCH_S:g} s")
+                    print_status(f"{word} after {watched_s:.0f} s: watching for up to {LONGEST_UNSURE_WATCH_S:g} s")
                 announced = True
     except KeyboardInterrupt:
         if last is None:

@@ -39,7 +39,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Return 0, or 1 if ``validate`` found mistakes. Raises UsageError if the file cannot be read or written."""
+    """Run the action; return 0, or 1 if ``validate`` finds mistakes.
+
+    Raises UsageError if the file cannot be read or written.
+    """
     path = config_path(os.environ, args.config)
     if args.action == "path":
         print(path)

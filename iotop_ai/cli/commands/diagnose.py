@@ -29,7 +29,7 @@ from iotop_ai.present.verdict.plain_text import LABEL, active_time_text, in_plai
 from iotop_ai.store.format.codec import TotalsLine
 
 _MOST_CHANGES = 20
-"""The maximum number of lines for changes of the verdict, for missing parts, and for clocks that were set back."""
+"""The maximum number of lines of each kind: changes of the verdict, missing parts, and clocks that were set back."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -47,7 +47,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Judge and print; return the exit code.
+    """Judge this machine or a recording, and print the verdict; return the exit code.
 
     Without --fail-if, the code is as in ``exit_code_of``: 1 for a problem of the job or the hardware, 2 without a clear
     verdict. With --fail-if it is as in ``exit_code_of_conditions``.

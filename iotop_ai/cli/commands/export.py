@@ -27,6 +27,7 @@ from iotop_ai.playback.selection import add_replay_flags, corrupt_input_as_error
 FORMATS = {"csv": (".csv",), "jsonl": (".jsonl",), "sqlite": (".sqlite", ".db"), "parquet": (".parquet",)}
 STDOUT = "-"
 _ONE_TABLE = ("csv", "parquet")
+"""The formats whose files hold one table each."""
 _BINARY = ("sqlite", "parquet")
 
 Out = CsvOut | JsonlOut | SqliteOut | ParquetOut

@@ -51,7 +51,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print until the count is reached or Ctrl-C is pressed.
+    """Print a line per GPU in each round, until the count is reached or Ctrl-C is pressed; return 0.
 
     Raises UsageError for an invalid --format or --query, UnknownError where GPUs cannot be read, and KeyboardInterrupt
     for a Ctrl-C before the first round is printed.
@@ -104,7 +104,7 @@ def _print(
 
 
 def _lines(collector: GpuCollector, clock: Clock) -> list[GpuLine]:
-    """Return one line per GPU, in the order of the NVML index. Raises UnknownError where GPUs cannot be read."""
+    """Return the line of each GPU, in the order of the NVML index. Raises UnknownError where GPUs cannot be read."""
     try:
         table = collector.read()
         details, _ = collector.details()

@@ -50,7 +50,7 @@ _TIMES = (
     ("-3m", "3 minutes before the end, or before now on the live screen; also 90s, 10m, 1h30m, 7d"),
     ("+3m", "3 minutes after the start"),
     ("45%", "after 45 % of the recording"),
-    ("start, end", "its first or last moment; also begin"),
+    ("start, end", "the recording's first or last moment; also begin"),
 )
 _EXITS = (
     ("0", "fine"),

@@ -17,8 +17,8 @@ from iotop_ai.pipeline import frames
 from iotop_ai.sources.live.late import GPU_WAIT_S, SMART_WAIT_S, late_parts
 from iotop_ai.sources.live.source import LiveSource
 
-SLOWEST_S = 1.0
-"""The period of the collectors that run on threads. At a shorter interval the command waits for their next values."""
+THREAD_PERIOD_S = 1.0
+"""How often the collectors on threads read, in seconds. At a shorter interval the command waits for their values."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -62,8 +62,8 @@ def take_frame(source: LiveSource) -> Frame:
             source.wait_smart(SMART_WAIT_S)
             source.wait_gpu(GPU_WAIT_S)
             after = with_late_parts(after, source.snapshot())
-        for later in stream if after.interval_s < SLOWEST_S else ():
-            if not late_parts(after) or later.at_ns - after.at_ns > SLOWEST_S * 1e9:
+        for later in stream if after.interval_s < THREAD_PERIOD_S else ():
+            if not late_parts(after) or later.at_ns - after.at_ns > THREAD_PERIOD_S * 1e9:
                 break
             after = with_late_parts(after, later)
     finally:

@@ -28,7 +28,7 @@ class Effective(NamedTuple):
 def effective_settings(flags: Mapping[str, object], environ: Mapping[str, str], config: str | None = None) -> Effective:
     """Return the settings that result from the flags, the environment and the settings file.
 
-    Raises UsageError for the first invalid value.
+    Raises UsageError for the first invalid value, and for a file that cannot be read or is not trusted.
 
     flags: the values of the flags on the command line, by the field of Settings. config: the file that --config names.
     """

@@ -245,7 +245,7 @@ def settings_elsewhere(args: argparse.Namespace) -> Settings:
 
 
 def flags_of(args: argparse.Namespace) -> dict[str, object]:
-    """Return the values of the flags in ``args``, by the field of Settings. Raises UsageError for an empty list."""
+    """Return the values of the flags in ``args``, by the field of Settings. Raises UsageError for an empty --device."""
     device_lists = getattr(args, "device", None)
     devices = parse_names(",".join(device_lists)) if device_lists else None
     if devices == ():  # for example, from two unset shell variables; it would mean all devices

@@ -19,6 +19,7 @@ from iotop_ai.model.settings import Settings
 
 ALL = "ALL"
 _MOST_LISTED = 12
+"""The maximum number of devices in an error message."""
 _QUIET_KINDS = ("ram", "loop", "zram", "rom", "floppy", "nvme-path")
 """Kinds of devices of which a machine may have many, and which seldom matter."""
 

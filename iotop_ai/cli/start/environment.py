@@ -13,7 +13,7 @@ _dropped: dict[str, str] = {}
 
 
 def drop_variables() -> str:
-    """Remove these variables from our environment; return a warning line, "" if none was removed."""
+    """Remove the variables that another user may have set; return a warning line, "" if none was removed."""
     before = {name: os.environ[name] for name in UNTRUSTED_VARIABLES if name in os.environ}
     warning = drop_untrusted_variables(os.environ)
     _dropped.update((name, value) for name, value in before.items() if name not in os.environ)

@@ -23,6 +23,7 @@ BEGIN_UPDATE, END_UPDATE = "\x1b[?2026h", "\x1b[?2026l"
 LEAVE = "\x1b[0m\x1b[?7h\x1b[?25h\x1b[?1049l"
 """The codes that undo ENTER and reset the text style."""
 GREY_SATURATION = 0.15
+"""Rich picks a grey for a colour whose saturation (0 to 1) is below this."""
 IFLAG, LFLAG, CONTROLS = 0, 3, 6
 """The positions in the list of ``termios.tcgetattr``."""
 

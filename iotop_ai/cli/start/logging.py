@@ -9,7 +9,8 @@ from iotop_ai.model.clean import clean
 from iotop_ai.model.errors import InputError
 
 LOG_VARIABLE = "IOTOP_AI_LOG"
-_LONGEST = 4096
+_LONGEST_LINE = 4096
+"""The maximum number of characters of a line."""
 
 
 def quiet_log() -> None:
@@ -35,7 +36,7 @@ def _file_handler(path: str) -> logging.Handler:
 
         def format(self, record: logging.LogRecord) -> str:
             lines = super().format(record).split("\n")
-            return "\n".join(without_secrets(clean(line, _LONGEST)) for line in lines)
+            return "\n".join(without_secrets(clean(line, _LONGEST_LINE)) for line in lines)
 
     handler = logging.StreamHandler(open(_open_log(path), "a", encoding="utf-8", errors="replace"))  # noqa: SIM115
     handler.setFormatter(CleanFormatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))

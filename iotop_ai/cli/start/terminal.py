@@ -12,6 +12,7 @@ TRUE_COLOUR_WORDS = ("truecolor", "24bit")
 PALETTE_TERMS = ("256color", "kitty")
 """The suffixes of TERM for which Rich assumes 256 colours. The first frame must use the same colours as the app."""
 LIGHT_BACKGROUNDS = ("7", "15")
+"""The numbers of the palette's light grey and white, as COLORFGBG names a background."""
 
 
 class Terminal(NamedTuple):

@@ -35,7 +35,9 @@ from iotop_ai.present.text.units import amount, plural
 from iotop_ai.sources.live.source import LiveSource
 
 FINE, PROBLEM, NO_ANSWER = 0, 1, 2
+"""The exit codes."""
 GPU_WAIT_S = 2.0
+"""The longest wait for the GPUs, whose processes show which jobs run, in seconds."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -63,7 +65,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Return 0, 1 or 2 as the exit code.
+    """Show, evict or drop; return the exit code.
 
     0: the work is done, or the dataset fits into memory. 1: part of the dataset stayed in memory, was unreadable or is
     on another filesystem, or the dataset does not fit. 2: the work was not done, or the answer is unknown.

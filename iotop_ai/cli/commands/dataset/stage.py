@@ -30,6 +30,7 @@ from iotop_ai.present.machine import staging as stage
 from iotop_ai.present.text.units import amount, plural
 
 FINE, PROBLEM = 0, 1
+"""The exit codes."""
 WORD = "copy"
 """The word that the user types to confirm."""
 
@@ -188,6 +189,7 @@ class Stage:
             )
 
     def _print(self, lines: list[str]) -> None:
+        """Print the lines to stderr, in place of the progress line."""
         erase = "\r\x1b[K" if sys.stderr is not None and sys.stderr.isatty() else ""
         print_notice(erase + "\n".join(lines))
 

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 SHORTEST_WINDOW_S, LONGEST_WINDOW_S = 10.0, 30 * 86400.0
 INTERVAL_S, SHORTEST_S, LONGEST_S = 10.0, 1.0, 3600.0
+"""The default time between two refreshes and its limits, in seconds."""
 SHORTEST_TIMEOUT_S, LONGEST_TIMEOUT_S = 1.0, 600.0
 
 
@@ -41,14 +42,14 @@ class FleetOptions(NamedTuple):
 
 def add_fleet_flags(parser: argparse.ArgumentParser) -> None:
     """Add the flags of ``fleet``."""
-    absent = argparse.SUPPRESS
+    unset = argparse.SUPPRESS
     parser.add_argument(
         "--prometheus", metavar="URL", required=True, help="address of the server: http://prometheus:9090"
     )
     parser.add_argument("--window", metavar="T", default="5m", help="time that shares and rates cover (default 5m)")
-    parser.add_argument("--once", action="store_true", default=absent, help="print the machines as text, and end")
+    parser.add_argument("--once", action="store_true", default=unset, help="print the machines as text, and end")
     parser.add_argument(
-        "--json", action="store_true", default=absent, help="print the machines as one JSON object, and end"
+        "--json", action="store_true", default=unset, help="print the machines as one JSON object, and end"
     )
     # On the main screen, --sort and --delay take other values, so these two are stored under other names (dest).
     parser.add_argument(
@@ -69,7 +70,7 @@ def add_fleet_flags(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--token-file", metavar="FILE", help="send the bearer token in this file")
     parser.add_argument("--user-file", metavar="FILE", help="log in with the name:password in this file")
     parser.add_argument("--ca-file", metavar="FILE", help="CA certificate to trust for https, in PEM")
-    parser.add_argument("--theme", metavar="NAME", choices=THEMES, default=absent, help="one of " + ", ".join(THEMES))
+    parser.add_argument("--theme", metavar="NAME", choices=THEMES, default=unset, help="one of " + ", ".join(THEMES))
 
 
 def fleet_options(args: argparse.Namespace) -> FleetOptions:
@@ -115,7 +116,7 @@ def _duration(flag: str, text: object, shortest_s: float, longest_s: float) -> f
 def _tls_context(ca_file: str | None) -> ssl.SSLContext:
     """Return a TLS context that trusts the authorities in ``ca_file``, or the system's authorities for None.
 
-    Raises InputError.
+    Raises InputError if the file cannot be read or holds no certificate.
     """
     import ssl
 

@@ -31,7 +31,10 @@ _HOST = pattern(r"[A-Za-z0-9][A-Za-z0-9._:-]*")
 
 
 def show_fleet(options: FleetOptions, settings: Settings, first: FirstAnswer | None) -> int:
-    """Show the fleet until the user leaves it; return the exit code. first: the answer to a request already sent."""
+    """Show the fleet until the user leaves it; return the exit code. Raises the error that ended the screen.
+
+    first: the answer to a request already sent; None without one.
+    """
     if why := refusal(os.environ.get("TERM", ""), is_terminal(), "--once for text"):
         print_notice(why)
         return NO_TERMINAL
@@ -61,14 +64,14 @@ def show_fleet(options: FleetOptions, settings: Settings, first: FirstAnswer | N
         if not app.opened:
             return app.return_code or 0
         this_terminal = this_terminal._replace(theme=app.theme_name)
-        message, code = _open(settings._replace(theme=app.theme_name), app.opened)
+        message, code = _show_machine(settings._replace(theme=app.theme_name), app.opened)
         if code > SIGNALLED:
             return code
         fleet_view = app.state.fleet_view
         fleet_view = fleet_view._replace(view=fleet_view.view._replace(message=message))
 
 
-def _open(settings: Settings, name: str) -> tuple[str, int]:
+def _show_machine(settings: Settings, name: str) -> tuple[str, int]:
     """Show a machine through ssh; return the reason for a failure ("" for none) and the exit code."""
     if not _HOST.fullmatch(name):
         return f"failed: {clean(name)} is not a host's name", NO_TERMINAL

@@ -79,7 +79,7 @@ def _undo(store: Acknowledged, acknowledged: dict[str, str], args: argparse.Name
         raise UsageError("--undo needs an ID; iotop-ai ack lists them")
     plain = word.removeprefix("/dev/")
     name = next((name for name in acknowledged if plain in (name, name.partition(":")[2])), "")
-    if not name and acknowledged:  # an acknowledgement lacks the disk's name, but a current finding has it
+    if not name and acknowledged:  # only a current finding has the disk's name
         findings = _findings_now(args)
         name = next((name for name in acknowledged if name in findings and findings[name].subject == plain), "")
     if not store.remove(name):

@@ -42,6 +42,7 @@ from iotop_ai.present.block.devices import natural_key
 from iotop_ai.present.screen.bounds import clamp_size
 
 HEALTHY, PROBLEM, UNKNOWN = 0, 1, 2
+"""The exit codes."""
 POLL_S = 5.0
 """The time between two queries for a self-test's progress, in seconds."""
 MOST_UNANSWERED = 12
@@ -51,6 +52,7 @@ _DISK_S = 3 * TIMEOUT_S + 10
 _NEUTRAL = (Status.ASLEEP, Status.UNSUPPORTED)
 """Statuses that do not make the health unknown."""
 Table = dict[str, Reading[SmartState]]
+"""The Reading of each disk, by the disk's name."""
 History = tuple[str, str, str, Sequence[HealthPoint]]
 """The history of a disk: its name, serial number, model and points."""
 
@@ -98,7 +100,7 @@ class Health:
     """One run of ``iotop-ai health``."""
 
     def __init__(self, settings: Settings, args: argparse.Namespace, clock: Clock, root: Root) -> None:
-        # A disk that is named by its controller's bus is queried as if its type were given.
+        # The name of a disk behind a controller, such as "bus/0/megaraid,3", contains its type.
         named_types = tuple(filter(None, map(type_in_name, args.disk)))
         self._settings = settings._replace(smart_types=(*settings.smart_types, *named_types))
         self._args, self._clock, self._root = args, clock, root
@@ -143,7 +145,7 @@ class Health:
         """
         table: Table = {clean(word): Reading(None, Status.ABSENT, "no such disk") for word in self._unmatched}
         if self._disks:
-            # The limit is longer than the scan and the queries may take.
+            # Enough for the scan and these disks. Disks that the scan finds need more time.
             if not collector.wait(60 + len(self._disks) * _DISK_S):
                 found = take_reading(collector, self._clock).value or {}
                 collector.wait(len(found.keys() - self._disks.keys()) * _DISK_S)
@@ -239,7 +241,7 @@ class Health:
         return HEALTHY if last.passed else PROBLEM if last.passed is False else UNKNOWN
 
     def _next_reading(self, collector: SmartCollector, name: str) -> Reading[SmartState]:
-        """Query the disk and wait for its new Reading."""
+        """Query the disk and return its new Reading, or one with the status FAILED if none arrives in time."""
         before = collector.read().get(name)
         collector.refresh()
         for _ in range(int(4 * TIMEOUT_S / 0.1)):
@@ -250,7 +252,7 @@ class Health:
         return Reading(None, Status.FAILED, "no answer")
 
     def _show_history(self) -> int:
-        """Plot the histories, or print them as JSON; return 2 when a disk has none, else 0."""
+        """Plot the histories, or print them as JSON; return 2 if a disk has none or it cannot be read, else 0."""
         histories: list[History] = []
         missing: list[str] = []
         for history in self._history.all_histories():

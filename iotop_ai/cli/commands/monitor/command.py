@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from iotop_ai.tui.threads.source import MessageReceiver
 
 NO_TERMINAL = 2
+"""The exit code when the terminal cannot show a screen."""
 LIVE_TEXT = "iotop-ai -b for text, or iotop-ai snapshot"
 """The commands that show this machine without a screen."""
 EXIT_S, LEAST_STATE_S = 0.8, 0.1

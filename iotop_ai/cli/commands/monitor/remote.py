@@ -82,7 +82,7 @@ def show_host(settings: Settings, host: str, flags: Mapping[str, object] = {}) -
     Raises UsageError for a name that is not a host, such as an option, and InputError when ssh or the other machine
     fails.
 
-    flags: the values of the flags on the command line, as ``flags_of`` returns them
+    flags: the values of the flags on the command line, as ``flags_of`` returns them.
     """
     if not host or host.startswith("-") or any(c.isspace() or not c.isprintable() for c in host):
         raise UsageError(f"{clean(host)!r} is not a host; write name or user@name")
@@ -93,7 +93,7 @@ def show_host(settings: Settings, host: str, flags: Mapping[str, object] = {}) -
 def record_command(interval_s: float, flags: Mapping[str, object]) -> str:
     """Return the shell command that records the other machine to standard output.
 
-    flags: as in ``show_host``; those about how a machine is read become flags of the command
+    flags: as in ``show_host``. Those that set how a machine is read become flags of the command.
     """
     words = ["iotop-ai", "record", "-o", "-", "-d", f"{interval_s:g}"]
     words += ["--exact"] if "exact" in flags else []

@@ -1,4 +1,4 @@
-"""Removes the acknowledgements that are over from the state folder."""
+"""Removes from the state folder the acknowledgements whose findings have ended."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ from iotop_ai.model.settings import Settings
 
 
 def remove_ended(settings: Settings, frame: Frame, limit_s: float = HOME_TIMEOUT_S) -> None:
-    """Remove the Frame's ended acknowledgements from the file if ``settings.remember`` is set; wait at most
-    ``limit_s``.
+    """Remove the acknowledgements that the Frame shows as ended from the file; wait at most ``limit_s``.
+
+    Does nothing unless ``settings.remember`` is set.
     """
     if not (settings.remember and frame.carry.acked):
         return

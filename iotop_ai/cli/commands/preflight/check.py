@@ -42,8 +42,10 @@ from iotop_ai.present.screen.bounds import clamp_size
 
 N = TypeVar("N", int, float)
 SHORTEST_S, LONGEST_S = 2.0, 600.0
+"""The limits of --seconds."""
 MOST_WORKERS = 256
-LEAST_SAMPLE, MOST_SAMPLE = 4096, 4 << 20
+LEAST_SAMPLE_BYTES, MOST_SAMPLE_BYTES = 4096, 4 << 20
+"""The limits of --sample-size."""
 _WIDTH = 80
 _MISSING = (2, 20)
 """The error numbers ENOENT and ENOTDIR."""
@@ -115,7 +117,10 @@ def _add_forecast_flags(group: argparse._ArgumentGroup) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Return 0 if all is well, 1 if a threshold is missed or the storage hangs, else 2 if a figure is missing."""
+    """Measure and print; return the exit code.
+
+    0: all is well. 1: a threshold is missed, or the storage hangs. 2: otherwise, if a figure is missing.
+    """
     settings = settings_of(args)
     if settings.readonly and not args.no_write:
         args.no_write = True
@@ -257,9 +262,9 @@ def _parse_workers(text: str) -> int:
 
 def _parse_size(text: str) -> int:
     size = _parse_argument(parse_size_bytes, text)
-    if not LEAST_SAMPLE <= size <= MOST_SAMPLE:
+    if not LEAST_SAMPLE_BYTES <= size <= MOST_SAMPLE_BYTES:
         raise argparse.ArgumentTypeError(f"{text} is outside 4k to 4M")
-    return -(-size // LEAST_SAMPLE) * LEAST_SAMPLE  # direct reads read whole blocks
+    return -(-size // LEAST_SAMPLE_BYTES) * LEAST_SAMPLE_BYTES  # direct reads read whole blocks
 
 
 def _parse_step(text: str) -> float:

@@ -56,7 +56,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Return 0 if all is well, 1 if a check fails or --diff finds a difference, 2 if a check could not decide."""
+    """Check and print, or do what --diff or --export asks for; return the exit code.
+
+    0: all is well. 1: a check fails, or --diff finds a difference. 2: a check could not decide.
+    """
     if args.diff and args.export is not None:
         raise UsageError("--diff and --export exclude each other")
     if args.diff:

@@ -15,7 +15,9 @@ from iotop_ai.model.errors import UsageError
 from iotop_ai.store.format.redact import COMMAND_REDACTORS
 
 NOT_FOUND, NOT_RUNNABLE = 127, 126
+"""The exit codes of a shell for a command that does not exist, and for one that cannot run."""
 LONGEST_TEXT = 120
+"""The maximum number of characters of a command line in the recording."""
 
 
 class NotStarted(UsageError):  # noqa: N818 - its exit codes are those of a shell
@@ -44,7 +46,7 @@ def exec_command(argv: Sequence[str]) -> int:
 
 
 def redacted_text(argv: Sequence[str], level: str) -> str:
-    """Return the command line, redacted at the given level."""
+    """Return the command line, redacted at the given level and shortened to LONGEST_TEXT."""
     redact = COMMAND_REDACTORS.get(level)
     return clean(" ".join(argv if redact is None else redact(tuple(argv))), LONGEST_TEXT)
 

@@ -36,6 +36,7 @@ from iotop_ai.pipeline import closing_frame, frames
 from iotop_ai.sources.live.source import LiveSource
 
 OFF_VARIABLE = "IOTOP_AI"
+"""The environment variable whose value 0 turns recording off."""
 SAVE_EVERY_NS = 3_600_000_000_000
 """The time between two saves of the disks' baselines. A save at the end is not enough: a recorder may be killed."""
 
@@ -46,7 +47,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Record while the command runs, or until a signal or the end of --duration; return the exit code."""
+    """Record while the command runs, or until a signal or the end of --duration; return the exit code.
+
+    With IOTOP_AI=0 nothing is recorded, and the command replaces this process.
+    """
     if os.environ.get(OFF_VARIABLE) == "0":
         words = args.words[1:] if args.words[:1] == ["--"] else args.words
         if words:
@@ -101,7 +105,8 @@ class Session:
     def on_signal(self, number: signal.Signals, from_terminal: bool) -> None:
         """Forward the signal to the command, unless the terminal has already sent it to the command too.
 
-        Without a command, end the recording. While it ends, a further end signal ends the wait for a disk or hook.
+        Without a command, end the recording. While the recording ends, another end signal ends the wait for a disk or
+        hook.
         """
         if self._stopping.is_set() and number in END_SIGNALS and self._output is not None:
             self._output.stop_waiting()
@@ -151,6 +156,7 @@ class Session:
         return code
 
     def _start_command(self, signals: Signals) -> None:
+        """Start the command, if there is one, and forward the signals that arrived before."""
         if not self._options.command:
             return
         self._command = RecordedCommand(self._options.command, signals.unblock, self._on_command_end)

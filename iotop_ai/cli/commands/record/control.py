@@ -1,8 +1,8 @@
-"""Requests from the program that started the recording: JSON Lines on standard input, answers on standard output.
+"""Requests from the program that started the recording (the starter): JSON Lines on stdin, answers on stdout.
 
 A request is ``{"kind": "mark", "text": "epoch 3"}`` or ``{"kind": "steps", ...}``, as on the socket for marks;
-``{"kind": "status"}``, which is answered with one line; or ``{"kind": "end"}``. The recording also ends when that
-program closes its end of the pipe or dies.
+``{"kind": "status"}``, which is answered with one line; or ``{"kind": "end"}``. The recording also ends when the
+starter closes its end of the pipe or dies.
 """
 
 from __future__ import annotations
@@ -78,11 +78,11 @@ class Control:
             self._on_end()
 
     def _serve(self) -> None:
-        """Handle requests until the program that started this one ends it, or has ended itself."""
+        """Handle requests until the starter requests the end, closes its end of the pipe, or has ended."""
         poll = select.poll()
         poll.register(0, select.POLLIN)
         starter_fd = -1
-        with contextlib.suppress(OSError):  # the program has ended already
+        with contextlib.suppress(OSError):  # the starter has ended already
             starter_fd = pidfd_open(self.starter_pid)
             poll.register(starter_fd, select.POLLIN)
         rest = b""
@@ -98,7 +98,7 @@ class Control:
                     self._handle_request(line)
                 if any(line.translate(None, _BLANKS) == _END for line in lines):
                     break
-            elif starter_fd in ready:  # a child of that program may still hold its end of the pipe
+            elif starter_fd in ready:  # a child of the starter may still hold the pipe open
                 break
         if starter_fd >= 0:
             os.close(starter_fd)
@@ -110,7 +110,7 @@ class Control:
         if line.translate(None, _BLANKS) == _STATUS:
             try:
                 self.write_line("status", **self._status())
-            except Exception as error:  # this thread must go on, to end the recording when its starter dies
+            except Exception as error:  # this thread must go on, to end the recording when the starter dies
                 log.warning("no answer to a status request: %r", error)
             return
         message = parse_message(line, self._clock.monotonic_ns())

@@ -53,6 +53,7 @@ class Output:
         self._options = options
         self._clock = clock
         self._hurry = False
+        """Whether ``close`` is to stop waiting, because a second end signal has come."""
         self._say = say
         self._on_end = on_end
         self._ended = False
@@ -147,7 +148,7 @@ class Output:
     def close(self) -> None:
         """Write the queued lines and the end line, then run the hook for the last file and wait for it.
 
-        Removes a new file that has stayed empty.
+        Gives up the lines after CLOSE_S, and the hook after HOOK_S. Removes a new file that has stayed empty.
         """
         end_ns = self._clock.monotonic_ns() + int(CLOSE_S * 1e9)
         closed = self._recorder.close(0.0)

@@ -29,6 +29,7 @@ from iotop_ai.present.screen.bounds import clamp_size
 STREAM = "-"
 """The name that stands for standard input as a recording, and for standard output as OUT."""
 _SIZE = (100, 45)
+"""The columns and lines of an output that is not a terminal."""
 _LEAST_JOB_S = 5.0
 """A job that was watched for no longer than this does not count as another job beside the recorded command's job."""
 
@@ -101,19 +102,19 @@ def judged_story(
     others = [job for job in story.jobs if job is not main and job.counts.whole_ms > _LEAST_JOB_S * 1000]
     if not pid and main is not None and main.is_recorded_command and others and file != STREAM:
         # The verdict may be about another job of the machine, so the file is read again for the command's job.
-        return _read(file, args, conditions, main.pid, again=True)
+        return _read(file, args, conditions, main.pid, is_second_read=True)
     return story, builder
 
 
 def _read(
-    file: str, args: argparse.Namespace, conditions: list[Condition], pid: int, *, again: bool = False
+    file: str, args: argparse.Namespace, conditions: list[Condition], pid: int, *, is_second_read: bool = False
 ) -> tuple[Story, StoryBuilder]:
-    """Read the file for the job with the process ``pid``. again: whether a first read has printed the warnings."""
+    """Read the file for the job with the process ``pid``. is_second_read: whether the warnings are printed already."""
     conditions_over_run = tuple(ConditionOverRun(condition) for condition in conditions)
     job = SelectedJob(pid)
     with corrupt_input_as_error(file), Progress(after_s=1.0) as show:
         recorded = RecordedFrames(file, args.begin, args.end, allow_root=args.allow_root)
-        if not again:
+        if not is_second_read:
             warn_of_truncation(recorded)
         folded = job.is_given or any(condition.needs_frames for condition in conditions_over_run)
         reader = RunReader(recorded, every=True if args.every else None, folded=folded)
@@ -128,7 +129,10 @@ def _read(
 
 
 def _items(reader: RunReader, job: SelectedJob) -> Iterator[RunItem]:
-    """Yield the items. With --job, a Frame without that job and without findings about it yields only its figures."""
+    """Yield the items.
+
+    With --job, a Frame without that job and without findings about it is replaced by its figures and its jobs' time.
+    """
     for item in reader:
         if not isinstance(item, Frame) or not job.is_given:
             yield item

@@ -1,4 +1,4 @@
-"""Writes the file for node_exporter on a thread of its own, so that a filesystem that hangs stops only this file."""
+"""Writes the file for node_exporter on a separate thread, so that a filesystem that hangs stops only this file."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ END_S = 5.0
 
 
 class TextfileThread:
-    """Passes the newest Frame to a Textfile until ``close``. say: gets each new error, and the end of an error."""
+    """Passes the newest Frame to a Textfile until ``close``. say: prints each new error, and its end."""
 
     def __init__(self, textfile: Textfile, say: Callable[[str], None]) -> None:
         self._textfile = textfile
@@ -43,7 +43,7 @@ class TextfileThread:
             raise InputError(self._folder_error)
 
     def put(self, frame: Frame) -> None:
-        """Set the newest Frame, without waiting."""
+        """Set the newest Frame, without waiting. Report a write that has not ended after EVERY_S."""
         with self._condition:
             self._frame = frame
             self._condition.notify()
@@ -67,7 +67,7 @@ class TextfileThread:
             self._textfile.close()
 
     def _next(self) -> Frame | None:
-        """Wait for a Frame; return None at the end."""
+        """Wait for a Frame and return it; None once ``close`` is called."""
         with self._condition:
             self._writing_since_ns = None
             self._condition.wait_for(lambda: self._frame is not None or self._stopping)

@@ -18,7 +18,7 @@ from iotop_ai.model.clean import clean
 from iotop_ai.model.errors import UnknownError
 from iotop_ai.model.settings import THEMES, Settings
 
-EXTRA = "the browser needs textual-serve: pip install 'iotop-ai[web]'"
+NO_TEXTUAL_SERVE = "the browser needs textual-serve: pip install 'iotop-ai[web]'"
 PORT = 8137
 
 
@@ -42,7 +42,7 @@ def parse_port(text: str) -> int:
 def run(args: argparse.Namespace) -> int:
     """Serve until Ctrl-C is pressed; return 0."""
     if importlib.util.find_spec("textual_serve") is None:
-        raise UnknownError(EXTRA)
+        raise UnknownError(NO_TEXTUAL_SERVE)
     settings = resolve_devices(settings_of(args))  # reports a mistake here, not in every browser
     quiet_log()
     from iotop_ai.tui.web.server import BrowserServer
