@@ -10,7 +10,7 @@ from iotop_ai.model.clean import clean
 
 
 def print_lines(lines: Iterable[str]) -> None:
-    """Print the lines and flush, because an error may follow on stderr. A reader that has gone is not an error."""
+    """Print the lines and flush, because an error may follow on stderr. A broken pipe is not an error."""
     try:
         sys.stdout.write("".join(f"{line}\n" for line in lines))
         sys.stdout.flush()
@@ -21,7 +21,7 @@ def print_lines(lines: Iterable[str]) -> None:
 def print_path(path: str) -> None:
     """Print a path and flush. A terminal gets it without control characters, a file or a program gets its exact bytes.
 
-    A reader that has gone is not an error.
+    A broken pipe is not an error.
     """
     if sys.stdout.isatty():
         print_lines([clean(path)])

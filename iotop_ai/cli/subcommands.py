@@ -64,5 +64,5 @@ COMMANDS: tuple[Subcommand, ...] = (
 
 
 def shell_commands() -> tuple[tuple[str, str], ...]:
-    """The name and the help of each command, for the palette of the screen."""
+    """Return the name and the help of each command, for the palette of the screen."""
     return tuple((command.name, command.help) for command in COMMANDS)

@@ -36,7 +36,7 @@ _PROGRESS = re.compile(rb"^\s*(\d+)\s+\d+%")
 """Matches the beginning of rsync's progress line: the bytes so far, and the percentage."""
 _TRIES = 4
 """The maximum number of attempts to open a partial file, which another process may replace meanwhile."""
-WHY_NOT_ROOT = "it follows paths that other users can change meanwhile; use --by own, which copies by descriptors"
+WHY_NOT_ROOT = "it follows paths that other users can change meanwhile; use --by own, which does not"
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
 
 

@@ -43,7 +43,7 @@ class CommandDelivery(NamedTuple):
         return True
 
     def describe(self) -> str:
-        """The word "command" and the program's path."""
+        """Return the word "command" and the program's path."""
         return f"command {clean(self.argv[0])}"
 
     def send(self, alert: Alert, stop: threading.Event) -> None:

@@ -53,7 +53,7 @@ class MailDelivery(NamedTuple):
         return False
 
     def describe(self) -> str:
-        """The recipient and the server, in a few words."""
+        """Return the recipient, the server and the login name, in a few words."""
         if not self.smtp:
             return f"mail to {clean(self.to)} by sendmail"
         how = "" if self.tls == "no" else f", {self.tls}"

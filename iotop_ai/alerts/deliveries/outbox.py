@@ -68,7 +68,7 @@ class Delivery(Protocol):
         ...
 
     def describe(self) -> str:
-        """The destination in a few words, without secrets."""
+        """Return the destination in a few words, without secrets."""
         ...
 
 

@@ -41,7 +41,7 @@ class ServiceDelivery(NamedTuple):
         return False
 
     def describe(self) -> str:
-        """The name of the service only, because the rest of the address is secret."""
+        """Return only the name of the service, because the rest of the address is secret."""
         return f"apprise, {clean(self.url.partition(':')[0])}"
 
     def send(self, alert: Alert, stop: threading.Event) -> None:

@@ -50,7 +50,7 @@ class WebhookDelivery:
         self._url, self._format, self._timeout_s = url, form, timeout_s
 
     def describe(self) -> str:
-        """The host only, because the path of a webhook is a secret."""
+        """Return only the host and the format, because the path of a webhook is secret."""
         return f"webhook {clean(urllib.parse.urlsplit(self._url).hostname or '')}, {self._format}"
 
     def send(self, alert: Alert, stop: threading.Event) -> None:
