@@ -72,6 +72,7 @@ def parse_command(text: str) -> ProcessAction | None:
 
 
 def _number(text: str, least: int, most: int) -> int | None:
+    """Return the integer in a text; None for another text, or if it is not from ``least`` to ``most``."""
     digits = text.removeprefix("-")
     if not (digits.isascii() and digits.isdecimal() and len(digits) <= 2):
         return None

@@ -33,7 +33,7 @@ def same_disk(ends: Ends, root: Root, clock: Clock) -> str:
         mounts.close()
     source_disks = _disks(ends.source, source, mounts, infos, root)
     target_disks = _disks(os.path.dirname(ends.target), target, mounts, infos, root)
-    # A target that has a further disk (a cache, a wider array) may be faster.
+    # A target with a disk that the source lacks (a cache, a wider array) may be faster.
     return ", ".join(sorted(target_disks)) if target_disks and target_disks <= source_disks else ""
 
 

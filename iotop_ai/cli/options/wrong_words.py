@@ -10,7 +10,7 @@ from iotop_ai.model.clean import clean
 
 _UNKNOWN = "unrecognized arguments: "
 """The beginning of argparse's message about unknown flags and words."""
-_NO_COMMAND = re.compile(r"argument COMMAND: invalid choice: '([^']*)'")
+_UNKNOWN_COMMAND = re.compile(r"argument COMMAND: invalid choice: '([^']*)'")
 _LEAST_SIMILARITY = 0.75
 RECORDING_SUFFIXES = (".jsonl", ".jsonl.gz", ".jsonl.zst")
 
@@ -23,10 +23,10 @@ def with_hint(
     flags: the flags of the called command. commands: the names of all commands. other_command_hint: a sentence that
     names the command to use for a flag that the called command lacks.
     """
-    if wrong := _NO_COMMAND.match(message):
+    if wrong := _UNKNOWN_COMMAND.match(message):
         before = argv[argv.index(wrong[1]) - 1] if wrong[1] in argv[1:] else ""
         if before[:2] != "--" or before in flags:
-            return _no_command(clean(wrong[1]), commands)
+            return _unknown_command(clean(wrong[1]), commands)
         message = _UNKNOWN + before  # argparse took the value of an unknown flag for the command
     if not message.startswith(_UNKNOWN):
         return message
@@ -35,7 +35,7 @@ def with_hint(
     return clean(message, 300) + (hint or (f"; {other_command_hint}" if other_command_hint else ""))
 
 
-def _no_command(word: str, commands: Sequence[str]) -> str:
+def _unknown_command(word: str, commands: Sequence[str]) -> str:
     if word.endswith(RECORDING_SUFFIXES):
         return f"{word!r} is not a command; iotop-ai replay {word} shows a recording"
     return f"{word!r} is not a command{_nearest_hint(word, commands) or '; choose from ' + ', '.join(commands)}"

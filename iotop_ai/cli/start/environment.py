@@ -10,6 +10,7 @@ import os
 from iotop_ai.collectors.io.trust import UNTRUSTED_VARIABLES, drop_untrusted_variables
 
 _dropped: dict[str, str] = {}
+"""The variables that ``drop_variables`` has removed, with their values."""
 
 
 def drop_variables() -> str:

@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 
 NAME = "screen.json"
 LARGEST_BYTES = 64 * 1024
-BROKEN = "failed: the remembered view is unreadable; the defaults are used"
+"""The maximum number of bytes that are read from the file."""
+UNREADABLE_VIEW = "failed: the remembered view is unreadable; the defaults are used"
 _VERSION = 1
 
 
@@ -78,7 +79,7 @@ def _read(folder: Path | str) -> tuple[RememberedView, str]:
             )
         return _parse(os.read(handle, LARGEST_BYTES)), ""
     except (OSError, ValueError, RecursionError):
-        return RememberedView(), BROKEN
+        return RememberedView(), UNREADABLE_VIEW
     finally:
         os.close(handle)
 
@@ -182,8 +183,9 @@ def _current_name(frame: Frame, remembered: RememberedView) -> str:
 
 
 def _name_by_serial(devices: Mapping[str, BlockInfo], name: str, serial: str, model: str) -> str:
-    """Return the kernel name of the device with this serial number and model, the old one if several have them; "" if
-    there is none.
+    """Return the kernel name of the device with this serial number and model; "" if no device has them.
+
+    name: the remembered kernel name, which is returned if several devices have them and one has this name.
     """
     names = [info.name for info in devices.values() if info.serial == serial and info.model == model]
     return name if name in names else names[0] if names else ""

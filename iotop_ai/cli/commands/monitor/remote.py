@@ -32,6 +32,7 @@ KEEPALIVE = ("-o", "ServerAliveInterval=5", "-o", "ServerAliveCountMax=3")
 """With these options ssh notices a lost host (an unplugged cable, a crash) after 15 s instead of TCP's 15 minutes."""
 _STDERR_BYTES = 4096
 _EXIT_S = 1.0
+"""The longest wait for ssh to exit, and for the end of its stderr, in seconds."""
 
 
 def show_stream(

@@ -63,7 +63,7 @@ class RecordedCommand:
 
     def __init__(self, argv: Sequence[str], unblock: Callable[[], None], on_end: Callable[[int], None]) -> None:
         try:
-            # preexec_fn is safe, because no other thread holds a lock yet.
+            # preexec_fn is safe here, because ``unblock`` needs no lock that another thread may hold.
             self._child = subprocess.Popen(list(argv), preexec_fn=unblock, close_fds=False, env=callers_environment())
         except OSError as error:
             raise NotStarted(argv[0], error) from None

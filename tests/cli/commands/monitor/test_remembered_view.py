@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from iotop_ai.cli.commands.monitor.remembered_view import (
-    BROKEN,
     NAME,
+    UNREADABLE_VIEW,
     RememberedView,
     read_view,
     restored_device,
@@ -78,7 +78,7 @@ def test_a_view_survives_writing_and_reading(tmp_path: Path) -> None:
 )
 def test_a_broken_file_is_ignored_and_reported(tmp_path: Path, text: str) -> None:
     (tmp_path / NAME).write_bytes(text.encode("latin-1"))
-    assert read_view(tmp_path) == (RememberedView(), BROKEN)
+    assert read_view(tmp_path) == (RememberedView(), UNREADABLE_VIEW)
 
 
 def test_a_symbolic_link_or_a_folder_is_not_read(tmp_path: Path) -> None:
