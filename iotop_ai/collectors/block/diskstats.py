@@ -1,4 +1,4 @@
-"""Reads /proc/diskstats in each tick, and parses only those lines that differ from the previous ones."""
+"""Reads /proc/diskstats in each tick. While the list of devices stays the same, only changed lines are parsed."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from iotop_ai.collectors.io.root import KeptFile, Root
 from iotop_ai.model.block.counters import BlockCounters, BlockKey
 from iotop_ai.model.clean import clean_bytes
 
-MOST_KEPT = 256
+MOST_KEPT_FILES = 256
 """The maximum number of diskseq files that are kept open, for active disks. Others are opened when they are read."""
 _DIGITS = "0123456789"
 _IN_FLIGHT = BlockCounters._fields.index("in_flight")
 _UNDERFLOW_START = 1 << 31
-"""An unsigned 32-bit count from this value on is a count that has fallen below 0."""
+"""An unsigned 32-bit count of this value or more has fallen below 0."""
 
 
 def disk_of(name: str, names: Container[str]) -> str:
@@ -60,8 +60,8 @@ class BlockCollector:
     """Reads the counters of every block device and partition, in the order of the file.
 
     generation: a number that grows whenever a device is added, removed or replaced under the same name. numbers:
-    (major, minor) by kernel name at the newest read. changed: the names of the devices whose line changed in that read;
-    none at the first read.
+    (major, minor) by kernel name at the newest read. changed: the names of the devices whose line is new or changed in
+    that read; none at the first read.
     """
 
     field = "block"
@@ -86,7 +86,7 @@ class BlockCollector:
     def read(self) -> dict[BlockKey, BlockCounters]:
         """Return the counters. A record that did not change is the same object as before.
 
-        Raises OSError without /proc/diskstats.
+        Raises OSError when /proc/diskstats cannot be read.
         """
         if self._file is None:
             self._file = self._root.keep("proc/diskstats")
@@ -166,10 +166,10 @@ class BlockCollector:
         self._table, self._keys = table, keys
 
     def _diskseq(self, disk: str, keep: bool) -> int:
-        """Return the number in /sys/block/DISK/diskseq, which the kernel never gives to two disks of one boot.
+        """Return the number in /sys/block/DISK/diskseq, which the kernel gives to only one disk in each boot.
 
-        0 when it cannot be read, as before Linux 5.15; the previous number when too many files are open. keep: whether
-        to keep the file open, because the disk does I/O.
+        0 when it cannot be read, as before Linux 5.15, but the previous number when too many files are open. keep:
+        whether to keep the file open, because the disk does I/O.
         """
         kept = self._kept.get(disk)
         if kept is not None:
@@ -195,7 +195,7 @@ class BlockCollector:
         except (OSError, ValueError):
             file.close()
             return 0
-        if keep and len(self._kept) < MOST_KEPT:
+        if keep and len(self._kept) < MOST_KEPT_FILES:
             self._kept[disk] = file
         else:
             file.close()

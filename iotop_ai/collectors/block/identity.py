@@ -22,7 +22,7 @@ _DM_KINDS = (("LVM-", "LVM"), ("CRYPT-", "crypt"), ("mpath-", "mpath"), ("DMRAID
 
 
 def kind_of(name: str, partition_of: str = "") -> str:
-    """Return the kind of a device by its kernel name; "disk" for a name that has no special kind."""
+    """Return the kind of a device by its kernel name; "disk" for other names. partition_of: the disk of a partition."""
     if partition_of:
         return "partition"
     if name.startswith("md"):
@@ -36,7 +36,8 @@ def kind_of(name: str, partition_of: str = "") -> str:
 def read_device(root: Root, name: str, numbers: tuple[int, int] | None, partition_of: str = "") -> BlockInfo:
     """Read what every user can read about one device in /sys; a missing value keeps its default.
 
-    numbers: (major, minor) if they are already known. Never raises: the values of a removed device are unknown.
+    numbers: (major, minor) if they are already known. partition_of: the disk of a partition; "" for a whole device.
+    Never raises an exception: the values of a removed device are unknown.
     """
     base = _folder(name, partition_of)
     major, minor = numbers or _numbers(root, base)
@@ -97,7 +98,7 @@ def _flag(root: Root, path: str) -> bool | None:
 
 
 def _active_scheduler(scheduler: str) -> str:
-    """Return the active scheduler, which has brackets: "mq-deadline" for ``none [mq-deadline] kyber``.
+    """Return the active scheduler, which is in brackets: "mq-deadline" for ``none [mq-deadline] kyber``.
 
     Some kernels write a lone "none" without brackets.
     """

@@ -40,9 +40,9 @@ class MountSource(Protocol):
 class BlockInfoCollector:
     """Collects the BlockInfo of every device and partition by kernel name, in the order of /proc/diskstats.
 
-    A device is read when it appears, and again every 30 s. A tick reads only a few devices again, the oldest first, so
-    that a thousand devices do not cause a burst. The devices are joined with their holders and mounts after each
-    change; without a change, the same mapping is returned.
+    A device is read when it appears, and again every 30 s. A tick reads only a few devices again, beginning with the
+    oldest record, so that a thousand devices do not cause a burst. The devices are joined with their holders and mounts
+    after each change; without a change, the same mapping is returned.
     """
 
     field = "disks"
@@ -108,29 +108,29 @@ class BlockInfoCollector:
                 return False
             names = self._root.names("sys/class/block")
             keys = {n.replace("!", "/"): BlockKey(n.replace("!", "/"), 0) for n in names}
-        fresh = [name for name, key in keys.items() if self._keys.get(name) != key]
+        to_read = [name for name, key in keys.items() if self._keys.get(name) != key]
         self._keys = keys
-        for name in fresh:
+        for name in to_read:
             self._read_one(name, now)
         removed = self._unjoined.keys() - keys.keys()
         self._read_ns = {name: at for name, at in self._read_ns.items() if name not in removed}
         self._unjoined = {name: self._unjoined[name] for name in keys}
-        return bool(fresh or removed)
+        return bool(to_read or removed)
 
     def _refresh(self, now: int) -> bool:
-        """Read again a few devices whose facts are at least 30 s old; return whether their facts changed."""
-        old = sorted((at, name) for name, at in self._read_ns.items() if now - at >= REFRESH_NS)
+        """Read again a few devices that were last read at least 30 s ago; return whether a record changed."""
+        due = sorted((at, name) for name, at in self._read_ns.items() if now - at >= REFRESH_NS)
         # At one tick per second, a 25th of the devices per tick covers all devices in 25 s, before they are due again.
         most = max(8, len(self._unjoined) // 25)
         changed = False
-        for _, name in old[:most] if old and self._can_open() else ():
+        for _, name in due[:most] if due and self._can_open() else ():
             before = self._unjoined[name]
             self._read_one(name, now)
             changed |= self._unjoined[name] != before
         return changed
 
     def _can_open(self) -> bool:
-        """Whether files can be opened. With too many open files, the facts of every device would seem unknown."""
+        """Whether files can be opened. With too many open files, the values of every device would seem unknown."""
         try:
             self._root.entries("sys/block")
         except OSError:
@@ -184,7 +184,7 @@ class BlockInfoCollector:
 def with_backing_devices(info: BlockInfo, mounts: Iterable[Mount], infos: Mapping[str, BlockInfo]) -> BlockInfo:
     """Return the loop device with the filesystem of its file and the devices that hold the file.
 
-    Without a mount for the file, the device is unchanged. A file on another machine has no devices.
+    Without a mount for the file, ``info`` is returned unchanged. A file on another machine has no devices here.
     """
     mount = mount_of(info.detail.removeprefix("loop "), mounts)
     if mount is None:
@@ -230,10 +230,10 @@ def mounts_by_device(
 
 
 def _btrfs_members(root: Root) -> list[list[str]]:
-    """Return the devices of each mounted btrfs. Source: /sys/fs/btrfs/UUID/devices, links into /sys/block."""
+    """Return the kernel names of the devices of each mounted btrfs. Source: the links in /sys/fs/btrfs/UUID/devices."""
     folder = "sys/fs/btrfs"
-    pools = (root.names(f"{folder}/{uuid}/devices") for uuid in root.names(folder) if "-" in uuid)
-    return [[name.replace("!", "/") for name in pool] for pool in pools if pool]
+    filesystems = (root.names(f"{folder}/{uuid}/devices") for uuid in root.names(folder) if "-" in uuid)
+    return [[name.replace("!", "/") for name in names] for names in filesystems if names]
 
 
 def _main_mounts(mounts: list[Mount]) -> list[Mount]:

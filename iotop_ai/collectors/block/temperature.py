@@ -1,4 +1,4 @@
-"""Reads the temperatures of disks from hwmon, without root, on a thread: the driver may send a command to the disk."""
+"""Reads disk temperatures from hwmon, without root. A thread does this, because the driver may query the disk."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from iotop_ai.model.block.counters import BlockInfo, BlockKey
 
 
 def read_temperature(root: Root, name: str) -> float | None:
-    """Return a disk's temperature in °C from the nvme or drivetemp sensor; None without a sensor or an answer.
+    """Return a disk's temperature in °C from the nvme or drivetemp sensor; None when it is unknown.
 
     Source: https://docs.kernel.org/hwmon/drivetemp.html, drivers/nvme/host/hwmon.c: temp1_input in 1/1000 °C.
     """
@@ -43,8 +43,8 @@ class Temperatures:
     def ask(self, infos: Mapping[BlockKey, BlockInfo], active: Container[str]) -> None:
         """Start reading the disks that may have a sensor. active: the names of the disks with recent I/O.
 
-        An idle HDD is not read, because the read would keep it from sleeping (docs.kernel.org/hwmon/drivetemp.html,
-        "Known Issues").
+        If an earlier read is still running, ``celsius`` becomes empty instead. An idle HDD is not read, because the
+        read would keep it from sleeping (docs.kernel.org/hwmon/drivetemp.html, "Known Issues").
         """
         keys = [
             key
