@@ -1,4 +1,4 @@
-"""Reads the GPUs on a thread of their own, so that a slow call of the driver does not delay anything else."""
+"""Reads the GPUs on a separate thread, so that a slow call of the driver does not delay anything else."""
 
 from __future__ import annotations
 
@@ -26,6 +26,7 @@ log = logging.getLogger(__name__)
 
 RETRY_S = 5.0
 LONGEST_RETRY_S = 60.0
+"""The shortest and the longest pause before the library is opened again, in seconds."""
 HUNG_S = 15.0
 """How long the thread may take for one GPU, in seconds, before the driver counts as hung."""
 OPENING_S = 60.0
@@ -33,8 +34,8 @@ OPENING_S = 60.0
 
 Without a persistence daemon, nvmlInit wakes every GPU, which takes many seconds with eight GPUs.
 """
-SLOW_EVERY = 5
-"""The details are read once in this number of sweeps."""
+DETAILS_EVERY_SWEEPS = 5
+"""The details are read once in this number of sweeps. A sweep reads all GPUs once."""
 WATCH_END_TIMEOUT_S = 2.0
 """How long the GPU thread waits for the end of the thread that receives Xids (NVIDIA's GPU errors), in seconds."""
 _LEAD_S = 0.02
@@ -46,11 +47,11 @@ _NVIDIA = "NVIDIA"
 class GpuCollector:
     """Collects the field ``gpu``, which has a Reading for each GPU by UUID. ``read`` returns the newest sweep at once.
 
-    A sweep reads all GPUs once. The thread makes a sweep every ``every_s``, early enough to end shortly before the
-    reader's next tick. A lost GPU keeps its entry, with a failed Reading. Until all GPUs answer, the library
-    is opened again after 5 s, then 10 s, and so on up to 60 s; a missing driver is looked for at the same intervals.
-    The cards of AMD and Intel are listed together with NVML's GPUs. root: the /proc and /sys in which these cards are
-    found; None to leave them unread.
+    The thread makes a sweep every ``every_s``, early enough to end shortly before the reader's next tick. A lost GPU
+    keeps its entry, with a failed Reading. Until all GPUs answer, the library is opened again after ``retry_s``, then
+    after twice as long, and so on up to 60 s; a missing driver is looked for at the same intervals. The cards of AMD
+    and Intel are listed together with NVML's GPUs. root: the /proc and /sys in which these cards are found; None to
+    leave them unread.
     """
 
     field = "gpu"
@@ -128,7 +129,7 @@ class GpuCollector:
         return table
 
     def details(self) -> tuple[GpuDetails, int | None]:
-        """Return (the newest details, the time when they were read). Raises Unavailable when there is no sweep."""
+        """Return (the newest details, the time when they were read). Raises Unavailable while there is no sweep."""
         newest = self._newest
         if isinstance(newest, Unavailable):
             raise Unavailable(newest.status, newest.reason, newest.remedy)
@@ -164,7 +165,7 @@ class GpuCollector:
         return self._returned_ns
 
     def wait(self, seconds: float) -> bool:
-        """Wait at most ``seconds`` until NVML has answered or refused once; return whether it has."""
+        """Wait at most ``seconds`` for NVML's first answer or refusal; return whether it has come."""
         with contextlib.suppress(Unavailable):
             self._start()
         return self._thread.started and self._answered.wait(seconds)
@@ -287,7 +288,7 @@ class GpuCollector:
         for uuid in self._table if listed is None else _merged(self._table, listed):
             table[uuid] = self._read_one(uuid, self._unlisted.get(uuid))
         self._table = table
-        if self._sweeps % SLOW_EVERY == 0 or listed is not None:
+        if self._sweeps % DETAILS_EVERY_SWEEPS == 0 or listed is not None:
             self._read_details(table)
         self._sweeps += 1
         cards = {} if self._drm is None else self._drm.read(len(table))

@@ -68,7 +68,7 @@ class DrmSweep:
             )
             state = with_use(
                 state,
-                used.get(state.bus_id) or (NO_USE if self._sees_all_users and self._does_nothing(card) else None),
+                used.get(state.bus_id) or (NO_USE if self._sees_all_users and self._is_unused_intel(card) else None),
                 rocm.get(state.bus_id),
                 self._clients.at_ns,
                 all_users=self._sees_all_users,
@@ -79,8 +79,8 @@ class DrmSweep:
             out[card] = Reading(state, Status.OK, reason, remedy, end_ns, end_ns - start_ns)
         return out
 
-    def _does_nothing(self, card: str) -> bool:
-        """Whether it is an Intel GPU that no process has open. On AMD GPUs, fdinfo does not count ROCm's work."""
+    def _is_unused_intel(self, card: str) -> bool:
+        """Whether a card is from Intel and no process has it open. On AMD GPUs, fdinfo does not count ROCm's work."""
         return self._driver_of[card] is self._intel and not self._clients.has_open(self._intel.devices(card))
 
     def _find_cards(self) -> None:

@@ -87,8 +87,8 @@ def _computes(client: Client) -> bool:
 class DeviceUse(NamedTuple):
     """The use of one GPU.
 
-    processes: the processes with their memory and their share of the time since the last sweep. busy_ns: the busy time
-    by the field of GpuState; it only grows.
+    processes: the processes with their memory, and with the percentage of the time since the previous sweep in which
+    they used the main engines. busy_ns: the busy time by the field of GpuState; it only grows.
     """
 
     processes: tuple[GpuProcess, ...]
@@ -165,10 +165,10 @@ class DrmClients:
     def _add_work(
         self, client: Client, at_ns: int, span_ns: int, last_busy: dict[tuple[str, str, str], tuple[int, int]]
     ) -> int | None:
-        """Add the busy time of a client's engines since the previous sweep; return that of its main engines, in ns.
+        """Add the busy time of a client's engines since the previous sweep; return the part of its main engines, in ns.
 
-        None at the first sweep of a main engine that counts cycles, because the count at the previous sweep is unknown.
-        last_busy: the new counts are stored in it.
+        None if a main engine counts cycles and is read for the first time, because its previous count is unknown. The
+        new counts are stored in ``last_busy``.
         """
         totals, main_ns, is_known = self._busy.setdefault(client.device, {}), 0, True
         for name, (busy, total_cycles) in client.engines.items():
@@ -189,12 +189,12 @@ class DrmClients:
 
     def _find_open_devices(self) -> None:
         """Search for open devices: first in all processes, later in those that had one and in a part of the others."""
-        is_first_sweep, turn = self._sweep == 0, self._sweep % SEARCH_EVERY_SWEEPS
+        is_first_sweep, remainder = self._sweep == 0, self._sweep % SEARCH_EVERY_SWEEPS
         self._sweep += 1
         pids = {int(name) for name in self._root.names("proc") if name.isdecimal()}
         self._open = {pid: fds for pid, fds in self._open.items() if pid in pids}
         for pid in pids:
-            if is_first_sweep or pid % SEARCH_EVERY_SWEEPS == turn or pid in self._open:
+            if is_first_sweep or pid % SEARCH_EVERY_SWEEPS == remainder or pid in self._open:
                 folder = f"proc/{pid}/fd"
                 links = ((name, self._root.link(f"{folder}/{name}")) for name in self._root.names(folder))
                 fds = {name: link for name, link in links if link.startswith(_DEVICE)}

@@ -14,7 +14,7 @@ from iotop_ai.model.gpu.state import GpuProcess
 FIRST_NAMESPACE = "pid:[4026531836]"
 """The initial PID namespace (PROC_PID_INIT_INO), where NVML's PIDs are those of /proc."""
 SEARCH_EVERY_SWEEPS = 5
-"""A process is searched for again after this number of sweeps."""
+"""A process is searched for again after this number of sweeps (readings of all GPUs)."""
 _DEVICE = "/dev/nvidia"
 _CUDA = "/dev/nvidia-uvm"
 
@@ -42,7 +42,7 @@ class PidMapping:
         self._sweep = 0
 
     def begin(self) -> None:
-        """Begin a sweep (one reading of all GPUs): forget old results."""
+        """Begin a sweep: forget old results."""
         self._sweep += 1
         oldest = self._sweep - SEARCH_EVERY_SWEEPS
         self._local = {key: value for key, value in self._local.items() if value[0] > oldest}
@@ -84,10 +84,10 @@ class PidMapping:
         return None
 
     def _by_device(self, unmatched: list[int], minor: int | None, mapped: set[int | None]) -> dict[int, LocalProcess]:
-        """Return the local processes that are found, by NVML's PID.
+        """Return the local processes that are found among those with the GPU open, by NVML's PID.
 
         The local process is the one whose NSpid contains the PID. If then one PID and one process with the GPU open are
-        left, they belong together.
+        left, they belong together. unmatched: NVML's PIDs. mapped: the local PIDs that belong to other PIDs of NVML.
         """
         holders = {}
         for name in self._root.names("proc"):

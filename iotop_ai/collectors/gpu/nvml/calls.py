@@ -112,10 +112,11 @@ class NvmlCalls:
     ) -> Any:
         """Make one call for one GPU; return None if it is not supported, not permitted, or failed this time.
 
-        handle: the handle of a MIG instance, if the call is not for the whole GPU. without_handle: whether the function
-        takes no handle. removable: whether the call concerns a MIG instance without taking its handle. An instance may
-        be removed at any time, so INVALID does not show that such a call is unsupported. Raises GpuUnavailable when
-        this GPU cannot be read, and Unavailable when the driver does not work at all.
+        label: the name under which the cost of the call, and whether it is unsupported, are stored; "" to use the name
+        of the function. handle: the handle of a MIG instance, if the call is not for the whole GPU. without_handle:
+        whether the function takes no handle. removable: whether the call concerns a MIG instance without taking its
+        handle. An instance may be removed at any time, so INVALID does not show that such a call is unsupported. Raises
+        GpuUnavailable when this GPU cannot be read, and Unavailable when the driver does not work at all.
         """
         label = label or function
         key = (uuid, _key(label, handle))
@@ -178,7 +179,7 @@ class NvmlCalls:
 
 
 def _key(label: str, handle: Any) -> str:
-    """Return the key of an unsupported call. The whole GPU may support a call that its MIG instances do not."""
+    """Return the key of an unsupported call. A whole GPU may support a call that its MIG instances do not support."""
     return label if handle is None else f"instance.{label}"
 
 
@@ -190,7 +191,7 @@ _MEMBERS = ("dVal", "uiVal", "ulVal", "ullVal", "sllVal", "siVal", "usVal")
 
 
 def member_of(kind: int) -> str:
-    """Return the member of NVML's value union that an nvmlValueType stands for."""
+    """Return the member of NVML's value union for an nvmlValueType; "uiVal" for an unknown type."""
     return _MEMBERS[kind] if 0 <= kind < len(_MEMBERS) else "uiVal"
 
 
@@ -200,7 +201,7 @@ def number_of(value: Any) -> int:
 
 
 def text_of(value: str | bytes | None) -> str:
-    """Return a string without control characters. Older versions of pynvml give bytes."""
+    """Return a string without control characters; "" for None. Older versions of pynvml give bytes."""
     if value is None:
         return ""
     return clean_bytes(value) if isinstance(value, bytes) else clean(value)

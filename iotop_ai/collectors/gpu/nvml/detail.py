@@ -150,7 +150,7 @@ def _sram(calls: NvmlCalls, uuid: str) -> tuple[int | None, int | None, bool | N
 def _link_errors(calls: NvmlCalls, uuid: str, links: int) -> dict[str, int | None]:
     """Return the error counts of all NVLinks, read with one call.
 
-    A count is None without a link, or if the GPU does not report it.
+    A count is None without NVLink, or if the GPU does not report it.
     """
     out: dict[str, int | None] = dict.fromkeys(_LINK_ERRORS)
     if not links:

@@ -10,7 +10,7 @@ from typing import Any
 from iotop_ai.collectors.gpu.nvml.calls import NvmlCalls, text_of
 from iotop_ai.model.gpu.state import GpuInstance
 
-LEAST_NS = 100_000_000
+LEAST_INTERVAL_NS = 100_000_000
 """The least time between two samples, in nanoseconds."""
 METRICS = {
     "gpm_sm_percent": 2,
@@ -30,7 +30,7 @@ _MOST_INSTANCES = 16
 class SamplePair:
     """Two samples that are filled alternately, and the figures from the newest difference between them.
 
-    at_ns: when ``old`` was filled; None until then.
+    at_ns: when ``old`` was filled; None until the first sample.
     """
 
     def __init__(self, first: Any, second: Any) -> None:
@@ -55,7 +55,7 @@ class GpmReader:
         return self._read(uuid, -1)
 
     def instances(self, uuid: str) -> tuple[GpuInstance, ...] | None:
-        """Return the MIG instances; () when MIG is on without instances; None when MIG is off or unsupported."""
+        """Return the MIG instances; () when MIG is on without instances; None when MIG is off or cannot be read."""
         calls = self._calls
         mode = calls.get(uuid, "nvmlDeviceGetMigMode", label="nvmlDeviceGetMigMode")
         max_count = calls.get(uuid, "nvmlDeviceGetMaxMigDeviceCount") if mode is not None and mode[0] else None
@@ -91,12 +91,12 @@ class GpmReader:
                 self._calls.get("", "nvmlGpmSampleFree", sample, without_handle=True)
 
     def _read(self, uuid: str, instance: int) -> dict[str, float | None]:
-        """Return the figures since the previous sample. instance: -1 for the whole GPU."""
+        """Take a sample unless the previous one is too new; return the newest figures. instance: -1 for the GPU."""
         pair = self._pairs.get((uuid, instance)) or self._begin(uuid, instance)
         if pair is None:
             return dict.fromkeys(METRICS)
         clock = self._calls.clock
-        if pair.at_ns is not None and clock.monotonic_ns() - pair.at_ns < LEAST_NS:
+        if pair.at_ns is not None and clock.monotonic_ns() - pair.at_ns < LEAST_INTERVAL_NS:
             return pair.figures
         if instance < 0:
             sampled = self._calls.get(uuid, _SAMPLE_GET, pair.new)
@@ -107,7 +107,7 @@ class GpmReader:
             return dict.fromkeys(METRICS)
         if pair.at_ns is not None:
             pair.figures = self._difference(uuid, pair)
-        # Take the time after the call, so that two samples are never less than LEAST_NS apart.
+        # Take the time after the call, so that two samples are never less than LEAST_INTERVAL_NS apart.
         pair.old, pair.new, pair.at_ns = pair.new, pair.old, clock.monotonic_ns()
         return pair.figures
 

@@ -12,14 +12,14 @@ from iotop_ai.collectors.gpu.nvml.sample_times import SampleTimes
 from iotop_ai.model.gpu.state import GpuProcess
 
 PID_LIMIT = 4_194_304
-"""The greatest PID (PID_MAX_LIMIT on 64 bits).
+"""No PID is greater than this (PID_MAX_LIMIT on 64 bits).
 
 NVML's process record once changed its size without changing its name. A greater PID shows that the record was read with
 the wrong size.
 """
 NO_INSTANCE = 0xFFFFFFFF
 """The gpuInstanceId of a process that is not in a MIG instance."""
-FRESH_NS = 2_000_000_000
+SAMPLE_LIFETIME_NS = 2_000_000_000
 """How long a sample is used, in nanoseconds.
 
 The driver samples processes at least once a second, so a process without a newer sample did not run a kernel.
@@ -29,7 +29,7 @@ _KINDS = (("compute", "Compute"), ("mps", "MPSCompute"), ("graphics", "Graphics"
 
 
 class GpuProcessReader:
-    """Keeps each process's newest utilisation sample while the sample is fresh. Only one thread may use it."""
+    """Keeps the newest utilisation sample of each process for two seconds. Only one thread may use it."""
 
     def __init__(self, calls: NvmlCalls) -> None:
         self._calls = calls
@@ -37,7 +37,7 @@ class GpuProcessReader:
         self._shares: dict[str, dict[int, tuple[int, int]]] = {}
 
     def read(self, uuid: str) -> tuple[GpuProcess, ...] | None:
-        """Return the processes of a GPU, compute processes first. A process that also does graphics is listed once.
+        """Return the processes of a GPU, compute processes first. A process in several of NVML's lists is listed once.
 
         None when no list could be read, when the list of compute processes failed this time, or when a list is garbled.
         """
@@ -72,7 +72,7 @@ class GpuProcessReader:
 
     def _share(self, uuid: str, pid: int) -> int:
         percent, at_ns = self._shares[uuid].get(pid, (0, 0))
-        return percent if self._calls.clock.monotonic_ns() - at_ns <= FRESH_NS else 0
+        return percent if self._calls.clock.monotonic_ns() - at_ns <= SAMPLE_LIFETIME_NS else 0
 
     def _update_shares(self, uuid: str) -> bool:
         """Read the new samples; return whether the shares are known. NOT_FOUND means that there is no new sample.
@@ -108,5 +108,5 @@ class GpuProcessReader:
                 latest[sample.pid] = max(latest.get(sample.pid, (0, 0)), (sample.timeStamp, sample.smUtil))
         if not is_first_call:
             shares.update({pid: (percent, now_ns) for pid, (_, percent) in latest.items()})
-        self._shares[uuid] = {pid: share for pid, share in shares.items() if now_ns - share[1] <= FRESH_NS}
+        self._shares[uuid] = {pid: share for pid, share in shares.items() if now_ns - share[1] <= SAMPLE_LIFETIME_NS}
         return not is_first_call

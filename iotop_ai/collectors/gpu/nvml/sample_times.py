@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from iotop_ai.collectors.io.clock import Clock
 
-LEAST_STEP_NS = 100_000_000
+LEAST_BACKWARD_STEP_NS = 100_000_000
 """The smallest backward step of the clock that matters, in ns.
 
 After a smaller step, the time stamps of new samples soon exceed the newest one again.
@@ -39,7 +39,7 @@ class SampleTimes:
         wall_ns, now_ns = self._clock.wall_ns(), self._clock.monotonic_ns()
         now_us, offset_ns = wall_ns // 1000, wall_ns - now_ns
         previous_ask_us = now_us - (now_ns - self._asked_ns) // 1000
-        stepped = offset_ns < self._offset_ns - LEAST_STEP_NS
+        stepped = offset_ns < self._offset_ns - LEAST_BACKWARD_STEP_NS
         # If the driver does not use the wall clock, a step does not affect its time stamps.
         if stepped and self._newest_us > now_us:
             self._newest_us, self._set_back = previous_ask_us, True

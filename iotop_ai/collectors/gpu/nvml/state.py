@@ -1,6 +1,6 @@
 """Reads the figures of one GPU that are needed in every sweep (reading of all GPUs), with a list of queries.
 
-A query that takes long runs less often.
+A slow query runs less often.
 
 Source: nvml.h (https://docs.nvidia.com/deploy/nvml-api/).
 """
@@ -17,7 +17,7 @@ from iotop_ai.collectors.gpu.nvml.sample_times import SampleTimes
 from iotop_ai.lazy.namedtuple import NamedTuple
 from iotop_ai.model.gpu.state import GpuEarlier, GpuState
 
-SLOW_EVERY = 5
+SLOW_EVERY_SWEEPS = 5
 """A slow call is made once in this number of sweeps."""
 GAP_PERCENT = 10
 """A sample with a utilisation below this percentage counts as a gap."""
@@ -144,7 +144,7 @@ class StateReader:
         for i, query in enumerate(self._queries):
             infrequent = query.rare or self._calls.slow(query.label)
             answer = self._answers.get((uuid, i))
-            if not infrequent or answer is None or sweep % SLOW_EVERY == 0:
+            if not infrequent or answer is None or sweep % SLOW_EVERY_SWEEPS == 0:
                 if query.rare and not self._needs_throughput(figures):
                     self._answers.pop((uuid, i), None)
                     continue
@@ -162,7 +162,7 @@ class StateReader:
     def forget(self, uuid: str) -> None:
         """Forget the answers of one GPU and its unsupported fields.
 
-        Otherwise a slow query's old answer would be shown for up to five sweeps.
+        Otherwise, after a change of the MIG mode, a slow query's old answer would be shown for up to five sweeps.
         """
         self._answers = {key: answer for key, answer in self._answers.items() if key[0] != uuid}
         self._fields.pop(uuid, None)
@@ -260,6 +260,7 @@ class StateReader:
 
 
 def _earlier(answer: Answer) -> list[GpuEarlier]:
+    """Return when each known figure was read, with the figure read before it."""
     out = []
     for field, value in answer.figures.items():
         if value is None:

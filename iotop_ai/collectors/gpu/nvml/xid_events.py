@@ -1,4 +1,4 @@
-"""Receives Xids, the numbered GPU errors of the NVIDIA driver, on a thread of its own.
+"""Receives Xids, the numbered GPU errors of the NVIDIA driver, on a separate thread.
 
 Source: nvml.h, nvmlEventSetWait_v2 (Linux only); https://docs.nvidia.com/deploy/xid-errors/.
 """
@@ -20,10 +20,11 @@ log = logging.getLogger(__name__)
 XID = 0x8
 """The type of Xid events, nvmlEventTypeXidCriticalError."""
 WAIT_MS = 200
+"""The longest wait for one event, in milliseconds."""
 RETRY_S = 5.0
 """The seconds from an error of the driver until the watch listens again."""
 REGISTER_EVERY_WAITS = 25
-"""A GPU that could not be registered is tried again after this number of waits."""
+"""Registering a GPU is tried again after this number of waits for an event."""
 _MOST_EVENTS = 256
 
 
@@ -61,7 +62,7 @@ class XidWatch:
     def stop(self, seconds: float) -> None:
         """End the thread, and wait at most ``seconds`` for its end.
 
-        The end matters, because the thread has opened NVML too: a GPU that has come back can be used only after NVML
+        The caller waits because the thread has opened NVML too: a GPU that has come back can be used only after NVML
         has been closed as often as it was opened, and then opened again.
         """
         self._stopping.set()

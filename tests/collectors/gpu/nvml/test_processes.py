@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import SimpleNamespace
 
 from iotop_ai.collectors.gpu.nvml.calls import NOT_SUPPORTED, TIMEOUT, NvmlCalls
-from iotop_ai.collectors.gpu.nvml.processes import FRESH_NS, GpuProcessReader
+from iotop_ai.collectors.gpu.nvml.processes import SAMPLE_LIFETIME_NS, GpuProcessReader
 from tests.clocks import SetClock
 
 GPU = "GPU-1"
@@ -36,7 +36,7 @@ def test_ended_processes_are_forgotten() -> None:
     api.pid = 6
     reader.read(GPU)
     for api.pid in range(1, 6):
-        clock.now_ns += FRESH_NS + 1
+        clock.now_ns += SAMPLE_LIFETIME_NS + 1
         (one,) = reader.read(GPU) or ()
         assert one.sm_percent == 50
     assert len(reader._shares[GPU]) == 1
