@@ -1,4 +1,4 @@
-"""Collects the SMART state of every disk at long intervals; a thread of its own talks to the helper process."""
+"""Collects the SMART state of every disk at long intervals, on a separate thread that asks the helper process."""
 
 from __future__ import annotations
 
@@ -64,8 +64,8 @@ class SmartCollector:
 
     ``read`` returns the newest states at once. The thread queries the disks one after the other every
     ``settings.smart_interval_s``, a new disk soon after it appears, and a disk in a self-test more often. A sleeping
-    disk is not woken: it keeps its last state, whose age grows. The disks of a captured tree are queried only if
-    the user named a smartctl.
+    disk is not woken: it keeps its last state, whose age grows. With another machine's /proc and /sys, disks are
+    queried only if the user named a smartctl.
 
     history: the store of earlier states; None to keep none. only: the names of the disks to query; () to query all.
     generation: a function that returns a number, which grows whenever a disk is added, removed or replaced.
@@ -374,20 +374,22 @@ class SmartCollector:
                 # sudo logs each refusal, so do not try sudo again while the monitor runs.
                 self._sudo[disk.device] = False
             state = self._state(response, disk)
-        except Unavailable as why:
+        except Unavailable as unavailable:
             end_ns = self._clock.monotonic_ns()
-            if why.status is Status.ASLEEP and old is not None and old.value is not None:
-                return old._replace(status=Status.ASLEEP, reason=why.reason)
-            if why.status is Status.DENIED:
+            if unavailable.status is Status.ASLEEP and old is not None and old.value is not None:
+                return old._replace(status=Status.ASLEEP, reason=unavailable.reason)
+            if unavailable.status is Status.DENIED:
                 sysfs_state, remedy = without_smart(self._root, disk), self._permission_remedy(smartctl, disk)
-                return Reading(sysfs_state, why.status, why.reason, remedy, end_ns, end_ns - start_ns)
-            if why.reason == NOT_QUERIED:
+                return Reading(sysfs_state, unavailable.status, unavailable.reason, remedy, end_ns, end_ns - start_ns)
+            if unavailable.reason == NOT_QUERIED:
                 given = self._select(with_given_types((), self._settings.smart_types))
                 reason = volume_reason(self._root, disk.name, (*given, *self._disks_behind))
-                remedy = why.remedy if reason == NOT_QUERIED else ""
-                return Reading(None, why.status, reason, remedy, end_ns, end_ns - start_ns)
-            partial_state = _state_without_smart(response, disk) if why.status is Status.UNSUPPORTED else None
-            return Reading(partial_state, why.status, why.reason, why.remedy, end_ns, end_ns - start_ns)
+                remedy = unavailable.remedy if reason == NOT_QUERIED else ""
+                return Reading(None, unavailable.status, reason, remedy, end_ns, end_ns - start_ns)
+            partial_state = _state_without_smart(response, disk) if unavailable.status is Status.UNSUPPORTED else None
+            return Reading(
+                partial_state, unavailable.status, unavailable.reason, unavailable.remedy, end_ns, end_ns - start_ns
+            )
         state = self._with_past(state, disk)
         end_ns = self._clock.monotonic_ns()
         return Reading(state, Status.OK, "", "", end_ns, end_ns - start_ns)
@@ -407,9 +409,9 @@ class SmartCollector:
         answer, pysmart_values = parse_json(str(response.get("out", ""))), response.get("pysmart_values")
         if answer is None and response.get("status") and not pysmart_values:
             raise Unavailable(Status.FAILED, clean(str(response.get("stderr", "")).strip(), 160) or "smartctl failed")
-        why = None if answer is None else refusal(answer, str(response.get("stderr", "")))
-        if why is not None:
-            raise why
+        unavailable = None if answer is None else refusal(answer, str(response.get("stderr", "")))
+        if unavailable is not None:
+            raise unavailable
         return parse_state(answer, pysmart_values if isinstance(pysmart_values, dict) else None, disk.device, disk.kind)
 
     def _permission_remedy(self, smartctl: str, disk: Disk) -> str:

@@ -25,7 +25,8 @@ COMMANDS: dict[str, tuple[str, ...]] = {
 """The arguments of smartctl by command.
 
 scan: lists the disks. json: reads all data of one disk. text: reads the same data in the form that pySMART parses.
-short, long: start a self-test. abort: aborts a self-test."""
+short, long: start a self-test. abort: aborts a self-test.
+"""
 
 DISK_COMMANDS = ("json", "text")
 TEST_COMMANDS = ("short", "long", "abort")

@@ -80,7 +80,7 @@ _sigterm = _Sigterm()
 
 
 def run(command: list[str], timeout_s: float) -> Answer:
-    """Run one command in a session of its own; kill the command and its children after ``timeout_s``.
+    """Run one command in a new session; kill the command and its children after ``timeout_s``.
 
     A command that cannot be killed, because it hangs in the kernel or runs as root through sudo, is abandoned.
     """
@@ -225,8 +225,8 @@ def serve(request: dict[str, Any]) -> dict[str, Any]:
 
 def _denied(answer: Answer) -> bool:
     parsed = parse_json(answer.out.decode("utf-8", "replace"))
-    why = None if parsed is None else refusal(parsed)
-    return why is not None and why.status == "denied"
+    unavailable = None if parsed is None else refusal(parsed)
+    return unavailable is not None and unavailable.status == "denied"
 
 
 def main() -> None:

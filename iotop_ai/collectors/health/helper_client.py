@@ -104,9 +104,9 @@ class SmartProcess:
                 child.terminate()
 
     def stop(self) -> None:
-        """End the helper, which then kills its smartctl; kill the helper if it still runs after a second.
+        """End the helper, which then kills its smartctl; kill the helper if it still runs after one second.
 
-        A second call does nothing.
+        If no helper runs, nothing is done.
         """
         child, self._child = self._child, None
         if child is None:

@@ -34,7 +34,7 @@ FOLDER = "health"
 LOCK_WAIT_S = 2.0
 _LOCK_STEP_S = 0.02
 FOLDER_WAIT_S = 5.0
-"""How long storing a reading may take, in seconds, before it is given up. Longer than LOCK_WAIT_S."""
+"""How long reading and writing a history may take, in seconds, before it is given up. Longer than LOCK_WAIT_S."""
 _LARGEST = 4 << 20
 """The largest file that is read, in bytes."""
 _LONGEST_NAME = 120
@@ -89,13 +89,13 @@ class HealthHistory:
         wall_s = self._clock.wall_ns() // 1_000_000_000
         if not state.serial:
             return state._replace(read_wall_s=wall_s, history_note="no history: the disk reports no serial number")
-        now = point_of(state, wall_s)
+        reading = point_of(state, wall_s)
         try:
-            history = call_with_timeout(FOLDER_WAIT_S, self._state_folder, lambda: self._remember(state, now))
+            history = call_with_timeout(FOLDER_WAIT_S, self._state_folder, lambda: self._remember(state, reading))
         except OSError as error:
             note = f"no history: {self._cause(error)}"
             return state._replace(read_wall_s=wall_s, history_note=clean(note))
-        past = past_of((*(p for p in history.points if p.wall_s < wall_s), now), wall_s)
+        past = past_of((*(p for p in history.points if p.wall_s < wall_s), reading), wall_s)
         return state._replace(
             read_wall_s=wall_s,
             earlier=nearest(history.points, wall_s),
@@ -143,8 +143,8 @@ class HealthHistory:
         finally:
             os.close(handle)
 
-    def _remember(self, state: SmartState, now: HealthPoint) -> DiskHistory:
-        """Store ``now`` if it is ``worth_keeping``; return the history without it.
+    def _remember(self, state: SmartState, reading: HealthPoint) -> DiskHistory:
+        """Store ``reading`` if it is ``worth_keeping``; return the earlier history.
 
         Raises OSError when the history cannot be read.
         """
@@ -152,14 +152,15 @@ class HealthHistory:
         handle = open_folder(self._path)
         try:
             with self._locked(handle) as obstacle:
-                return self._read_and_store(handle, state, now, obstacle)
+                return self._read_and_store(handle, state, reading, obstacle)
         finally:
             os.close(handle)
 
-    def _read_and_store(self, folder: int, state: SmartState, now: HealthPoint, obstacle: str) -> DiskHistory:
-        """Store ``now`` unless there is an obstacle; return the history without it, with a note about an obstacle.
+    def _read_and_store(self, folder: int, state: SmartState, reading: HealthPoint, obstacle: str) -> DiskHistory:
+        """Store ``reading`` unless there is an obstacle; return the earlier history, with a note about any problem.
 
-        obstacle: why nothing may be written; "" if we have the lock. Raises OSError when the history cannot be read.
+        A reading that is not ``worth_keeping`` is not stored either. obstacle: why nothing may be written; "" if we
+        have the lock. Raises OSError when the history cannot be read.
         """
         name, stored_name = _names(state)[0], self._stored_name(folder, state)
         note = ""
@@ -175,8 +176,10 @@ class HealthHistory:
                     note += f" and was set aside as {os.path.join(self._path, self._set_aside(folder, name))}"
                 elif stored_name != name:
                     os.rename(stored_name, name, src_dir_fd=folder, dst_dir_fd=folder)
-                if worth_keeping(points, now):
-                    kept = DiskHistory(state.serial, state.model, thin_out((*points, now), now.wall_s), wwn=state.wwn)
+                if worth_keeping(points, reading):
+                    kept = DiskHistory(
+                        state.serial, state.model, thin_out((*points, reading), reading.wall_s), wwn=state.wwn
+                    )
                     put_file(folder, name, history_text(kept), lasting=True)
             except OSError as error:  # the disk is full or read-only
                 obstacle = self._cause(error)
@@ -323,7 +326,7 @@ def _text(document: dict[str, Any], key: str) -> str:
     return clean(value) if isinstance(value, str) else ""
 
 
-def worth_keeping(points: tuple[HealthPoint, ...], now: HealthPoint) -> bool:
+def worth_keeping(points: tuple[HealthPoint, ...], reading: HealthPoint) -> bool:
     """Whether to store a reading: a count has changed, or the last stored reading is old.
 
     The last reading may also be in the future, if the clock was wrong; then the new reading is stored too.
@@ -331,9 +334,9 @@ def worth_keeping(points: tuple[HealthPoint, ...], now: HealthPoint) -> bool:
     if not points:
         return True
     last = points[-1]
-    if any(getattr(last, name) != getattr(now, name) for name in _FIELDS if name not in _UNIMPORTANT):
+    if any(getattr(last, name) != getattr(reading, name) for name in _FIELDS if name not in _UNIMPORTANT):
         return True
-    return not 0 <= now.wall_s - last.wall_s < LEAST_INTERVAL_S
+    return not 0 <= reading.wall_s - last.wall_s < LEAST_INTERVAL_S
 
 
 def thin_out(points: tuple[HealthPoint, ...], wall_s: int) -> tuple[HealthPoint, ...]:

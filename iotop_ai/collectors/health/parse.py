@@ -88,7 +88,7 @@ def refusal(answer: Mapping[str, Any], stderr: str = "") -> Unavailable | None:
             remedy = f"--smart-type {volume[1]}={volume[2]},N for each disk N behind it (see smartctl(8))"
             return Unavailable(Status.UNSUPPORTED, NOT_QUERIED, remedy)
         if _UNKNOWN_KIND.search(text):
-            return Unavailable(Status.UNSUPPORTED, text, "give its type: smartctl -d TYPE (see smartctl(8))")
+            return Unavailable(Status.UNSUPPORTED, text, "give its type: --smart-type DISK=TYPE (see smartctl(8))")
         if _MISSING.search(text):
             return Unavailable(Status.ABSENT, f"no device node here: {text}")
         return Unavailable(Status.FAILED, text or f"smartctl ended with status {exit_status}")

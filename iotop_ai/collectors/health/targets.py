@@ -34,7 +34,7 @@ class Disk(NamedTuple):
 
     A disk behind a RAID controller is named by the volume and the type, "sda/megaraid,3", or, if the scan found it, by
     the controller's bus, "bus/0/megaraid,3". device: the device node for smartctl; "" if the disk is never queried.
-    kind: the type for smartctl. reason: why the disk is never queried. fixed: whether the type is certain.
+    kind: the type for smartctl. reason: why the disk is never queried. fixed: whether a scan must not change the type.
     """
 
     name: str
@@ -166,8 +166,8 @@ def kernel_counts(root: Root, name: str) -> tuple[int | None, int | None]:
     """Return (failed commands, timeouts) of a SCSI or ATA disk since the kernel found it; None without such counters.
 
     A failed command is one with a status other than good. Our own queries count as failed, because libata answers each
-    of them with CHECK CONDITION. Source: drivers/scsi/scsi_sysfs.c, hexadecimal; scsi_complete in scsi_lib.c. Sample:
-    0x2
+    of them with CHECK CONDITION. Sample: 0x2 (hexadecimal). Source: drivers/scsi/scsi_sysfs.c; scsi_complete in
+    scsi_lib.c.
     """
     base = f"sys/block/{name}/device"
     return _hex(root.text_or(f"{base}/ioerr_cnt")), _hex(root.text_or(f"{base}/iotmo_cnt"))
