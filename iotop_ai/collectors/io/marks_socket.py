@@ -38,7 +38,7 @@ MARKS_PER_SECOND = 10
 """The most marks that the monitor accepts from one process in a second."""
 _MESSAGES_PER_SECOND = 20
 """The most messages of any kind that the monitor accepts from one process in a second; further ones are not parsed."""
-OLDEST_NS = 60_000_000_000
+LONGEST_AGE_NS = 60_000_000_000
 """The greatest plausible age of a message, in nanoseconds.
 
 An older time comes from another clock, so the time of arrival replaces it.
@@ -64,7 +64,7 @@ def parse_message(raw: bytes, now_ns: int) -> str | StepCounts | None:
         return None
     kind = message.get("kind") if isinstance(message, dict) else None
     if kind == "steps":
-        return step_counts_of(message, now_ns, now_ns - OLDEST_NS)
+        return step_counts_of(message, now_ns, now_ns - LONGEST_AGE_NS)
     text = message.get("text") if kind == "mark" else None
     return clean(text, LONGEST_TEXT) if isinstance(text, str) and text.strip() else None
 
@@ -92,7 +92,7 @@ class RateLimit:
 
 
 class MarksSocket:
-    """Listens for messages on a thread of its own. Raises OSError or IotopError when it cannot listen.
+    """Listens for messages on a separate thread. Raises OSError or IotopError when it cannot listen.
 
     take: called with the text of each mark. take_steps: called with the PID of a training process and its totals.
     """
@@ -134,8 +134,8 @@ class MarksSocket:
             return
         self._closing = True
         with contextlib.suppress(OSError):
-            # ``opened`` may call this method after ``listen`` has timed out. A second call with the place "marks", as
-            # in ``listen``, would then fail at once, so the place is the path here.
+            # ``opened`` may call this method after ``listen`` has timed out. With the place "marks", as in ``listen``,
+            # this call would then fail at once.
             call_with_timeout(_UNLINK_S, self.path, self._file.unlink)
         with contextlib.suppress(OSError):
             self._socket.shutdown(socket.SHUT_RDWR)
@@ -186,7 +186,7 @@ def listen(
     """Open the socket of this monitor and return it; None for a user without a runtime folder.
 
     opened: called with the socket, on the thread that opened it, even when this happens after the timeout. Raises
-    IotopError, and OSError, which is TimeoutError when the user's home does not answer.
+    IotopError, and OSError, which is TimeoutError when the socket's folder does not answer.
     """
 
     def open_socket() -> MarksSocket | None:

@@ -1,6 +1,6 @@
 """Creates files, opens files for appending, and opens recordings as root, but never a file of an untrusted user.
 
-On a shared machine, another user may put a symbolic link, a fifo, a hard link or a file in the place of our file.
+On a shared machine, another user may put a symbolic link, a fifo, a hard link or a file at the path of our file.
 Therefore a new file is created with O_EXCL and O_NOFOLLOW, an existing file is checked on its open descriptor, and the
 path to the file is opened folder by folder. In a folder that every user may write to, a symbolic link is followed only
 if it belongs to us or to the folder's owner (the kernel's fs.protected_symlinks does the same, but may be off). Root
@@ -277,7 +277,9 @@ def open_as_root(path: str) -> int:
         fd = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
     except OSError as error:
         if error.errno == errno.ELOOP:
-            raise InputError(f"it is a symbolic link, which root does not follow; name its target, or {flag}") from None
+            raise InputError(
+                f"it is a symbolic link, which root does not follow; give the path that the link points to, or {flag}"
+            ) from None
         raise
     finally:
         os.close(folder)
@@ -296,7 +298,7 @@ def open_as_root(path: str) -> int:
 def open_to_read(path: str, *, allow_root: bool) -> int:
     """Open a recording or a log without blocking, and return its descriptor; root uses :func:`open_as_root`.
 
-    allow_root: whether root may open a file of any owner
+    allow_root: whether root may open a file of any owner.
     """
     if os.geteuid() == 0 and not allow_root:
         return open_as_root(path)

@@ -1,7 +1,8 @@
 """Reads bytes of other processes' memory, from /proc/PID/task/TID/mem, without waiting long for them.
 
-A process can make such a read wait as long as it likes: by a mapping of a file whose FUSE server is its own, or by
-userfaultfd. The kernel refuses file mappings only in cmdline and environ (mm/memory.c, FOLL_ANON).
+A process can make such a read wait as long as it likes, with userfaultfd, or with a mapping of a file on a FUSE
+filesystem that the process itself serves. The kernel refuses file mappings only in cmdline and environ (mm/memory.c,
+FOLL_ANON).
 """
 
 from __future__ import annotations
@@ -15,15 +16,15 @@ from iotop_ai.collectors.io.root import Root
 from iotop_ai.collectors.io.with_timeout import BackgroundWorker
 
 TIMEOUT_S = 0.1
-"""How long a read is waited for, in seconds. A read takes less than 0.1 ms as a rule."""
+"""The longest wait for a read, in seconds. A read usually takes less than 0.1 ms."""
 SLOW_S = 0.03
 SLOW_READS = 2
-PAUSE = 100
-"""After SLOW_READS reads in a row that each took SLOW_S or longer, the process is not read again for PAUSE times as
-long as the last of them. A single slow read is usual beside a busy core, where a thread waits for its turn.
+PAUSE_FACTOR = 100
+"""After SLOW_READS reads in a row that each took SLOW_S seconds or longer, the process is not read again for
+PAUSE_FACTOR times as long as the last of them took. A single slow read is normal when all cores are busy.
 """
 MOST_STUCK = 32
-"""The most reads that may be stuck, each on a thread of its own; while there are so many, no memory is read."""
+"""The most reads that may be stuck, each on its own thread; while there are so many, no memory is read."""
 
 
 class ProcessMemory:
@@ -45,7 +46,7 @@ class ProcessMemory:
         """The monotonic time, in nanoseconds, until which a process is not read, by PID."""
 
     def read(self, pid: int, tid: int, address: int, size: int) -> bytes:
-        """Return at most ``size`` bytes of the task's memory. Raises OSError; TimeoutError when they do not come."""
+        """Return at most ``size`` bytes of a task's memory. Raises OSError; TimeoutError if the read is too slow."""
         with self._lock:
             return self._read(pid, f"proc/{pid}/task/{tid}/mem", address, size)
 
@@ -90,4 +91,4 @@ class ProcessMemory:
         self._slow[pid] = self._slow.get(pid, 0) + 1
         if self._slow[pid] >= SLOW_READS:
             del self._slow[pid]
-            self._paused[pid] = began_ns + took_ns * (1 + PAUSE)
+            self._paused[pid] = began_ns + took_ns * (1 + PAUSE_FACTOR)

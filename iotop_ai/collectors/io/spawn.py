@@ -1,4 +1,4 @@
-"""Starts child processes in the folder "/", with no signal blocked (except by ``start_async``).
+"""Starts child processes in the folder "/". No signal is blocked in them, unless ``start_async`` starts them.
 
 ``python -m`` searches the current folder first, which another user may own; the option ``-P`` prevents that search.
 """

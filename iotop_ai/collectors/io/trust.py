@@ -60,7 +60,7 @@ def why_untrusted(path: str, owner: int = 0) -> str:
 
 
 def others_may_rename(path: str) -> bool:
-    """Whether a user other than root and us may put another file in the place of this file or of a folder above it.
+    """Whether a user other than root and us may replace this file or a folder above it.
 
     In a folder with the sticky bit, only the owner of a file and the owner of the folder may replace that file.
     """

@@ -24,10 +24,11 @@ HOME_TIMEOUT_S = 1.0
 """How long start-up, a key press or the exit waits for the user's home, in seconds."""
 
 _stuck: dict[str, tuple[threading.Thread, Mount | None]] = {}
-"""By place: the thread of the call that exceeded its timeout, and the mount that contained the place at that time.
+"""The thread of each call that exceeded its timeout, and the mount that contained the place at that time, by place.
 
-While such a thread hangs, new calls for the same place fail at once, unless another mount contains the place now: a
-thread that hangs in a dead mount keeps hanging after the mount is replaced.
+A place is what a call accesses: a path or another name (see ``call_with_timeout``). While such a thread hangs, new
+calls for the same place fail at once, unless another mount contains the place now: a thread that hangs in a dead mount
+keeps hanging after the mount is replaced.
 """
 
 
@@ -143,7 +144,7 @@ class BackgroundWorker:
 
     @property
     def busy(self) -> bool:
-        """Whether a job is running."""
+        """Whether a job waits or runs."""
         return self._running.locked()
 
     def close(self) -> None:

@@ -49,7 +49,7 @@ def threads() -> int:
 def test_a_process_that_makes_a_read_wait_is_not_read_again_until_the_read_ends(
     late: _Late, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(process_memory, "PAUSE", 0)
+    monkeypatch.setattr(process_memory, "PAUSE_FACTOR", 0)
     memory = ProcessMemory(late)
     began = time.monotonic()
     with pytest.raises(TimeoutError):
