@@ -126,13 +126,13 @@ def parse_vmstat(raw: bytes, page: int) -> _Machine | None:
 
 
 class AdaptiveSelection:
-    """Selects the processes that a tick reads, checks their sum against the machine's, and records the result.
+    """Selects the processes that a tick reads, checks their bytes against the machine's, and records the result.
 
     The methods for these three steps are ``select``, ``balanced`` and ``record_tick``. min_processes: the fewest
     processes for which a tick reads only a part. uncounted: prefixes of the filesystem types that make every tick read
     all processes, because the kernel's counters miss their bytes.
     io_at: for each cohort of PIDs, the time of its last read. io_out: the time of the last read of each process that
-    was read outside the turn of its cohort.
+    was read in a tick of another cohort.
     """
 
     def __init__(
@@ -209,7 +209,7 @@ class AdaptiveSelection:
         return self._before is None or entry in self._before or not entry.published
 
     def balanced(self, growth: IoBytes, inherited: IoBytes, seconds: float) -> bool:
-        """Whether the growth of the processes that were read accounts for the machine's growth.
+        """Whether the growth of the processes that were read accounts for the machine's growth; False if unknown.
 
         growth: the growth of these processes. inherited: the part of it that came from exited children. seconds: the
         time since the previous tick.
@@ -244,17 +244,17 @@ class AdaptiveSelection:
         if selected is None:
             self._before, self.io_at, self.io_out = None, (at_ns,) * IO_COHORTS, {}
             return
-        turn = seq % IO_COHORTS
+        cohort = seq % IO_COHORTS
         unreadable = {entry.key for entry in selected if entry.ended or entry.denied}
-        out = {key: at for key, at in self.io_out.items() if key.pid % IO_COHORTS != turn and key not in unreadable}
+        out = {key: at for key, at in self.io_out.items() if key.pid % IO_COHORTS != cohort and key not in unreadable}
         out.update(
             (entry.key, at_ns)
             for entry in selected
-            if entry.key.pid % IO_COHORTS != turn and entry.key not in unreadable
+            if entry.key.pid % IO_COHORTS != cohort and entry.key not in unreadable
         )
         self._before = frozenset(selected)
         self.io_out = out
-        self.io_at = tuple(at_ns if i == turn else at for i, at in enumerate(self.io_at))
+        self.io_at = tuple(at_ns if i == cohort else at for i, at in enumerate(self.io_at))
 
     def close(self) -> None:
         """Close /proc/vmstat."""

@@ -123,17 +123,17 @@ class ProcessCollector:
         for builder in (self._io, self._stat, self._info):
             builder.mark_published()
         self._stat_out, self._io_stale = dict(self._stat_out), dict(self._io_stale)
-        fresh = self._admit_new()
+        admitted = self._admit_new()
         if not self._entries:
             self._root.entries("proc")  # raises OSError if too many open files prevent the listing
             raise Unavailable(Status.ABSENT, "no process is listed under /proc", "mount -t proc proc /proc")
-        growth = self._read_io(fresh)
-        stat_at = self._read_stat([*growth, *fresh])
+        growth = self._read_io(admitted)
+        stat_at = self._read_stat([*growth, *admitted])
         delayacct, delayacct_since = self._delay.read(self._stat.now)
         self._users.apply_late_names(self._info)
         busy = sorted((entry for entry in growth if not entry.ended), key=growth.__getitem__, reverse=True)
         keys = [entry.key for entry in busy]
-        for entry in fresh:
+        for entry in admitted:
             entry.published = not entry.ended
         return ProcessTable(
             io=self._io.now,
@@ -359,9 +359,9 @@ class ProcessCollector:
             self._exited.append(key)
         self._discovery.probe_exited(pid)
 
-    def _read_io(self, fresh: list[ProcessEntry]) -> dict[ProcessEntry, int]:
+    def _read_io(self, admitted: list[ProcessEntry]) -> dict[ProcessEntry, int]:
         """Read the io of the selected processes, or of all; return how much each one's ``io_weight`` grew."""
-        before, stale, adaptive = self._io_at_ns, self._io_stale, self._adaptive
+        previous_ns, stale, adaptive = self._io_at_ns, self._io_stale, self._adaptive
         self._io_stale, self._io_since, self._grown = {}, {}, {}
         selected = None
         # A parent may be read before it reaps its child, so a child's last counters are kept for one more tick.
@@ -370,23 +370,23 @@ class ProcessCollector:
             # Read processes whose exit was reported, to remove them, and their parents, which inherited their bytes.
             pids = (*self._known_exits.codes, *(ended.ppid for ended in self._ended_io))
             others = [self._entries[pid] for pid in pids if pid in self._entries]
-            turn = self._stats.due(self._seq % ADAPTIVE_COHORTS, ADAPTIVE_COHORTS) if self._partial else []
-            selected = adaptive.select(self._seq, turn, (*fresh, *others))
+            due = self._stats.due(self._seq % ADAPTIVE_COHORTS, ADAPTIVE_COHORTS) if self._partial else []
+            selected = adaptive.select(self._seq, due, (*admitted, *others))
         growth: dict[ProcessEntry, int] = {}
-        growth_bytes = self._store_io(self._sweep.run(selected), before, stale, growth)
+        growth_bytes = self._store_io(self._sweep.run(selected), previous_ns, stale, growth)
         if adaptive is not None and selected is not None:
             # A parent read now may have inherited bytes of a child that just exited, so count that child as exited too.
             self._known_exits.take()
             reported = {entry for pid in self._known_exits.codes if (entry := self._entries.get(pid)) is not None}
             if late := [entry for entry in reported.difference(selected) if not entry.denied]:
                 late.sort(key=lambda entry: entry.key.start_ticks)
-                more = self._store_io(self._sweep.run(late), before, stale, growth)
+                more = self._store_io(self._sweep.run(late), previous_ns, stale, growth)
                 growth_bytes, selected = IoBytes(*map(add, growth_bytes, more)), [*selected, *late]
-            seconds = (self._clock.monotonic_ns() - before) / 1e9
+            seconds = (self._clock.monotonic_ns() - previous_ns) / 1e9
             inherited, self._ended_io = match_inherited(self._ended_io, self._grown, self._entries)
             if not adaptive.balanced(growth_bytes, inherited, seconds):
                 count = len(growth)
-                self._store_io(self._sweep.run(), before, stale, growth)
+                self._store_io(self._sweep.run(), previous_ns, stale, growth)
                 adaptive.record_full_read(len(growth) > count)
                 selected = None
         self._io_at_ns = self._clock.monotonic_ns()
@@ -398,7 +398,7 @@ class ProcessCollector:
     def _store_io(
         self,
         changed: list[tuple[ProcessEntry, bytes | OSError]],
-        before: int,
+        previous_ns: int,
         stale: dict[ProcessKey, int],
         growth: dict[ProcessEntry, int],
     ) -> IoBytes:
@@ -426,7 +426,7 @@ class ProcessCollector:
                         read, written = read + grew.read, written + grew.written
                     elif (
                         key not in self._io_since
-                        and (at := growth_start_ns(self._last_io_ns(key), before, old, new)) is not None
+                        and (at := growth_start_ns(self._last_io_ns(key), previous_ns, old, new)) is not None
                     ):
                         self._io_since[key] = at
             elif raw.errno in ENDED:
@@ -435,7 +435,7 @@ class ProcessCollector:
             elif raw.errno in FORBIDDEN:
                 denied.append(entry)
             elif key in self._io.now:  # we ran out of memory or descriptors: keep the older record and its time
-                self._io_stale[key] = stale.get(key, before)
+                self._io_stale[key] = stale.get(key, previous_ns)
         self._deny(denied)
         if any_ended or denied:
             self._sweep.drop()
@@ -452,17 +452,17 @@ class ProcessCollector:
         cohorts = ADAPTIVE_COHORTS if self._partial else COHORTS
         if len(self._stat_at) < cohorts:
             self._stat_at = self._stat_at * (cohorts // len(self._stat_at))
-        turn, full = self._seq % cohorts, self._seq < FULL_TICKS or len(self._stat_at) > cohorts
-        changes = self._stats.changed(0, 1) if full else self._stats.changed(turn, cohorts)
+        cohort, full = self._seq % cohorts, self._seq < FULL_TICKS or len(self._stat_at) > cohorts
+        changes = self._stats.changed(0, 1) if full else self._stats.changed(cohort, cohorts)
         others = [entry for entry in wanted if not entry.ended]
         if not self._many_denied():  # denied processes have no io descriptor that would reveal their exit
             others += [self._entries[key.pid] for key in self._denied]
-        extra = () if full else dict.fromkeys(entry for entry in others if entry.key.pid % cohorts != turn)
+        extra = () if full else dict.fromkeys(entry for entry in others if entry.key.pid % cohorts != cohort)
         results = self._stats.read(extra)
         at, before = self._clock.monotonic_ns(), self._stat_at[:cohorts]
-        self._stat_at = tuple(at if full or i == turn else old for i, old in enumerate(before))
+        self._stat_at = tuple(at if full or i == cohort else old for i, old in enumerate(before))
         # The time of this tick's read applies to all processes that were due, including those that did not change.
-        due = [key for key in self._stat_out if full or key.pid % cohorts == turn]
+        due = [key for key in self._stat_out if full or key.pid % cohorts == cohort]
         older = {key: self._stat_out.pop(key) for key in due}
         for entry, raw in changes:
             if not self._store_result(entry, raw):

@@ -23,8 +23,8 @@ STAT_USUAL = 472
 
 A line that fills it, because its numbers are huge, is read again with a buffer of ``STAT_SIZE``.
 """
-MOST_KEPT = 16_384
-"""The most descriptors that are kept open. Each occupies 4.3 kB of kernel memory after its first read."""
+MOST_KEPT_FILES = 16_384
+"""The most files that are kept open. Each descriptor occupies 4.3 kB of kernel memory after its first read."""
 RESERVED = 500
 """The number of descriptors that are left for the rest of the program."""
 UNSEEN = -1
@@ -142,5 +142,5 @@ def descriptor_room() -> int:
     """Return how many descriptors may be kept open. Also raises the soft limit of open files."""
     soft = raise_open_files_limit()
     if soft == resource.RLIM_INFINITY:
-        return MOST_KEPT
-    return max(0, min(soft - RESERVED, MOST_KEPT))
+        return MOST_KEPT_FILES
+    return max(0, min(soft - RESERVED, MOST_KEPT_FILES))

@@ -1,4 +1,4 @@
-"""Reads all details of one process, on a thread of its own, while the page of that process is open.
+"""Reads all details of one process while its page is open. This may take long, so the caller uses separate threads.
 
 Sources: /proc/PID/task/TID/stat, wchan and syscall, /proc/PID/fd, fdinfo (mnt_id, pos, flags) and mountinfo, as
 described in https://docs.kernel.org/filesystems/proc.html; psutil for the rest. psutil's open_files() is not used: it
@@ -59,7 +59,7 @@ class DetailReader:
         self._memory = ProcessMemory(root)
 
     def close(self) -> None:
-        """End the thread."""
+        """End the threads that read the memory of processes."""
         self._memory.close()
 
     def read(self, key: ProcessKey, uid: int | None) -> ProcessDetail:

@@ -1,8 +1,8 @@
 """Finds new processes without listing /proc in each tick.
 
 The last field of /proc/loadavg is the newest PID in the reader's PID namespace (fs/proc/loadavg.c), so an unchanged
-field means that no process has started. Every ``RECONCILE`` ticks, a listing checks that /proc and
-/proc/loadavg show the same PID namespace.
+field means that no process has started. Every ``RECONCILE`` ticks, a listing checks that /proc and /proc/loadavg show
+the same PID namespace.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ MOST_PROBED = 300
 """The most new PIDs that are tried one by one. If there are more, listing /proc is cheaper."""
 RECONCILE = 30
 """The most ticks between two listings of /proc."""
-MID_FORK = 16
+MOST_RETRIED = 16
 """How many of the newest PIDs are tried once more if they are missing.
 
 The kernel assigns a PID before the new process appears in /proc.
@@ -63,7 +63,9 @@ class PidDiscovery:
     def retry_missing(self, pids: list[int]) -> None:
         """Try missing PIDs again in the next tick if they are among the newest. Their fork may not be complete yet."""
         if self.listed is None and self._last is not None:
-            self._probe_again += [pid for pid in pids if pid > self._last - MID_FORK and pid not in self._probed_twice]
+            self._probe_again += [
+                pid for pid in pids if pid > self._last - MOST_RETRIED and pid not in self._probed_twice
+            ]
 
     def probe_exited(self, pid: int) -> None:
         """Try the PID of an exited process in the next tick: a new process may already have the same PID."""
@@ -99,9 +101,9 @@ class PidDiscovery:
         return before < pid <= after if after >= before else pid > before or pid <= after
 
     def _last_pid(self) -> int | None:
-        """Return the newest PID; None when it is unknown.
+        """Return the newest PID; None when it is unknown or never changes.
 
-        It never changes in a saved copy of /proc, and in gVisor, where it is always 0.
+        It never changes in a saved copy of /proc, nor in gVisor, where it is always 0.
         """
         if not self._live:
             return None

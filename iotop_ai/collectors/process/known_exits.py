@@ -10,7 +10,7 @@ from iotop_ai.collectors.process.exit_codes import ExitWatch
 
 
 class KnownExits:
-    """The exit codes of processes that have exited but are still listed.
+    """Collects exit codes from zombies and, if the kernel permits it, from the kernel's reports.
 
     codes: by PID, the exit code or minus the signal. It contains each zombie that was seen alive and whose io we can
     read; if the kernel reports exits, it also contains every other exited process.

@@ -139,8 +139,8 @@ def parse_cgroup(raw: bytes) -> str:
 
     This is the path in ``0::/user.slice`` (v2), or the v1 path of the controller blkio, memory or any other. On a
     machine that uses both versions, the v2 line is often "/" while the v1 controllers have the real path. The first
-    path with the id of a Slurm job, pod or container comes before all others, because the remaining controllers may
-    lie in the cgroup of the daemon that started it.
+    path with the ID of a Slurm job, pod or container comes before all others, because the remaining controllers may
+    be in the cgroup of the daemon that started the job, pod or container.
     """
     paths: dict[str, str] = {}
     for line in raw.splitlines():

@@ -30,7 +30,7 @@ _OUTPUT_SIZE = 4 << 20
 _LONGEST_SOURCE = 4 << 20
 """The size in bytes of the largest source file that is read."""
 _SOURCE_TIMEOUT_S = 1.0
-_FOLDER = os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC
+_FOLDER_FLAGS = os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC
 """The flags that find a folder without opening it."""
 _INSTALL = "pip install 'iotop-ai[stack]'"
 _SCOPE = "proc/sys/kernel/yama/ptrace_scope"
@@ -129,7 +129,7 @@ def _folder_of(pid: int, path: str) -> str:
 
 def _read_source(pid: int, uid: int | None, path: str) -> bytes:
     folder, name = os.path.split(path)
-    folder_fd = os.open(f"/proc/{pid}/root{folder}", _FOLDER)
+    folder_fd = os.open(f"/proc/{pid}/root{folder}", _FOLDER_FLAGS)
     try:
         if uid != 0 and not _can_reach(pid, uid, folder_fd):
             return b""
@@ -161,7 +161,7 @@ def _can_reach(pid: int, uid: int | None, folder_fd: int) -> bool:
     fd = os.dup(folder_fd)
     try:
         while _can_search(status := os.fstat(fd), uid, groups):
-            parent_fd = os.open("..", _FOLDER, dir_fd=fd)
+            parent_fd = os.open("..", _FOLDER_FLAGS, dir_fd=fd)
             os.close(fd)
             fd = parent_fd
             if os.path.samestat(status, top) or os.path.samestat(status, os.fstat(fd)):

@@ -171,7 +171,7 @@ class StatSweep:
         self._root = root
         self._parts: list[dict[int, ProcessEntry]] = [{} for _ in range(parts)]
         self._turns: dict[tuple[int, int], tuple[list[ProcessEntry], list[int], list[ProcessEntry]]] = {}
-        """(entries whose file is kept open, their descriptors, other entries) that are due, by (turn, turns)."""
+        """(entries whose file is kept open, their descriptors, other entries), by the arguments of ``due``."""
 
     def add(self, entry: ProcessEntry) -> None:
         """Add an entry."""
