@@ -51,8 +51,8 @@ class Acknowledged:
     def read(self) -> dict[str, str]:
         """Return the acknowledged values by identity.
 
-        {} without a file. Raises OSError; also ValueError if the file belongs to another user or does not have this
-        program's format.
+        {} without a file. Raises OSError, and ValueError if the file belongs to another user, is too large or does not
+        have this program's format.
         """
         raw = self._raw()
         return {} if raw is None else parse_acknowledged(raw)

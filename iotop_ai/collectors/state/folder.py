@@ -26,7 +26,7 @@ CONFIG_VARIABLE = "IOTOP_AI_CONFIG"
 def home_path(environ: Mapping[str, str] = os.environ) -> str:
     """Return the user's home. For root, return root's own home even if sudo kept the caller's HOME.
 
-    If the user is unknown or the name service does not answer, return HOME, or "/" if it is not set.
+    If the user is unknown or the name service does not answer, return HOME, or "/" if HOME is not set.
     """
     home = environ.get("HOME", "")
     if os.geteuid() == 0 or not home.startswith("/"):
