@@ -18,6 +18,7 @@ from iotop_ai.model.snapshot import Host, OwnCost, Snapshot
 from iotop_ai.store.format.size_limits import MOST_VALUES, count_values
 
 LONGEST_LINE = 1 << 20
+"""The longest line that is read, in bytes."""
 MOST_DEVICES, MOST_COLUMNS, MOST_RUNS = 4096, 256, 10_000
 """The most devices and columns in a report, and the most runs of the logging program in a log."""
 _LONGEST_LOGGED_TIME = 64
@@ -78,7 +79,7 @@ _WORDS = {
     **dict.fromkeys(("πμ", "पूर्वाह्न"), "AM"),
     **dict.fromkeys(("μμ", "अपराह्न"), "PM"),
 }
-"""What most locales write in place of the words of other locales."""
+"""The usual text for each word that only some locales write."""
 _LAST_YEAR = 2200
 """A later year is that of another calendar: in Thailand, 2026 is 2569."""
 
@@ -175,9 +176,9 @@ def log_lines(path: str, *, torn: bool = True, allow_root: bool = False) -> Iter
 
 
 def check_json_values(text: bytes | str) -> None:
-    """Check the number of values in JSON before it is parsed, because "{}," then takes 25 times as much memory.
+    """Raise InputError for JSON with more than MOST_VALUES values.
 
-    Raises InputError.
+    Call this function before the JSON is parsed, because a parsed "{}," takes 25 times as much memory as its text.
     """
     if count_values(text) > MOST_VALUES:
         raise InputError(f"more than {MOST_VALUES} values in its JSON")

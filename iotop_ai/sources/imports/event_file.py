@@ -21,7 +21,7 @@ _DOUBLE = struct.Struct("<d")
 _WALL_TIME, _STEP, _SUMMARY = 1, 2, 5
 _VALUE = _TAG = 1
 _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
-_MOST_VARINT = 10
+_MOST_VARINT_BYTES = 10
 
 
 class StepEvent(NamedTuple):
@@ -86,7 +86,7 @@ def _fields(data: bytes) -> Iterator[tuple[int, int, bytes]]:
         number, kind = tag >> 3, tag & 7
         if kind == _VARINT:
             value, at = _varint(data, at)
-            yield number, kind, value.to_bytes(_MOST_VARINT, "little")
+            yield number, kind, value.to_bytes(_MOST_VARINT_BYTES, "little")
             continue
         if kind == _BYTES:
             size, at = _varint(data, at)
@@ -102,7 +102,7 @@ def _fields(data: bytes) -> Iterator[tuple[int, int, bytes]]:
 
 def _varint(data: bytes, at: int) -> tuple[int, int]:
     value = 0
-    for i in range(_MOST_VARINT):
+    for i in range(_MOST_VARINT_BYTES):
         if at + i >= len(data):
             break
         value |= (data[at + i] & 0x7F) << (7 * i)

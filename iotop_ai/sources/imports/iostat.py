@@ -44,6 +44,7 @@ _BYTES = {"kB/s": _KIB, "MB/s": _KIB * _KIB, "sec/s": SECTOR_BYTES}
 class LogSummary(NamedTuple):
     """Facts about a whole log that are needed before the first Snapshot. A run is one start of iostat.
 
+    reports: the number of reports
     interval_s: the user's interval, or else the most frequent one; None if the log has no times or does not show it
     run_intervals_s: the most frequent interval by run, where the log shows it; {} with an interval of the user
     timed: whether every report has a time
@@ -119,7 +120,7 @@ def summarize(reports: Iterable[Report], options: ImportOptions) -> LogSummary:
 
 
 def _most_frequent(intervals_s: Counter[int]) -> float | None:
-    """The most frequent interval; None if there is none, or if it is 0."""
+    """Return the most frequent interval in seconds; None if there is none, or if it is 0."""
     return (float(intervals_s.most_common(1)[0][0]) if intervals_s else None) or None
 
 
@@ -255,7 +256,7 @@ class _Import:
         self._interval_s = interval_s
         """The usual interval of this run."""
         self._drift_s = 0.0
-        """By how much the usual intervals that replaced logged ones are longer than these, in sum, in this run."""
+        """The sum, in this run, of the usual intervals minus the logged intervals that they replaced."""
         self._day_first = day_first
         self._shift_ns: int | None = None
         self._logged_ns: int | None = None

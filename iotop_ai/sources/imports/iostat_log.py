@@ -30,6 +30,7 @@ from iotop_ai.sources.imports.common import (
 )
 
 LARGEST_JSON = 128 << 20
+"""The largest JSON that is read, in bytes."""
 _MOST_RATE = 1e15
 """Larger values show that the log is damaged: even a petabyte a second is only 1e12 kB/s."""
 _TORN_TAIL_BYTES = 4096
@@ -37,7 +38,7 @@ _TORN_TAIL_BYTES = 4096
 _BANNER = re.compile(r"Linux (\S+) \((.+?)\)\s+(\S+\s|\S[^\t]{0,60}\t)\s*\S+\s+\(\d+ \S+\)")
 """The first line of a run. A tab ends the date, which has spaces in some locales."""
 _CLOCK = re.compile(r"\d{1,2}[:.时時시] ?\d{2}(?:[:.分분] ?\d{2}| [-+]\d{4})")
-"""A time of day. That of Norway has no seconds, and so cannot be read: kl. 09.38 +0100."""
+"""A time of day. The Norwegian form, "kl. 09.38 +0100", has no seconds, so it is found but cannot be read."""
 _NUMBER = re.compile(r"\d+(?:[.,]\d+)?")
 _DISKS = re.compile(r'"disk"\s*:')
 """The key of the devices in iostat's JSON; each report has it once."""
@@ -254,9 +255,9 @@ def _runs(text: str) -> Iterator[str]:
 
 
 def _report_limit(text: str, position: int) -> int:
-    """Return an index at or after the end of the report that begins at ``position``: that of the next report's devices.
+    """Return an index at or after the end of the report that begins at ``position``.
 
-    Without a next report, it is the end of the text.
+    This is the index of the next report's key "disk", or the end of the text if no report follows.
     """
     disks = _DISKS.search(text, position)
     next_disks = None if disks is None else _DISKS.search(text, disks.end())

@@ -40,7 +40,7 @@ _LARGEST_VALUE, _LARGEST_MJ = 1e12, 1e15
 
 Energy adds up, so its limit is higher: 700 W are 1e12 mJ in 17 days.
 """
-_SAMPLED = 50
+_SAMPLED_ROUNDS = 50
 """The number of rounds at the beginning of a log from which its interval is found."""
 _NUMBER = re.compile(r"(-?\d+(?:\.\d+)?)(?:\s*(?:%|MiB|W|MHz|C|mJ))?")
 _LOST = re.compile(r"\[?(GPU is lost|GPU requires reset|Unknown Error)\]?", re.IGNORECASE)
@@ -53,7 +53,10 @@ _ERROR_LINE = re.compile(
 
 
 def number(text: str, most: float = _LARGEST_VALUE) -> float | None:
-    """Parse a number with or without a unit; None for texts such as [N/A] and [Not Supported]. Raises ValueError."""
+    """Parse a number with or without a unit; None for texts such as [N/A] and [Not Supported].
+
+    Raises ValueError for any other text, and for a number of ``most`` or more.
+    """
     match = _NUMBER.fullmatch(text)
     if match is not None and abs(value := float(match[1])) < most:
         return value
@@ -130,8 +133,8 @@ def nvidia_smi_rows(
 ) -> Iterator[Row]:
     """Yield the rows of a log.
 
-    A last row that is incomplete is left out. Raises InputError with the file, the line and a reason, but never with
-    the content of the file.
+    A last row that is incomplete or invalid is left out. Raises InputError with the file, the line and a reason, but
+    never with the content of the file.
 
     on_error_line: called for each line in which nvidia-smi reports an error; such a line is left out
     """
@@ -245,7 +248,7 @@ def nvidia_smi_snapshots(
 
     say: called with a sentence about lines that are left out
     """
-    sample = list(islice(rounds(path, nvidia_smi_rows(path, options)), _SAMPLED))
+    sample = list(islice(rounds(path, nvidia_smi_rows(path, options)), _SAMPLED_ROUNDS))
     if not sample:
         raise InputError(f"{path}: no rows after the header")
     times = [round_[0].logged_ns for round_ in sample]

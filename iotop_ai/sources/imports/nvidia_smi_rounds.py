@@ -92,9 +92,10 @@ def _rounds_by_identity(rows: Iterator[Row], positions: dict[str, int]) -> Itera
 
 
 def _positions_in_query(sample: list[Row]) -> dict[str, int]:
-    """Return each GPU's position in a query, from the longest part of the sample without a pause and a GPU twice.
+    """Return each GPU's position in a query.
 
-    A pause is longer than half the usual time between two rows of one GPU, so it separates two queries.
+    The positions are those in the longest part of the sample that has no pause and no GPU twice. A pause is longer
+    than half the usual time between two rows of one GPU, so it separates two queries.
     """
     times_ns: dict[str, list[int]] = {}
     for row in sample:

@@ -70,7 +70,7 @@ class StepPoint(NamedTuple):
     elapsed_s: the seconds since the step's progress bar began; None without a bar
     total: the number of steps of the bar; "?" if the bar does not know it; "" without a bar
     series: the count that the step belongs to
-    after_evaluation: whether the log shows an evaluation between the step before and this one, or together with it
+    after_evaluation: whether the log shows an evaluation between the previous step and this one, or with this one
     """
 
     step: int
@@ -97,7 +97,7 @@ class StepLog(NamedTuple):
 def read_step_log(path: str, *, allow_root: bool = False) -> StepLog:
     """Read the steps of a log.
 
-    Raises InputError for a file without steps, with a message that does not quote the file.
+    Raises InputError for a file that cannot be read or has no steps, with a message that does not quote the file.
 
     allow_root: whether root may open a log of any owner
     """

@@ -10,7 +10,7 @@ from iotop_ai.model.snapshot import Snapshot
 
 SMART_WAIT_S = 5.0
 GPU_WAIT_S = 2.0
-"""How long such a command waits for the first round of SMART queries and the first sweep of the GPUs, in seconds."""
+"""The longest waits for the first round of SMART queries and the first reading of the GPUs, in seconds."""
 LATE_FIELDS = ("smart", "gpu", "filesystems")
 
 

@@ -53,7 +53,7 @@ _PENDING_REASONS = {
 }
 """The reasons of the pending Readings before ``begin``, by field."""
 SLEPT_NS = 100_000_000
-"""The shortest suspend that counts, in ns. Smaller differences arise because the two clocks are read in turn."""
+"""The shortest suspend that counts, in ns. Smaller differences arise because the two clocks are not read at once."""
 
 
 class LiveSource:
@@ -339,7 +339,7 @@ class LiveSource:
             self._events.append(event)
 
     def wait_smart(self, seconds: float) -> bool:
-        """Wait at most ``seconds`` for the end of the first round of SMART queries. False if it has not ended."""
+        """Wait at most ``seconds`` for the first round of SMART queries; return whether it has ended, or SMART is off."""
         slow = self._slow_collectors()
         return slow is None or slow.smart is None or slow.smart.wait(seconds)
 
@@ -400,7 +400,7 @@ class LiveSource:
     def child_ended(self, pid: int, code: int) -> None:
         """Take the exit code of a child of the monitor, or minus the number of the signal that ended it.
 
-        Only root could read it from /proc.
+        Only root could read this code from /proc.
         """
         self._child_codes = {pid: code}
 

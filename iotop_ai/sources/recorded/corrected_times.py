@@ -5,8 +5,8 @@ The pre-roll consists of Snapshots that only give the rules their history; it is
 
 After a step back, the times follow the monotonic clock until the recorded time has caught up, so that they never fall.
 The times of a later boot begin at the end of the earlier boot or later. A machine without a battery for its clock
-starts in 1970, until the network sets the clock. The times before that are computed from the first time after it, but
-not in a stream, in which that time is not known yet. All other times are as recorded.
+starts in 1970, until the network sets the clock. The times before the clock was set are computed from the first time
+after that, but not in a stream, whose later times are not known yet. All other times are as recorded.
 
 Older versions of the recorder do not write a keyframe when the clock is set. In their recordings, if the clock was set
 ahead and back between two keyframes, the times up to the next keyframe may still fall.
@@ -35,8 +35,9 @@ SnapshotId = tuple[str, int]
 
 
 class Anchor(NamedTuple):
-    """A time from which later times are corrected: that of a keyframe, or of a Snapshot after which the clock differs.
+    """A time from which later times are corrected.
 
+    It is the time of a keyframe, or of a Snapshot at which another boot begins or the clock was set ahead.
     wall_ns: the wall time as recorded. corrected_ns: the corrected wall time.
     """
 
@@ -146,7 +147,7 @@ class ClockCorrector:
     def event(self, event: Event, latest_ns: int | None = None) -> Event:
         """Return an event with its corrected time.
 
-        latest_ns: the time of its Snapshot, which the event must not exceed.
+        latest_ns: the latest time that the result may have, such as the time of the event's Snapshot; None for no limit
         """
         if self.anchor is None:
             return event
@@ -226,8 +227,8 @@ def corrected_times_of(parts: list[FileRecording]) -> CorrectedTimes:
 def _offsets_once_set(parts: list[FileRecording]) -> dict[str, int]:
     """Return the wall time minus the monotonic time, in ns, after the clock was first set, by boot ID.
 
-    The result has only the boots with times before that. The keyframes suffice to find it, because the recorder writes
-    a keyframe when the clock is set.
+    The result has only the boots that also have times from before the clock was set. The keyframes suffice for this,
+    because the recorder writes a keyframe when the clock is set.
     """
     unset: set[str] = set()
     offsets_ns: dict[str, int] = {}

@@ -188,7 +188,7 @@ class _Reader:
         return BlockContents(_corrected_totals(recorded.totals, anchor), snapshots, tuple(events))
 
     def with_keyframe(self, block: ShownBlock, summed: SummedBlock) -> SummedBlock:
-        """Return a block with its keyframe, after only its events were read."""
+        """Read the keyframe of a block of which only the events have been read, and return the block with it."""
         return summed._replace(contents=self.contents(block, Depth.KEYFRAME))
 
     def items(self, run: list[ShownBlock]) -> Items:
