@@ -46,7 +46,7 @@ class AmdCards:
         self._folders = {}
         for name in drm_cards(self._root):
             folder = f"{DRM}/{name}/device"
-            # A card without memory of its own is not used for training.
+            # A card without its own memory is not used for training.
             if self._root.text_or(f"{folder}/vendor") == AMD and self._root.number_or_none(
                 f"{folder}/mem_info_vram_total"
             ):

@@ -1,9 +1,9 @@
 """Finds a GPU's slot, NUMA node and local CPUs.
 
 Source: /sys/bus/pci/devices/*/{numa_node,local_cpulist,max_link_speed,max_link_width}, of the device and of the bridge
-above it; https://docs.kernel.org/admin-guide/abi-testing.html. Cards of AMD and Intel have a switch of their own
-between the slot and the GPU. The search for the slot skips this switch, as drivers/gpu/drm/amd/amdgpu/amdgpu_device.c
-does (amdgpu_device_partner_bandwidth).
+above it; https://docs.kernel.org/admin-guide/abi-testing.html. Cards of AMD and Intel have their own switch between the
+slot and the GPU. The search for the slot skips this switch, as drivers/gpu/drm/amd/amdgpu/amdgpu_device.c does
+(amdgpu_device_partner_bandwidth).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from iotop_ai.model.gpu.detail import GpuDetail
 
 AMD = "0x1002"
 WITH_SWITCH = (AMD, "0x8086")
-"""The PCI IDs of the vendors (AMD, Intel) whose cards have a switch of their own."""
+"""The PCI IDs of the vendors (AMD, Intel) whose cards have their own switch."""
 DEVICES = "sys/bus/pci/devices"
 DRM = "sys/class/drm"
 _ADDRESS = pattern(r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")

@@ -35,7 +35,7 @@ LOCK_WAIT_S = 2.0
 _LOCK_STEP_S = 0.02
 FOLDER_WAIT_S = 5.0
 """How long reading and writing a history may take, in seconds, before it is given up. Longer than LOCK_WAIT_S."""
-_LARGEST = 4 << 20
+_LARGEST_FILE_BYTES = 4 << 20
 """The largest file that is read, in bytes."""
 _LONGEST_NAME = 120
 """The longest file name without its suffix; a longer one is cut and gets a hash."""
@@ -247,10 +247,10 @@ class HealthHistory:
         """Return the content of a file; None without one. Raises OSError, and ValueError if it is not a history."""
         try:
             with open_input(name, folder=folder, flags=os.O_NOFOLLOW) as file:
-                raw = file.read(_LARGEST + 1) or b""  # a named pipe without data gives None
+                raw = file.read(_LARGEST_FILE_BYTES + 1) or b""  # a named pipe without data gives None
         except FileNotFoundError:
             return None
-        if len(raw) > _LARGEST:
+        if len(raw) > _LARGEST_FILE_BYTES:
             raise ValueError("too large")
         return parse_history(raw)
 

@@ -8,7 +8,7 @@ from typing import Any
 from iotop_ai.model.clean import clean
 from iotop_ai.model.counter import known_int
 
-LONGEST = 160
+LONGEST_TEXT = 160
 """The longest text that is kept, in characters."""
 
 
@@ -26,9 +26,9 @@ def integer(answer: object, *path: str) -> int | None:
 
 
 def text(answer: object, *path: str) -> str:
-    """Return the text at the path without control characters, cut to LONGEST characters; "" when there is no text."""
+    """Return the text at the path without control characters, cut to LONGEST_TEXT characters; "" if there is none."""
     value = get(answer, *path)
-    return clean(value.strip(), LONGEST) if isinstance(value, str) else ""
+    return clean(value.strip(), LONGEST_TEXT) if isinstance(value, str) else ""
 
 
 def rows(value: object) -> list[Mapping[str, Any]]:

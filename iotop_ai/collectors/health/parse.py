@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from iotop_ai.collectors.base import Unavailable
-from iotop_ai.collectors.health.json_access import LONGEST as _LONGEST_MESSAGE
+from iotop_ai.collectors.health.json_access import LONGEST_TEXT as _LONGEST_MESSAGE
 from iotop_ai.collectors.health.json_access import get as _get
 from iotop_ai.collectors.health.json_access import integer as _int
 from iotop_ai.collectors.health.json_access import rows as _rows

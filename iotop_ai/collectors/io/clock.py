@@ -6,7 +6,7 @@ import time
 
 
 class Clock:
-    """The clocks of the machine. Tests replace this class with clocks of their own."""
+    """The clocks of the machine. Tests replace this class with their own clocks."""
 
     def monotonic_ns(self) -> int:
         """Return CLOCK_MONOTONIC in nanoseconds. Use this clock for arithmetic."""

@@ -32,7 +32,7 @@ from iotop_ai.model.job.steps import StepCounts, step_counts_of
 
 log = logging.getLogger(__name__)
 
-LARGEST_BYTES = 4096
+LARGEST_MESSAGE_BYTES = 4096
 """The largest message, in bytes; a larger one is discarded."""
 MARKS_PER_SECOND = 10
 """The most marks that the monitor accepts from one process in a second."""
@@ -146,7 +146,7 @@ class MarksSocket:
         ancillary_bytes = socket.CMSG_SPACE(_CREDENTIALS.size)
         while True:
             try:
-                raw, ancillary, flags, _ = self._socket.recvmsg(LARGEST_BYTES, ancillary_bytes)
+                raw, ancillary, flags, _ = self._socket.recvmsg(LARGEST_MESSAGE_BYTES, ancillary_bytes)
             except OSError as error:
                 if not self._closing:
                     log.warning("listening for marks ended: %s", error)

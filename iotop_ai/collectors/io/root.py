@@ -82,7 +82,7 @@ class KeptFile:
 class Root:
     """A directory that holds ``proc``, ``sys`` and ``dev``. Its methods take relative paths such as "proc/diskstats".
 
-    proc, sys: folders to use in place of the directory's own ``proc`` and ``sys`` (--procfs, --sysfs); "" for none.
+    proc, sys: folders to use instead of the directory's own ``proc`` and ``sys`` (--procfs, --sysfs); "" for none.
     has_given_trees: whether ``proc`` or ``sys`` is given. foreign: whether the given folders belong to another machine.
     join: a function that makes a relative path absolute.
     """

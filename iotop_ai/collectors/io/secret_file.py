@@ -12,7 +12,7 @@ from iotop_ai.collectors.io.input_file import open_input
 from iotop_ai.model.clean import clean
 from iotop_ai.model.errors import InputError
 
-_LONGEST = 4096
+_MOST_BYTES = 4096
 """The most bytes that the file may have."""
 
 
@@ -31,9 +31,9 @@ def read_secret(path: str, flag: str, description: str = "a token") -> str:
                 raise InputError(f"{named} is not a regular file")
             if status.st_uid not in (0, os.geteuid()) or status.st_mode & (stat.S_IWGRP | stat.S_IWOTH | stat.S_IROTH):
                 raise InputError(f"{named}: other users can read it or write to it (chmod 600)")
-            raw = file.read(_LONGEST + 1)
-            if len(raw) > _LONGEST:
-                raise InputError(f"{named} is longer than {_LONGEST} bytes")
+            raw = file.read(_MOST_BYTES + 1)
+            if len(raw) > _MOST_BYTES:
+                raise InputError(f"{named} is longer than {_MOST_BYTES} bytes")
             word = raw.decode("ascii").strip()
     except OSError as error:
         raise InputError(f"{named}: {error.strerror}") from None

@@ -216,8 +216,8 @@ class _FdInfo(NamedTuple):
 
 def parse_fdinfo(raw: bytes) -> _FdInfo:
     """Parse lines such as ``pos:\\t131072``, ``flags:\\t0100000`` (octal) and ``mnt_id:\\t27``."""
-    facts = dict(line.split(b":", 1) for line in raw.splitlines() if b":" in line)
-    flags, position, mount = (facts.get(name, b"").strip() for name in (b"flags", b"pos", b"mnt_id"))
+    values = dict(line.split(b":", 1) for line in raw.splitlines() if b":" in line)
+    flags, position, mount = (values.get(name, b"").strip() for name in (b"flags", b"pos", b"mnt_id"))
     mode = _MODES.get(int(flags, 8) & os.O_ACCMODE, "") if flags.isdigit() and not set(flags) & set(b"89") else ""
     return _FdInfo(mode, int(position) if position.isdigit() else None, int(mount) if mount.isdigit() else None)
 

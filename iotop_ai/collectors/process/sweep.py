@@ -193,14 +193,14 @@ class StatSweep:
         self._turns.clear()
 
     def due(self, turn: int, turns: int) -> list[ProcessEntry]:
-        """Return the entries to read in turn number ``turn``, if ``turns`` turns read all entries.
+        """Return the entries to read in tick number ``turn`` of ``turns`` ticks that together read all entries.
 
         ``turns`` must divide the number of parts.
         """
         return [entry for part in self._parts[turn::turns] for entry in part.values()]
 
     def changed(self, turn: int, turns: int) -> list[tuple[ProcessEntry, bytes | OSError]]:
-        """Return (entry, new stat or error) of the entries that are due in this turn and whose stat has changed."""
+        """Return (entry, new stat or error) of the entries that are ``due`` and whose stat has changed."""
         lists = self._turns.get((turn, turns))
         if lists is None:
             due = self.due(turn, turns)

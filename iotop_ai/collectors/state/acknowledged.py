@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 FILE = "acknowledged.json"
 FORMAT = 1
-LONGEST = 200
+LONGEST_IDENTITY = 200
 """The longest identity that is kept, in characters; a longer one is cut."""
 _LONGEST_VALUE = 2000
 """The longest value that is kept, in characters.
@@ -28,7 +28,7 @@ A longer value is cut. A finding whose value was cut counts as worse than the ac
 """
 MOST_ENTRIES = 256
 """The most entries that the file holds."""
-_LARGEST = 1 << 20
+_LARGEST_FILE_BYTES = 1 << 20
 """The size of the largest file that is accepted, in bytes."""
 
 
@@ -65,7 +65,7 @@ class Acknowledged:
         with opened as file:
             if os.fstat(file.fileno()).st_uid != os.geteuid():
                 raise ValueError("belongs to another user")
-            return file.read(_LARGEST + 1)
+            return file.read(_LARGEST_FILE_BYTES + 1)
 
     def add(self, identity: str, value: str, wall_s: int) -> None:
         """Acknowledge a finding. When there are more than ``MOST_ENTRIES`` entries, the oldest entry is removed.
@@ -114,11 +114,11 @@ class Acknowledged:
         self._version_read = version
         before, self._entries_read = self._entries_read, now
         out: list[tuple[str, str | None]] = [
-            (clean(name, LONGEST), clean(entry["value"], _LONGEST_VALUE))
+            (clean(name, LONGEST_IDENTITY), clean(entry["value"], _LONGEST_VALUE))
             for name, entry in now.items()
             if before.get(name) != entry
         ]
-        return out + [(clean(name, LONGEST), None) for name in before if name not in now]
+        return out + [(clean(name, LONGEST_IDENTITY), None) for name in before if name not in now]
 
     def _entries(self) -> dict[str, dict[str, Any]]:
         raw = self._raw()
@@ -138,7 +138,7 @@ class Acknowledged:
 
 def parse_acknowledged(raw: bytes) -> dict[str, str]:
     """Return the acknowledged values by identity from the content of a file. Raises ValueError."""
-    if len(raw) > _LARGEST:
+    if len(raw) > _LARGEST_FILE_BYTES:
         raise ValueError("too large")
     import json
 
@@ -154,5 +154,5 @@ def parse_acknowledged(raw: bytes) -> dict[str, str]:
         value = entry.get("value") if isinstance(entry, dict) else None
         if not isinstance(value, str) or " " in name:
             raise ValueError("not a file of this program")
-        out[clean(name, LONGEST)] = clean(value, _LONGEST_VALUE)
+        out[clean(name, LONGEST_IDENTITY)] = clean(value, _LONGEST_VALUE)
     return out

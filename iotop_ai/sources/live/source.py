@@ -339,7 +339,7 @@ class LiveSource:
             self._events.append(event)
 
     def wait_smart(self, seconds: float) -> bool:
-        """Wait at most ``seconds`` for the first round of SMART queries; return whether it has ended or SMART is off."""
+        """Wait at most ``seconds`` for the first round of SMART queries; return True if it ended or SMART is off."""
         slow = self._slow_collectors()
         return slow is None or slow.smart is None or slow.smart.wait(seconds)
 

@@ -116,6 +116,8 @@ def _has_parts(path: str) -> bool:
 def next_part(path: str, previous: FileRecording, wait: Callable[[float], bool] | None = None) -> FileRecording | None:
     """Open the part after ``previous``: the oldest part that begins later, or else the newest file; None if none does.
 
+    Raises InputError, and OSError if the folder cannot be listed.
+
     wait: sleeps for a number of seconds while the newest file has no keyframe yet, and returns True to stop; None if a
         newest file without a keyframe counts as missing
     """
