@@ -27,7 +27,8 @@ _COUNTER_OFFSETS: dict[tuple[int, int], int] = {(1, 6): 32, (1, 7): 40, (1, 8): 
 """The offset of accumulation_counter by (format revision, content revision).
 
 prochot, ppt, socket_thm, vr_thm and hbm_thm follow this counter. For 1.6, this is the layout of September 2024; the
-layout of May 2024, with the counter at 104, was withdrawn."""
+layout of May 2024, with the counter at 104, was withdrawn.
+"""
 _COUNTER_BITS = (47, 0, 32, 38, 34)
 """The SMU_THROTTLER_*_BIT of each of these five counters."""
 

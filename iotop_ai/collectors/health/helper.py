@@ -34,7 +34,7 @@ from iotop_ai.collectors.io.programs import SYSTEM_PATH, find_program
 from iotop_ai.collectors.io.spawn import start
 
 _KILLED_WAIT_S = 1.0
-_REQUEST_LIMIT = 1 << 16
+_LONGEST_REQUEST_BYTES = 1 << 16
 
 
 class Answer(NamedTuple):
@@ -236,7 +236,7 @@ def main() -> None:
     requests, responses = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb", buffering=0)
     # The output of a library must not mix with the responses.
     os.dup2(2, 1)
-    for line in iter(lambda: requests.readline(_REQUEST_LIMIT), b""):
+    for line in iter(lambda: requests.readline(_LONGEST_REQUEST_BYTES), b""):
         request = json.loads(line)
         try:
             response = serve(request)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 HELPER = "iotop_ai.collectors.health.helper"
 _END_WAIT_S = 1.0
-_LONGEST_RESPONSE = 1 << 24
+_LONGEST_RESPONSE_BYTES = 1 << 24
 
 
 class SmartProcess:
@@ -77,7 +77,7 @@ class SmartProcess:
                 self.stop()
                 raise Unavailable(Status.FAILED, f"the SMART helper did not answer within {timeout_s:g} s")
             more = os.read(source, 1 << 16)
-            if not more or len(self._unread) > _LONGEST_RESPONSE:
+            if not more or len(self._unread) > _LONGEST_RESPONSE_BYTES:
                 self.stop()
                 raise Unavailable(Status.FAILED, f"the SMART helper ended with status {child.returncode}")
             self._unread += more

@@ -148,7 +148,7 @@ class HealthHistory:
 
         Raises OSError when the history cannot be read.
         """
-        os.close(open_folder(self._state_folder))
+        os.close(open_folder(self._state_folder))  # creates this folder with mode 0700
         handle = open_folder(self._path)
         try:
             with self._locked(handle) as obstacle:

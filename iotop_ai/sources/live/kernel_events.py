@@ -1,4 +1,4 @@
-"""Merges the events of the kernel's log with the Xids (GPU errors) that NVML reports; reports an Xid in both once."""
+"""Merges the events of the kernel's log with the Xids (GPU errors) of NVML. An Xid that is in both is reported once."""
 
 from __future__ import annotations
 

@@ -53,7 +53,7 @@ _PENDING_REASONS = {
 }
 """The reasons of the pending Readings before ``begin``, by field."""
 SLEPT_NS = 100_000_000
-"""The shortest suspend that counts, in ns. Smaller differences arise because the two clocks are not read at once."""
+"""The shortest suspend that counts, in ns. Smaller differences arise because one clock is read after the other."""
 
 
 class LiveSource:
