@@ -114,7 +114,7 @@ def _has_parts(path: str) -> bool:
 
 
 def next_part(path: str, previous: FileRecording, wait: Callable[[float], bool] | None = None) -> FileRecording | None:
-    """Open the part after ``previous``: the oldest part that begins later, or else the newest file; None without either.
+    """Open the part after ``previous``: the oldest one that begins later, or else the newest file; None without either.
 
     Raises InputError, and OSError if the folder cannot be listed.
 
