@@ -17,7 +17,8 @@ EVERY_S = 5.0
 LEAST_ACTIVITY = 0.1
 """The least activity, in cores, of a process that works. 100 MB/s of I/O count as one core.
 
-A process must work in two measurements in a row: a program that only imports its libraries is idle again by then.
+A process counts as working once two measurements in a row have found it at work: a program that only imports its
+libraries is idle again by the second one.
 """
 _WORKING_STATES = ("R", "D")
 """A process in one of these states works, whatever its activity: it runs, or waits only for a CPU or a disk."""
@@ -48,8 +49,9 @@ class _Measurement(NamedTuple):
 class ActivityTracker:
     """Measures the processes that may belong to a job. Call ``update`` in each tick.
 
-    work: the newest result; its field ``busy`` is updated in each tick, its other fields every ``EVERY_S`` seconds.
-    grown: the processes whose memory has grown, which must be inspected again.
+    work: the newest result; its field ``busy`` is updated in each tick, the others every ``EVERY_S`` seconds, except
+    ``two_way``, which stays empty. grown: the processes to inspect again, because their memory has grown; the caller
+    removes those that it has inspected.
     """
 
     def __init__(self) -> None:

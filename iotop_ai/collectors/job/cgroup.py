@@ -28,13 +28,16 @@ Files with one or more lines for each disk may be longer, so ``_read_all`` reads
 """
 _IO_NAMES = {b"rbytes": 0, b"wbytes": 1, b"rios": 2, b"wios": 3}
 _V1_WORDS = {b"Read": 0, b"Write": 1}
-"""``_IO_NAMES``: the index of each figure in CgroupIo. ``_V1_WORDS``: how far a figure is behind that of the reads."""
+"""``_IO_NAMES``: the index of each figure in CgroupIo: bytes read and bytes written, then reads and writes.
+
+``_V1_WORDS``: the index of a direction in such a pair of figures.
+"""
 _V1_RECURSIVE = "throttle.io_service_bytes_recursive"
 _NOT_DISKS = ("loop", "ram", "zram", "dm-", "md")
-"""The prefixes of the names of block devices that are in memory or stacked on other devices or files."""
+"""The prefixes of the names of block devices that are in memory, or stacked on other devices or on files."""
 _UNKNOWN_IO = CgroupIo(None, None, None, None)
 _UNNAMED = b"(unknown)"
-"""The name of every hidden device, such as a path of an NVMe multipath disk. The disk itself counts the bytes."""
+"""The name of every hidden device, such as a path of an NVMe multipath disk. Its I/O is counted for the disk, too."""
 
 
 class Jobs(Protocol):
@@ -49,8 +52,8 @@ class Jobs(Protocol):
 class CgroupCollector:
     """Reads the cgroup of each job: that of its ranks, or the nearest one above them in their batch job.
 
-    Jobs with the same own path share one record. Where their cgroups of another controller differ, that controller's
-    figures are unknown.
+    A batch job is a Slurm job, a pod or a container. Jobs with the same ``own_path`` share one record. If their cgroups
+    of another controller differ, that controller's figures are unknown.
     """
 
     field = "cgroups"
@@ -104,10 +107,11 @@ class CgroupReader:
         return parse_cgroups(self._raw(f"proc/{pid}/cgroup"))
 
     def common_paths(self, pids: Iterable[int]) -> dict[str, str]:
-        """Return the paths by controller of the nearest cgroups that hold all these processes, as far as known.
+        """Return the paths by controller of the nearest cgroups that hold all these processes.
 
-        If the processes are in different cgroups, the nearest one above them counts only if it has the id of their
-        Slurm job, pod or container: otherwise it may hold other jobs.
+        If the processes are in different cgroups of a controller, the nearest one above them counts only if it has the
+        id of their Slurm job, pod or container: otherwise it may hold other jobs. Processes whose cgroups are unknown
+        are ignored. {} if the others are in different Slurm jobs, pods or containers.
         """
         contents = dict.fromkeys(self._raw(f"proc/{pid}/cgroup") for pid in pids)
         known = [paths for paths in map(parse_cgroups, contents) if paths]
@@ -235,20 +239,20 @@ class CgroupReader:
 
 
 def own_path(paths: Mapping[str, str]) -> str:
-    """Return the path that identifies a job's cgroup: that of v2, or else of memory, blkio or cpu in v1.
+    """Return the path that identifies a job's cgroup.
 
-    The first path with the id of a Slurm job, pod or container comes before all others, also that of another
-    controller. "" when each path is the root cgroup or unknown.
+    It is the first path that has the id of a Slurm job, pod or container, of whatever controller. Without one, it is
+    the path in v2, or else that of memory, blkio or cpu in v1; "" when each of these is the root cgroup or unknown.
     """
     main = [_subpath(paths.get(name)) for name in ("", "memory", "blkio", "cpu")]
     return first_batch_path((*main, *map(_subpath, paths.values()))) or next(filter(None, main), "")
 
 
 def own_cgroups(paths: Mapping[str, str]) -> dict[str, str]:
-    """Return a job's cgroups by controller, without that of the daemon that started it.
+    """Return a job's cgroups by controller, without those that belong to the daemon that started the job.
 
-    If the own path has the id of a Slurm job, pod or container, these are the cgroups with the same id; otherwise
-    these are all cgroups.
+    If ``own_path`` has the id of a Slurm job, pod or container, only the cgroups with the same id are returned;
+    otherwise all are.
     """
     batch_id = job_ids(own_path(paths)).batch_id
     return {name: path for name, path in paths.items() if not batch_id or job_ids(path).batch_id == batch_id}

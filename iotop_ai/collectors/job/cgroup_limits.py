@@ -21,6 +21,7 @@ V1_LIMITS = {
     "blkio.throttle.write_iops_device": "write_ios",
 }
 V2_LIMITS = {"rbps": "read_bytes", "riops": "read_ios", "wbps": "write_bytes", "wiops": "write_ios"}
+"""The kind of limit: in v1 by the name of its file, in v2 by its name in io.max."""
 _SIZE = 1 << 18
 """The most bytes that are read from a file."""
 
@@ -74,7 +75,7 @@ def io_limits(root: Root, groups: Mapping[str, str], unified: str) -> tuple[IoLi
 
 
 def cpu_quota(root: Root, groups: Mapping[str, str], unified: str) -> tuple[float | None, int | None]:
-    """Return (the tightest CPU quota in cores, how often it ran out); None for a missing or unknown value."""
+    """Return (the tightest CPU quota in cores, in how many periods it ran out); None for a missing or unknown value."""
     best: tuple[float, int | None] | None = None
     for level in levels(groups.get("", "/")):
         fields = _raw(root, f"{unified}/{level}/cpu.max").split()

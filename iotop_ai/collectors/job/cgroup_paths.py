@@ -50,7 +50,10 @@ def levels(path: str) -> Iterator[str]:
 
 
 def common_path(paths: Iterable[str]) -> str:
-    """Return the path of the nearest cgroup that is each of these or above it: "/a" for "/a/b" and "/a/c"."""
+    """Return the path of the nearest cgroup that contains all of these: "/a" for "/a/b" and "/a/c", or "/a" and "/a/b".
+
+    "" for the root cgroup.
+    """
     levels_of_all = zip(*(path.split("/") for path in paths), strict=False)
     return "/".join(names[0] for names in takewhile(lambda names: len(set(names)) == 1, levels_of_all))
 
@@ -64,7 +67,7 @@ class MemoryLimit(NamedTuple):
     """The memory limit of one cgroup.
 
     used_bytes: the memory in use, including the page cache. reclaimable_bytes: the part of it that the kernel can
-    reclaim. hits: how often the limit was reached; None when it is unknown.
+    reclaim. hits: how often the limit was reached. None when unknown.
     """
 
     limit_bytes: int
@@ -81,6 +84,8 @@ class MemoryLimit(NamedTuple):
 
 def tightest_memory_limit(root: Root, groups: Mapping[str, str], unified: str) -> MemoryLimit | None:
     """Return the limit that leaves the least room, among the process's cgroup and its ancestors; None without a limit.
+
+    groups: the paths of the process's cgroups by controller. unified: the mount point of v2.
 
     memory.high counts like memory.max, because the kernel slows down a cgroup that exceeds memory.high.
     """

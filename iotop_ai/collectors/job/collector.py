@@ -2,10 +2,10 @@
 
 A tick is one reading of the whole machine. The training processes of a job are its ranks.
 
-Only candidates are inspected: Python programs, launchers and Ray's processes. A process that computes on a GPU belongs
-to a job without inspection. The libraries that a process maps are read when it is first seen and a few more times
-later, because a program imports its framework some time after its start. The open files of a job without a GPU are
-listed again and again, because a program may open its GPU much later.
+A new process is inspected only if it is a candidate: a Python program, a launcher or a process of Ray. A process that
+computes on a GPU belongs to a job without inspection. The libraries that a process maps are read when it is first seen
+and a few more times later, because a program imports its framework some time after its start. The open files of a job
+without a GPU are listed again and again, because a program may open its GPU much later.
 """
 
 from __future__ import annotations
@@ -39,8 +39,9 @@ if TYPE_CHECKING:
 AGES_S = (0.0, 3.0, 8.0, 20.0, 60.0, 180.0)
 """The ages at which a process is inspected, in seconds since it was first seen."""
 GPU_S = 20.0
-"""The seconds between two listings of the open files of a training process that has no GPU open."""
+"""The seconds between two listings of the open files of a training process whose job has no GPU."""
 INSPECTIONS_PER_TICK = 4
+"""The most candidates that are inspected in one tick, and the most training processes whose open files are listed."""
 PLACE_S = 2.0
 """The seconds between two reads of the jobs' environments."""
 
@@ -150,7 +151,7 @@ class JobCollector:
         looks: the counted samples of each rank. loading: how each rank gets its data.
         """
         sampler = self._sampler
-        # Take the counts first, because the choice drops those of the ranks whose turn ends.
+        # Take the counts first, because ``select`` drops those of the ranks that are no longer sampled.
         looks, loading = sampler.looks(), sampler.loading()
         sampler.select(self._jobs)
         chosen = sampler.loading()
@@ -236,8 +237,8 @@ class JobCollector:
     def _inspect_parent(self, key: ProcessKey, now: int) -> None:
         """Inspect the parent of a process that opens a GPU, unless it is known to open one.
 
-        A forked child inherits an open GPU. If its parent had been inspected only before it opened the GPU, the child
-        would seem to be the one that opened it.
+        A forked child inherits an open GPU. If the parent was last inspected before it opened the GPU, the child would
+        seem to have opened it.
         """
         stat = None if self._table is None else self._table.stat.get(key)
         parent = next((other for other in self._inspections if stat is not None and other.pid == stat.ppid), None)
@@ -247,8 +248,8 @@ class JobCollector:
     def _find_opened_gpus(self, now: int) -> bool:
         """Look for GPUs that the training processes of jobs without a GPU have opened; return whether a result changed.
 
-        A program may open its GPU after minutes of preparation, without a growth of its memory. Training processes
-        whose name is not Python's are not candidates, so they are inspected here.
+        A program may open its GPU after minutes of preparation, while its memory does not grow. A training process
+        whose name is not Python's is not a candidate, so it is inspected here.
         """
         ranks = [rank.key for job in self._jobs.values() if not (job.gpus or job.may_use_gpu) for rank in job.ranks]
         listed, latest = self._listed_ns, now - int(GPU_S * 1e9)

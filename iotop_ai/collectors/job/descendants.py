@@ -16,8 +16,8 @@ class Descendants:
     """Follows the descendants of the training processes.
 
     Call ``update`` in each tick, that is, after each reading of the processes. While the training processes stay the
-    same, it examines only processes that started or ended: of 10,000 processes, these are few. A process whose parent
-    exits still counts as a descendant of its training process.
+    same, it examines only the processes that started or ended since the last call: of 10,000 processes, these are few.
+    A process whose parent exits still counts as a descendant of its training process.
     """
 
     def __init__(self) -> None:
@@ -63,7 +63,7 @@ class Descendants:
     def _find_trainer(self, table: ProcessTable, pid: int, new: Mapping[int, ProcessKey]) -> ProcessKey | None:
         """Return the nearest training process above a process; None if there is none.
 
-        new: the processes that have started, by PID. The training process of every other process is known already.
+        new: the processes that have started, by PID. Those of all other processes are in ``_trainer_of`` already.
         """
         for _ in range(DEEPEST):
             key = new.get(pid)

@@ -49,9 +49,9 @@ _MOST_CPUS = 8192
 _LISTEN, _ESTABLISHED = b"0A", b"01"
 _NOT_DATA_FOLDERS = ("/usr/", "/lib/", "/lib32/", "/lib64/", "/opt/", "/dev/", "/proc/", "/sys/", "/memfd:", "/run/")
 _NOT_DATA_SUFFIXES = (".so", ".py", ".pyc", ".log", ".txt", ".out", " (deleted)")
-"""Files in these folders, and files with these suffixes, are libraries, scripts, logs or devices, not data."""
+"""Files in these folders, and files with these suffixes, are libraries, scripts, logs, devices or deleted: not data."""
 _DATA_FOLDERS = ("/opt/ml/", "/run/media/")
-"""Folders for data within the folders above: those of SageMaker and of removable disks."""
+"""Folders for data within ``_NOT_DATA_FOLDERS``: those of SageMaker and of removable disks."""
 
 
 class EnvironmentReader:
@@ -67,15 +67,15 @@ class EnvironmentReader:
         self._memory = ProcessMemory(root)
         self._shm_workers: dict[ProcessKey, BackgroundWorker] = {}
         self._weights: dict[ProcessKey, dict[JobMount, float]] = {}
-        """The number of open data files on each mount of a job; files of earlier reads count less."""
+        """The number of open data files on each mount of a job; files that were seen in earlier reads count less."""
         self._weighed_ns: dict[ProcessKey, int] = {}
         self._turns: dict[ProcessKey, int] = {}
         """The number of reads of each job's environment so far."""
         self._sockets: dict[ProcessKey, tuple[int, tuple[int | None, int | None]]] = {}
-        """(the turn of the next read of the sockets, the counts of the last read) of each job."""
+        """(the number in ``_turns`` at which the sockets are read next, the counts of the last read) of each job."""
 
     def read(self, job: Job, now_ns: int = 0) -> JobPlace:
-        """Read the environment of a job. now_ns: the monotonic time; the weights of mounts fall with it.
+        """Read the environment of a job. now_ns: the monotonic time, with which the weights of mounts decay.
 
         The limits and /dev/shm are those of the first worker, or of the first rank of a job without workers. The CPUs
         are those of all ranks together.
@@ -131,10 +131,9 @@ class EnvironmentReader:
             return b""
 
     def _shm(self, job: ProcessKey, key: ProcessKey) -> tuple[int | None, int | None]:
-        """Return (size, use) of a job's /dev/shm in bytes; None for each when it is unknown.
+        """Return (size, use) of a job's /dev/shm in bytes; (None, None) when unknown. key: a process of the job.
 
-        The call runs on a thread, because the path crosses the job's mounts, and the server of such a mount may be
-        dead.
+        statvfs runs on a thread, because the path crosses the job's mounts, and the server of such a mount may be dead.
         """
         out: list[tuple[int, int]] = []
         path = self._root.join(f"proc/{key.pid}/root/dev/shm")
@@ -151,9 +150,9 @@ class EnvironmentReader:
         return out[0] if out else (None, None)
 
     def _allowed_cpus(self, job: Job) -> tuple[int, ...] | None:
-        """Return the CPUs on which a rank, or its first worker if it has any, can run; None when unknown.
+        """Return the CPUs on which the ranks can run, all together; None when unknown.
 
-        Slurm and MPI bind each rank to separate CPUs.
+        For a rank with workers, the CPUs of its first worker count. Slurm and MPI bind each rank to separate CPUs.
         """
         allowed: set[int] = set()
         for rank in job.ranks:
@@ -221,7 +220,7 @@ class EnvironmentReader:
         return counts
 
     def _sockets_of(self, key: ProcessKey) -> tuple[int | None, int | None]:
-        """Return (the number of listening ports of a process, the number of connections to them); None if unknown."""
+        """Return (the number of listening ports of a process, that of connections to them); None for an unknown one."""
         folder = f"proc/{key.pid}"
         names = self._root.names(f"{folder}/fd")[:MOST_FILES]
         if not names:

@@ -48,7 +48,7 @@ def inspect(root: Root, pid: int) -> Inspection:
 def opens_gpu(root: Root, pid: int, libraries: tuple[str, ...]) -> bool:
     """Return whether a process has the device file of a GPU open. libraries: those that it maps.
 
-    Raises OSError if its open files are hidden.
+    Raises OSError if its open files cannot be listed.
     """
     folder, devices = f"proc/{pid}/fd", DEVICES + SHARED_DEVICES if libraries else DEVICES
     # A program opens its GPU before most of its files, and shared tensors may keep thousands of files open.

@@ -10,7 +10,8 @@ A main thread that sleeps in poll while loaders are busy may wait for the loader
 another rank or a server. If no GPU shows how the time is used, only the descriptors of the call distinguish these
 cases. If the descriptors cannot be read, the thread counts as waiting for data.
 
-A sweep is one sample of all watched tasks (task_sampler.py).
+A sweep is one sample of all watched tasks (task_sampler.py). A trainer is a training process, and its loaders are the
+processes that load its data.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ MOST_TARGETS = 2
 Reading the call of one thread takes 80 µs; if there are more threads, they are read in rotation.
 """
 MOST_LOADERS = 8
-"""The most loaders whose descriptors are searched for the inode for which their trainer waits."""
+"""The most loaders of a trainer whose descriptors are searched for the inode on which the trainer waits."""
 REMEMBER_NS = 10_000_000_000
 """How long we remember whether a loader has an inode open, in nanoseconds."""
 TERMINAL_NS = 1_000_000_000
@@ -114,7 +115,7 @@ class MainThreadWaits:
                 wait_states[watch.start] = WRITING
 
     def _is_terminal_due(self, pid: int, now_ns: int) -> bool:
-        """Whether to find out again if a main thread waits for a terminal."""
+        """Whether it is time to check again if a main thread waits for a terminal."""
         return pid not in self._at_terminal or now_ns - self._at_terminal[pid][0] >= TERMINAL_NS
 
     def _find_terminals(
@@ -131,13 +132,14 @@ class MainThreadWaits:
             waits = self._at_terminal.get(pid, (0, False))[1]
             if pid in targets and self._is_terminal_due(pid, now_ns):
                 target = targets[pid]
+                # If the call cannot be read, a process without sockets can only be waiting for a terminal.
                 waits = at_terminal(self._root, pid, target) if target.call else has_no_socket(self._root, pid)
                 self._at_terminal[pid] = now_ns, waits
             if waits:
                 wait_states[watch.start] = TERMINAL
 
     def _waits_for_other(self, watch: RankWatch, target: WaitTarget, now_ns: int) -> bool:
-        """Whether a target of a trainer's main thread is certainly not one of its loaders."""
+        """Whether a trainer's main thread certainly does not wait for a loader. target: what it waits for."""
         named = watch.loading is Loading.NAMED
         # The two ends of a Unix socket have different inodes, so we cannot see whether a loader has the other end open.
         # Only PyTorch's loaders are known to use a pipe; the batches of others may come through a TCP socket.
@@ -146,7 +148,7 @@ class MainThreadWaits:
         return not any(self._is_held(watch, inode, now_ns) for inode in target.inodes)
 
     def _is_held(self, watch: RankWatch, inode: int, now_ns: int) -> bool:
-        """Whether a loader has the inode open; True also if the descriptors of a loader cannot be read."""
+        """Whether one of the first MOST_LOADERS loaders has the inode open; True also if one cannot be read."""
         own_pid = watch.rank.key.pid
         remembered = self._held_by_loader.get((own_pid, inode))
         if remembered is not None and now_ns - remembered[0] < REMEMBER_NS:

@@ -30,7 +30,8 @@ _ASLEEP = (QUEUE, NET, FUTEX)
 class NetworkWatch:
     """Finds out which sleeping processes wait for the network.
 
-    Call ``update`` a few times a second while a process sleeps.
+    Call ``update`` a few times a second while a process sleeps. A watch is the RankWatch of one training process
+    (trainer) with its workers and children.
     """
 
     def __init__(self, sockets: JobSockets) -> None:
@@ -90,7 +91,7 @@ class NetworkWatch:
         return changed
 
     def busiest(self, pids: Sequence[int]) -> Traffic | None:
-        """Return the traffic of the process that receives most, but with the sum of all these processes' rates.
+        """Return the traffic of the process that receives most, with the sum of all these processes' rates as its rate.
 
         None when no traffic of these processes is known.
         """

@@ -32,8 +32,8 @@ _WORKING_STATES = frozenset((DISK, RUNNING, NET))
 _ASLEEP = frozenset((QUEUE, NET, FUTEX))
 _TWO_WAY = (b"unix_stream_read_generic", b"unix_stream_data_wait")
 """Kernel functions in which a reader of a multiprocessing.Pipe(), a pair of sockets, sleeps (net/unix/af_unix.c)."""
-ANSWERS, MOST_SLEEPS = 5, 100
-"""ANSWERS: how often a worker must be found asleep at a pair of sockets to count as one that answers requests.
+LEAST_PAIR_SLEEPS, MOST_SLEEPS = 5, 100
+"""How often a worker must be found asleep at a pair of sockets to count as one that answers requests.
 
 MOST_SLEEPS: the most samples of a worker that are counted for this decision.
 """
@@ -63,6 +63,7 @@ class RankWatch:
         self._main: WatchedTask | None = None
         self._workers: list[WatchedTask] = []
         self._members: frozenset[int] = frozenset()
+        """The PIDs of the processes of the job."""
         self._named = False
         """Whether the workers are recognised as loaders by their name."""
         self._children_work = 0.0
@@ -109,7 +110,7 @@ class RankWatch:
         return [task.key.pid for task in self._order[: self.mains]]
 
     def count_sleeps(self, wait_states: Sequence[int | None], raws: Sequence[bytes | OSError]) -> None:
-        """Count in which functions the workers sleep, unless the workers are recognised by their name.
+        """Count in which kernel functions the workers sleep, unless the workers are recognised by their name.
 
         wait_states, raws: the wait state and the raw content of wchan of each task in the whole row.
         """
@@ -125,9 +126,11 @@ class RankWatch:
                 self._sleeps[task.key] = at_pair + two_way, elsewhere + (not two_way)
 
     def answering_workers(self) -> frozenset[ProcessKey]:
-        """Return the workers that mostly sleep until the trainer's next request, as simulated environments do."""
+        """Return the workers that mostly sleep until the trainer's next request, as environments of RL do."""
         return frozenset(
-            key for key, (at_pair, elsewhere) in self._sleeps.items() if at_pair >= ANSWERS and at_pair > elsewhere
+            key
+            for key, (at_pair, elsewhere) in self._sleeps.items()
+            if at_pair >= LEAST_PAIR_SLEEPS and at_pair > elsewhere
         )
 
     def row_pids(self) -> list[int]:

@@ -144,9 +144,9 @@ class SocketDiag:
         self.listening: set[bytes] = set()
 
     def dump(self) -> dict[int, TcpSocket]:
-        """Return the connected sockets by inode. Raises Unavailable when a dump fails for the first time.
+        """Return the connected sockets by inode. Raises Unavailable when a dump fails, unless the last one failed too.
 
-        Later calls return {} until a dump succeeds. They try a dump once a minute, or never with --procfs.
+        After a failure, calls return {} until a dump succeeds. They try a dump once a minute, or never with --procfs.
         """
         if self.unavailable is not None and not (self._retry_ns and self._clock.monotonic_ns() >= self._retry_ns):
             return {}
@@ -197,7 +197,7 @@ class SocketDiag:
     def _add(self, sockets: dict[int, TcpSocket], size: int) -> int | None:
         """Add the sockets in the first ``size`` bytes of the buffer; return the number of messages; None at the end.
 
-        Raises OSError for a damaged message, and Unavailable if the kernel does not count bytes.
+        Raises OSError for a damaged message or if the dump failed, and Unavailable if the kernel does not count bytes.
         """
         buffer = self._buffer
         at = count = 0
@@ -237,7 +237,7 @@ class SocketDiag:
         return fields[2], fields[3], fields[-1] if layout is INFO_AND_SENT else fields[4], fields[5]
 
     def _find_info(self, at: int, length: int) -> tuple[int, struct.Struct]:
-        """Return the offset of INET_DIAG_INFO in the message and the struct that fits. Raises Unavailable."""
+        """Return the offset of INET_DIAG_INFO in the message and a struct that fits. Raises Unavailable if missing."""
         offset = SOCKET.size
         while offset + ATTRIBUTE.size <= length:
             size, kind = ATTRIBUTE.unpack_from(self._buffer, at + offset)
@@ -298,7 +298,7 @@ class JobSockets:
         At the first update, the traffic of every process with sockets is unknown. Later, traffic is unknown when
         sockets cannot be listed (``SocketDiag.unavailable``), and for processes of other users or of another network
         namespace. That of a process without new bytes is also unknown if the process has 512 descriptors or more, or if
-        the list of sockets was cut off before all of the process's sockets. The links are read every 2 s, and sooner
+        the list of sockets was cut off and lacks one of the process's sockets. The links are read every 2 s, and sooner
         after a new connection.
         """
         earlier = self._sockets

@@ -12,8 +12,8 @@ from iotop_ai.model.reading import Reading, Status
 MOST_PROCESSES = 512
 """The most reporting processes that are kept. A machine has a few of them per GPU."""
 
-_FINE_NS = 1000
-"""Times are rounded down to a multiple of this, because a recording has the times of Readings in µs."""
+_MICROSECOND_NS = 1000
+"""Times are rounded down to a multiple of this, because a recording stores the times of Readings in µs."""
 
 
 class StepReports:
@@ -29,6 +29,7 @@ class StepReports:
         self._keys: dict[int, ProcessKey] = {}
         self._table: Mapping[ProcessKey, StepCounts] = {}
         self._ended: set[int] = set()
+        """The PIDs of the processes that had ended at the last tick."""
 
     def take(self, pid: int, counts: StepCounts) -> None:
         """Store the totals of a process.
@@ -58,7 +59,7 @@ class StepReports:
             if table != self._table:
                 self._table = table
         at_ns = max((counts.at_ns for counts in self._table.values()), default=self._since_ns)
-        return Reading(self._table, Status.OK, at_ns=at_ns - at_ns % _FINE_NS)
+        return Reading(self._table, Status.OK, at_ns=at_ns - at_ns % _MICROSECOND_NS)
 
     def _forget(self, newest: dict[int, StepCounts], ended: set[int]) -> None:
         """Forget the processes that had already ended at the previous tick."""

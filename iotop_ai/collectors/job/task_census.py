@@ -56,7 +56,7 @@ class Census(NamedTuple):
 
 
 class ThreadCensus:
-    """Follows the threads of one process."""
+    """Follows the threads of one process, without its main thread."""
 
     def __init__(self, root: Root, key: ProcessKey) -> None:
         self._root = root

@@ -138,7 +138,10 @@ class TaskSampler:
         return self._cpu_ns
 
     def select(self, jobs: Mapping[ProcessKey, Job]) -> None:
-        """Sample the tasks of these jobs. The thread starts with the first job and ends when there are no jobs."""
+        """Sample the tasks of these jobs. The thread starts with the first job and ends when there are no jobs.
+
+        Raises RuntimeError if the thread cannot start; the next call tries again.
+        """
         if jobs is self._jobs and self._all_watched(jobs):
             return
         self._jobs = jobs
@@ -195,7 +198,7 @@ class TaskSampler:
             return self._answering_workers
 
     def traffic(self) -> dict[ProcessKey, Traffic]:
-        """Return the TCP traffic of each training process, that of its workers and children included, by its key.
+        """Return the TCP traffic of each training process, by its key, including that of its workers and children.
 
         The traffic is measured only while a training process sleeps, so it may be old. A training process whose traffic
         is unknown is left out.
@@ -372,8 +375,8 @@ class TaskSampler:
         """Choose the training processes and workers to sample, at most ``_most`` tasks in all.
 
         Every job gets an equal share. If it is too small, every training process is sampled with an equal number of its
-        workers, at least ``LEAST_WORKERS``: the slowest one decides, and it can be any of them. Those that do not fit
-        even so are sampled in rotation, and so are workers.
+        workers, at least ``LEAST_WORKERS``: the slowest training process decides the job's speed, and it can be any of
+        them. Training processes that do not fit even so are sampled in rotation, and so are workers.
         """
         out: list[_Planned] = []
         self._turn += 1

@@ -94,7 +94,7 @@ class _State:
         self.started = started
         """Whether the start-up is over."""
         self.fed_ms = 0.0
-        """How long it has waited for its loaders during the start-up while its GPU was in use, in ms."""
+        """How long the job has waited for its loaders during the start-up while its GPU was in use, in ms."""
         self.has_trained = False
         """Whether the job has been observed to train: it had loaders, or it used a GPU."""
         self.ranks: frozenset[ProcessKey] = frozenset()
@@ -287,7 +287,10 @@ class TimeAccountant:
         return out
 
     def _owner_of_hidden(self, jobs: Mapping[ProcessKey, Job], at_ns: int) -> ProcessKey | None:
-        """Return the only job that may use a GPU and does not rest; the only job of all may rest. Otherwise None."""
+        """Return the job that uses GPUs whose processes are hidden: the only one that may use a GPU and does not rest.
+
+        If there is only one job in all, it may also rest. None if no job or several jobs qualify.
+        """
         working = [
             key
             for key, job in jobs.items()
@@ -347,7 +350,7 @@ class TimeAccountant:
         state.totals = totals
 
     def _interval(self, rank: Rank, state: _State, tick: Tick, now: Totals, gpus: _GpuUse) -> Interval:
-        """Return a rank's interval.
+        """Return what the samples and counters say about a rank since the previous tick.
 
         gpus: the use of the rank's own GPUs, or of all GPUs of the job if those are unknown.
         """

@@ -5,8 +5,8 @@ address in an argument; the targets of an epoll are in fdinfo. The kernel shows 
 user unless kernel.yama.ptrace_scope forbids it. Sources: man 5 proc; fs/proc/base.c, fs/eventpoll.c and net/socket.c
 of Linux.
 
-A read of mem takes the process's mmap_lock, like a read of cmdline, and waits while another thread has this lock, or
-as long as the process likes: io/process_memory.py.
+A read of mem takes the process's mmap_lock, like a read of cmdline, and waits while another thread has this lock. The
+process itself can make it wait for any time; see io/process_memory.py.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ UNKNOWN = WaitTarget("unknown", (), (), "")
 def wait_target(root: Root, memory: ProcessMemory, pid: int, tid: int) -> WaitTarget:
     """Return what the task waits for now; ``UNKNOWN`` when it cannot be read, or when /proc is not this machine's.
 
-    It may wait for the process's memory, so do not hold a lock.
+    This call may wait for the process's memory, so do not hold a lock.
     """
     task = f"proc/{pid}/task/{tid}"  # the process's own files are empty once its main thread has ended
     raw = _syscall(root, task)
@@ -104,7 +104,7 @@ def wait_target(root: Root, memory: ProcessMemory, pid: int, tid: int) -> WaitTa
 
 
 def at_terminal(root: Root, pid: int, target: WaitTarget) -> bool:
-    """Whether one of the descriptors for which a main thread waits is a terminal. target: what it waits for."""
+    """Whether one of the descriptors for which a main thread waits is a terminal. target: what the thread waits for."""
     return any(root.link(f"proc/{pid}/fd/{fd}").startswith(_TERMINALS) for fd in target.fds)
 
 
@@ -159,9 +159,10 @@ def _syscall(root: Root, task: str) -> bytes:
 def _descriptors(
     root: Root, task: str, waits_on: str, arguments: list[int], memory: Callable[[int, int], bytes]
 ) -> dict[int, int]:
-    """Return the descriptors that a call waits for, each with its expected inode; 0 for any inode. Raises OSError.
+    """Return the descriptors that a call waits for, each with its expected inode; 0 for any inode.
 
-    memory: returns (address, size) of the process's memory.
+    memory: a function that returns the bytes of the process's memory at an address, given (address, size). Raises what
+    that function raises, and OSError.
     """
     argument_0, argument_1 = arguments[0] & _INT, arguments[1] & _INT
     if waits_on == "poll":

@@ -15,13 +15,14 @@ STATE_SIZE = 128
 """The number of bytes of stat that certainly contain the state, which follows a name of at most 64 bytes."""
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 WCHAN, STAT, SCHEDSTAT = range(3)
+"""The indexes of these files in ``WatchedTask.files``."""
 
 
 class WatchedTask:
     """A thread that is sampled: its open files, its counts by wait state, and the last contents of its files.
 
     key: the process of the thread. times: (ns on a CPU, ns runnable without a CPU). rss_bytes: the resident memory of
-    the process. A number is None before it is read and when it cannot be read.
+    the process. A time or rss_bytes is None before it is read and when it cannot be read.
     """
 
     __slots__ = ("counts", "ended", "files", "key", "last_raws", "rss_bytes", "tid", "times")

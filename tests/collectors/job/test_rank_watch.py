@@ -10,7 +10,7 @@ import pytest
 
 from iotop_ai.collectors.io.clock import Clock
 from iotop_ai.collectors.io.root import Root
-from iotop_ai.collectors.job.rank_watch import ANSWERS, MOST_WORKERS, RECENT_SAMPLES, RankWatch
+from iotop_ai.collectors.job.rank_watch import LEAST_PAIR_SLEEPS, MOST_WORKERS, RECENT_SAMPLES, RankWatch
 from iotop_ai.collectors.job.task_sampler import CENSUS_SWEEPS, TaskSampler
 from iotop_ai.collectors.job.watched_task import WatchedTask
 from iotop_ai.model.job.looks import Loading, LookCounts, Split
@@ -185,10 +185,10 @@ SOCKET, POLL = b"unix_stream_read_generic", b"poll_schedule_timeout.constprop.0"
 @pytest.mark.parametrize(
     ("sleeps", "answers"),
     [
-        ([(QUEUE, SOCKET)] * ANSWERS, True),
-        ([(QUEUE, SOCKET), *[(RUNNING, b"0")] * 50] * ANSWERS, True),
-        ([(QUEUE, SOCKET)] * (ANSWERS - 1), False),
-        ([(QUEUE, SOCKET), (QUEUE, POLL)] * ANSWERS, False),
+        ([(QUEUE, SOCKET)] * LEAST_PAIR_SLEEPS, True),
+        ([(QUEUE, SOCKET), *[(RUNNING, b"0")] * 50] * LEAST_PAIR_SLEEPS, True),
+        ([(QUEUE, SOCKET)] * (LEAST_PAIR_SLEEPS - 1), False),
+        ([(QUEUE, SOCKET), (QUEUE, POLL)] * LEAST_PAIR_SLEEPS, False),
         ([(FUTEX, b"futex_do_wait")] * 50, False),
         ([(RUNNING, b"0"), (OTHER, b"hrtimer_nanosleep")] * 50, False),
     ],
