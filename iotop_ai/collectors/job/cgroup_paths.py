@@ -67,7 +67,7 @@ class MemoryLimit(NamedTuple):
     """The memory limit of one cgroup.
 
     used_bytes: the memory in use, including the page cache. reclaimable_bytes: the part of it that the kernel can
-    reclaim. hits: how often the limit was reached. None when unknown.
+    reclaim. hits: how often the limit was reached. used_bytes and hits are None when unknown.
     """
 
     limit_bytes: int

@@ -6,7 +6,7 @@ user unless kernel.yama.ptrace_scope forbids it. Sources: man 5 proc; fs/proc/ba
 of Linux.
 
 A read of mem takes the process's mmap_lock, like a read of cmdline, and waits while another thread has this lock. The
-process itself can make it wait for any time; see io/process_memory.py.
+process itself can delay the read as long as it likes; see io/process_memory.py.
 """
 
 from __future__ import annotations

@@ -8,12 +8,12 @@ from iotop_ai.collectors.io.root import KeptFile, Root
 from iotop_ai.model.machine.cpu import CpuTable, CpuTicks
 
 _CPUS = "sys/devices/system/cpu"
-_FIELDS = 9
+_FIELD_COUNT = 9
 """The number of fields that are read from a /proc/stat line: the name and eight counts.
 
 The last two fields of the line, guest and guest_nice, are not read, because user and nice include them.
 """
-_UNCOUNTED = (0,) * (_FIELDS - 1)
+_MISSING_COUNTS = (0,) * (_FIELD_COUNT - 1)
 """Zeros for the counts that a line does not have."""
 
 
@@ -25,18 +25,18 @@ def parse_cpu_stat(raw: bytes) -> dict[int, CpuTicks]:
     """
     cores = {}
     for line in raw.partition(b"\nintr")[0].splitlines():
-        name, *ticks = line.split(None, _FIELDS)[:_FIELDS]
+        name, *ticks = line.split(None, _FIELD_COUNT)[:_FIELD_COUNT]
         if name[:3] == b"cpu" and name[3:].isdigit():
-            cores[int(name[3:])] = CpuTicks(*map(int, ticks), *_UNCOUNTED[len(ticks) :])
+            cores[int(name[3:])] = CpuTicks(*map(int, ticks), *_MISSING_COUNTS[len(ticks) :])
     return cores
 
 
 class CpuCollector:
     """Reads the ticks of every online core from /proc/stat, and counts the physical cores.
 
-    The number of physical cores is None in the first reading, because counting them reads a file for each core. It is
-    always None with --procfs or --sysfs, or for a saved copy of /proc. psutil counts the cores only if the kernel does
-    not show the CPU's topology, because importing psutil costs a megabyte.
+    The number of physical cores is None in the first reading, because counting them reads a file for each core, which
+    would delay the start. It is always None with --procfs or --sysfs, or for a saved copy of /proc. psutil counts the
+    cores only if the kernel does not show the CPU's topology, because importing psutil costs a megabyte.
     """
 
     field = "cpu"
@@ -48,9 +48,12 @@ class CpuCollector:
         self._stat: KeptFile | None = None
         self._load: KeptFile | None = None
         self._physical: int | None = None
-        self._online = -1
+        self._online_count = -1
         self._allowed_numbers: tuple[int, ...] | None = None
-        """The cores on which the monitor can run; None for all, and if unknown. An unchanged tuple is kept."""
+        """The numbers of the cores on which the monitor can run; None for all cores and when unknown.
+
+        If they do not change, the tuple stays the same object.
+        """
 
     def read(self) -> CpuTable:
         """Read all online cores. Raises OSError when /proc/stat cannot be read."""
@@ -58,9 +61,9 @@ class CpuCollector:
         if self._stat is None:
             self._stat = self._root.keep("proc/stat", 1 << 14)
         cores = parse_cpu_stat(self._stat.read_record())
-        if self._root.live and not is_first_reading and len(cores) != self._online:
+        if self._root.live and not is_first_reading and len(cores) != self._online_count:
             # The number of physical cores can change only when the number of online cores changes.
-            self._physical, self._online = cores_in_topology(self._root) or _physical_from_psutil(), len(cores)
+            self._physical, self._online_count = cores_in_topology(self._root) or _physical_from_psutil(), len(cores)
         allowed = os.sched_getaffinity(0) if self._root.live else cores.keys()
         if not allowed < cores.keys():
             # Either all cores are allowed, or a container has given the cores other numbers.

@@ -37,7 +37,7 @@ class ClocksCollector:
         self._counts: dict[tuple[str, str], int] = {}
         """The newest known throttle counts by (CPU, name)."""
         self._fixed_khz: tuple[int | None, int | None] = (None, None)
-        """(the base clock, the highest clock)."""
+        """(the base clock, the highest clock) of the first CPU."""
 
     def read(self) -> ClockState:
         """Return the clocks and the throttle counts.

@@ -53,7 +53,7 @@ class Entry(NamedTuple):
 
     @property
     def is_folder(self) -> bool:
-        """Whether the entry is a folder. The entries of the folder follow it."""
+        """Whether the entry is a folder. The entries in the folder follow it."""
         return stat.S_ISDIR(self.stat.st_mode)
 
     @property
@@ -77,12 +77,12 @@ class Entry(NamedTuple):
 class Tree:
     """The entries from ``top`` down, for one iteration. top: a folder or file, or a link to one.
 
-    on_names: called after every NAMES_PER_PROGRESS names that are listed, because a folder is listed to its end before
-    its first entry.
+    on_names: called after every NAMES_PER_PROGRESS names that are listed in a folder, because the first entry of a
+    folder comes only after all of its names are listed.
 
     Raises OSError when the top is missing. unreadable: the number of entries and folders that could not be read.
-    first_unreadable: the path and the error of the first unreadable one. elsewhere: the number of folders that were
-    left out because they are on another filesystem.
+    first_unreadable: the path and the error of the first unreadable one; "" without one. elsewhere: the number of
+    folders that were left out because they are on another filesystem.
     """
 
     def __init__(self, top: str | Pinned, on_names: Callable[[], None] = lambda: None) -> None:
@@ -179,15 +179,15 @@ def tree_of_files(top: str) -> Tree:
     """Return the Tree of a folder or a regular file. Raises OSError, also for a device, pipe or socket."""
     tree = Tree(top)
     if not tree.has_files:
-        raise OSError(errno.EINVAL, "it is a device, pipe or socket; name a folder or a file on a filesystem", top)
+        raise OSError(errno.EINVAL, "it is a device, pipe or socket; give a folder or a regular file", top)
     return tree
 
 
 def open_below(top: Pinned, path: str, *, direct: bool = False) -> tuple[int, bool]:
-    """Open a regular file below ``top`` without following links. Raises OSError.
+    """Open a regular file below ``top`` without following links. Raises OSError, also if it is not a regular file.
 
-    Returns (descriptor, whether reads through it bypass the page cache). direct: whether to bypass the page cache if
-    the filesystem supports that.
+    Returns (descriptor, whether reads through it bypass the page cache). path: relative to ``top``; "" for the file
+    ``top`` itself. direct: whether to bypass the page cache if the filesystem supports that.
     """
     *folders, name = path.split("/") if path else [top.name]
     flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK

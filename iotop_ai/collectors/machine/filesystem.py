@@ -100,7 +100,7 @@ class _StatvfsCall:
 
 
 class _MountState(NamedTuple):
-    """The state of a mount. call: the call that has not been answered; None if there is none.
+    """The state of a mount. newest: its newest Reading. call: the call that has not been answered; None without one.
 
     queried_ns: the time of the last query; None before the first.
     """

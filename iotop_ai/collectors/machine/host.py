@@ -79,7 +79,7 @@ def effective_capabilities(root: Root) -> int:
 
 
 def in_initial_user_namespace(root: Root) -> bool:
-    """Whether we are in the initial user namespace, also if the kernel has no other user namespaces.
+    """Whether we are in the initial user namespace; True also if the kernel does not support user namespaces.
 
     The root user of another user namespace is an ordinary user of the machine.
     """

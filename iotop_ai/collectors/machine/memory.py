@@ -12,8 +12,8 @@ from iotop_ai.model.machine.memory import MemoryState
 
 _LEVEL = pattern(rb"^(\w+):[ \t]+(\d+)[ \t]+kB[ \t\r]*$", re.MULTILINE)
 _DIRECT_SCANS = (b"pgscan_direct_dma", b"pgscan_direct_dma32", b"pgscan_direct_normal", b"pgscan_direct_movable")
-# The names are in the order of MemoryState's fields. Between the three rows come fields whose names depend on the
-# kernel's version.
+# The names are in the order of MemoryState's fields. The fields between these three tuples have names that depend on
+# the kernel's version; ``memory_state`` finds them.
 _LEVELS = tuple(
     b"MemTotal MemAvailable MemFree Cached Buffers SReclaimable Dirty Writeback SwapTotal SwapFree Shmem".split()
 )
@@ -81,7 +81,7 @@ class MemoryCollector:
         self._vmstat: KeptFile | None = None
 
     def read(self) -> MemoryState:
-        """Read both files. Raises OSError without /proc/meminfo; without /proc/vmstat, its values are None."""
+        """Read both files. Raises OSError without /proc/meminfo. Without /proc/vmstat, the counters are None."""
         if self._meminfo is None:
             self._meminfo = self._root.keep("proc/meminfo")
         meminfo = parse_meminfo(self._meminfo.read_record())

@@ -206,10 +206,11 @@ class MountsCollector:
 
 
 class PathDevices(NamedTuple):
-    """The disks that hold a folder.
+    """The disks that hold a folder or file.
 
-    devices: the kernel names of the physical disks; () when none is on this machine. chain: the kernel names from the
-    mounted device down to its first disk. reason: why ``devices`` is empty; "" when it is not.
+    mount: the mount that holds the path; None if it is unknown. devices: the kernel names of the physical disks; ()
+    when none is on this machine. chain: the kernel names from the mounted device down to its first disk. reason: why
+    ``devices`` is empty; "" when it is not.
     """
 
     path: str

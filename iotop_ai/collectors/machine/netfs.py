@@ -116,7 +116,10 @@ class NetfsCollector:
         self._by_minor: dict[str, Mount] = {}
 
     def read(self) -> NetfsTable:
-        """Return the table. mountstats lists every mount, so it is read only while an NFS filesystem is mounted."""
+        """Return the table. mountstats lists every mount, so it is read only while an NFS filesystem is mounted.
+
+        Raises OSError if mountstats cannot be read then.
+        """
         mounts = self._mounts.mounts
         if mounts is not self._last_mounts:
             self._last_mounts = mounts

@@ -120,7 +120,7 @@ class PageCache:
 
 
 def measure_cached(top: str, cache: PageCache, on_progress: Callable[[Cached], None] = lambda _: None) -> Cached:
-    """Return how much of the files below ``top`` is in the page cache. Raises OSError.
+    """Return how much of the files below ``top``, or of the file ``top``, is in the page cache. Raises OSError.
 
     on_progress: called repeatedly with the result so far.
     """
@@ -212,6 +212,7 @@ def room_for_data(memory: Levels, cgroup_room_bytes: int | None) -> int | None:
     """Return how many bytes of files fit into memory beside the programs' own memory; None when it is unknown.
 
     This is MemAvailable, which counts files in the page cache as available, or the room in our cgroups if that is less.
+    cgroup_room_bytes: the result of ``read_memory_room``.
     """
     available = memory.available_bytes
     return available if available is None or cgroup_room_bytes is None else min(available, cgroup_room_bytes)

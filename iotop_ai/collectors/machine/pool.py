@@ -44,7 +44,7 @@ def parse_kstat(raw: bytes) -> dict[bytes, int]:
 
 
 def parse_pool_io(raw: bytes) -> ProgramIo | None:
-    """Parse a pool's file ``io``, which counts the I/O of the pool's disks.
+    """Parse a pool's file ``io``, which counts the I/O of the pool's disks; None if it has another form.
 
     The second line has the titles: ``nread nwritten reads writes ...``.
     """
@@ -100,7 +100,7 @@ class DatasetSum:
             before = self._last_counts.get(name, ())
             counts = now[name] = tuple(dataset.get(key, 0) for key in _DATASET_NAMES) if dataset else before
             if name in self._last_counts and not before:
-                before = counts  # it could not be read until now, and may have been mounted for a long time
+                before = counts  # the dataset could not be read until now, and may have been mounted for a long time
             if any(count < old for count, old in zip(counts, before, strict=False)):
                 before = ()  # the dataset was mounted again, so its counts began at 0
             for i, count in enumerate(counts):

@@ -29,7 +29,7 @@ def parse_pressure(raw: bytes) -> PressureTotals | None:
 
 
 def own_cgroup(cgroup: bytes, mountinfo: bytes) -> tuple[str, str] | None:
-    """Return (the path of our cgroup v2, its directory relative to the root); None when cgroup v2 is not mounted.
+    """Return (the path of our cgroup v2, its folder without the leading "/"); None when cgroup v2 is not mounted.
 
     cgroup: the content of /proc/self/cgroup (``0::/user.slice/session-1.scope``). mountinfo: the content of
     /proc/self/mountinfo, from which the root, the mount point and the type (after " - ") are used.

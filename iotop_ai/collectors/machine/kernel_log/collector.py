@@ -33,8 +33,8 @@ from iotop_ai.model.machine.kernel_log import DeviceErrors, KernelLog
 from iotop_ai.model.reading import Status
 
 PATH = "dev/kmsg"
-_LARGEST = 1 << 14
-"""The size of the buffer, in bytes.
+_BUFFER_BYTES = 1 << 14
+"""The size of the buffer for one read.
 
 A record with its KEY=value lines takes up to 8 KiB, and a read into a buffer that is too small fails with EINVAL.
 """
@@ -77,14 +77,14 @@ class KernelLogCollector:
         self._retry_ns = 0
         self._errors: dict[str, DeviceErrors] = {}
         self._ata_ns: dict[str, int] = {}
-        """The time at which libata last reported a disk of ``_errors``, by disk."""
+        """The time at which libata last reported an error of a disk in ``_errors``, by disk."""
         self._log = KernelLog()
         self._events: list[LogEvent] = []
         self._ata = AtaDisks(root)
         self._cgroups: dict[int | None, str] = {}
         """The cgroup that reached its memory limit, by the PID of the process that the kernel then kills."""
         self._replaced = ReplacedDisks(root)
-        self._check_ns = 0
+        self._check_due_ns = 0
         """The time of the next check of whether disks with recent errors were replaced."""
 
     def read(self) -> KernelLog:
@@ -149,7 +149,7 @@ class KernelLogCollector:
         lost = 0
         for _ in range(_MOST_RECORDS):
             try:
-                raw = os.read(fd, _LARGEST)
+                raw = os.read(fd, _BUFFER_BYTES)
             except BlockingIOError:
                 break
             except BrokenPipeError:  # records were overwritten before we read them; the next read continues after them
@@ -180,9 +180,9 @@ class KernelLogCollector:
     def _check_for_replaced(self) -> None:
         """From time to time, forget the recent errors of disks that have been replaced."""
         now = self._clock.monotonic_ns()
-        if now < self._check_ns:
+        if now < self._check_due_ns:
             return
-        self._check_ns = now + _CHECK_NS
+        self._check_due_ns = now + _CHECK_NS
         if self._forget_replaced([name for name, errors in self._errors.items() if now - errors.at_ns < _CAUSE_NS]):
             self._log = KernelLog(dict(self._errors), self._log.lost)
 
@@ -216,9 +216,10 @@ class KernelLogCollector:
             self._ata_ns[event.subject] = now
 
     def _with_device(self, event: LogEvent) -> LogEvent:
-        """Return the event with what its line does not name.
+        """Return the event with a name that its line lacks.
 
-        This is the disk at an ATA port or PCI address, the disk of a partition, or the cgroup that reached its limit.
+        It is the name of the disk at an ATA port or PCI address, of the disk of a partition, or of the cgroup that
+        reached its limit.
         """
         if event.kind == OOM_KILL and (cgroup := self._cgroups.pop(event.pid, "")):
             return event._replace(text=f"{event.text} ({cgroup})")

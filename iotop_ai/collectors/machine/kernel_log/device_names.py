@@ -46,7 +46,7 @@ class AtaDisks:
     def disk(self, subject: str) -> str:
         """Return the disk or optical drive of "ata3.00", or of "ata3" if the port has only one; "" when it is unknown.
 
-        The number that libata prints is the sum of the link's and the device's numbers (ata_dev_printk).
+        The number after the dot is the sum of the link's and the device's numbers (ata_dev_printk).
         """
         self.update()
         port, _, number = subject.partition(".")

@@ -121,7 +121,7 @@ def parse_record(raw: bytes) -> Record | None:
 
 
 def parse_line(text: str) -> LogEvent | None:
-    """Return the event that a line of the kernel reports; None for an irrelevant line."""
+    """Return the event that a line of the kernel log reports; None for an irrelevant line."""
     # Most lines do not have the text that a parser requires; they are skipped without a regular expression.
     for required, parse in _ALL_PARSERS:
         if required in text:

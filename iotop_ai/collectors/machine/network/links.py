@@ -36,7 +36,7 @@ def parse_ib_rate(text: str) -> int | None:
 
 
 class _LinkFiles:
-    """The counter files of one link, which are kept open. Raises OSError when the link was removed."""
+    """The counter files of one link, which are kept open. If the link was removed, OSError is raised."""
 
     def __init__(self, root: Root, directory: str, names: tuple[str, ...], state: str) -> None:
         self.files: dict[str, KeptFile] = {}
@@ -57,7 +57,7 @@ class _LinkFiles:
             raise
 
     def reread(self) -> bool:
-        """Read the files; return whether any of them has changed or the speed has to be read again."""
+        """Read the files; return whether the counters have to be made again: a file changed, or the speed is due."""
         raws = [file.read_record() for file in self.files.values()]
         raws.append(self.state_file.read_record())
         before, self.raws = self.raws, raws
@@ -93,7 +93,7 @@ class NetworkCollector:
         self._reads = 0
         self._listed: list[str] = []
         self._places: dict[str, str] = {}
-        """The result of ``places_of``: the device that carries the bytes of each network interface."""
+        """The result of ``places_of``: the device ("place") that carries the bytes of each network interface."""
 
     def read(self) -> dict[str, LinkCounters]:
         """Return the counters of the links by name; {} without a link. A removed link is left out.
@@ -120,7 +120,7 @@ class NetworkCollector:
         return out
 
     def _refresh_places(self, names: list[str]) -> None:
-        """Find the links' devices again when the list has changed, and every 30 reads, as a link may join a bond."""
+        """Find the devices of the links again when the list has changed, and every 30 reads: a link may join a bond."""
         if names != self._listed or self._reads % _REFRESH_EVERY == 0:
             self._listed, self._places = names, places_of(self._root, names)
         self._reads += 1

@@ -93,7 +93,7 @@ def _in_initial_namespace(root: Root) -> bool:
 
 
 def _in_container(root: Root) -> bool:
-    """Whether we are in a network namespace other than the initial one, where some settings are missing.
+    """Whether we are in a network namespace other than the initial one. Some settings are missing in such a namespace.
 
     Every /proc shows the settings of the namespace of the process that reads it. With --procfs or --sysfs the answer is
     therefore unknown, and the result is False.
