@@ -51,7 +51,7 @@ class RecordingPart(Protocol):
         ...
 
     def items(self, first: int = 0, adopt: bool = True, folds_ns: int | None = None) -> Iterator[Snapshot | Keyframe]:
-        """The input of ``pipeline.frames``, beginning with a block. first: the index of this block.
+        """The input of ``pipeline.frames`` from a block on. first: the index of this block.
 
         adopt: whether to use the recorded state of the rules if the same rules recorded it. folds_ns: Snapshots before
         this time only build the history and yield no Frame.
@@ -120,7 +120,7 @@ class FrameCursor:
         """Whether ``refresh`` has found more to read since the caller last reset this attribute."""
         self.judged_anew = False
         """Whether the verdicts are decided anew, because the recording was made with other rules. The rules then begin
-        WARM_UP_S (store.read.file) earlier."""
+        WARM_UP_S (store.read.file) before the block that was loaded."""
         self._index()
         if not self._shown_blocks:
             raise InputError("this recording contains only a pre-roll")
@@ -148,7 +148,7 @@ class FrameCursor:
         return max([self._wall_times[-1], *(h.wall_ns for h in heads if h.kind == "snap" and h.wall_ns is not None)])
 
     def refresh(self) -> bool:
-        """Index appended blocks, and a new part after the last one; return whether there were any."""
+        """Index appended blocks, or without them a new part after the last one; return whether there was anything."""
         has_grown = self._parts[-1].refresh()
         if not has_grown and (another := self._follow()) is not None:
             self._parts.append(another)
@@ -203,8 +203,8 @@ class FrameCursor:
     ) -> Frame:
         """Go to the last Frame before a monotonic time of the newest boot, or to the first Frame if all are later.
 
-        Unlike ``seek``, it finds the Frame after the clock was set back; but it goes back from the end step by step, so
-        it is for the newest Frames. early, cancelled: as in ``seek``. Raises Cancelled.
+        Unlike ``seek``, this works even if the wall clock was set back. But it steps back from the end one Frame at a
+        time, so use it only for the newest Frames. early, cancelled: as in ``seek``. Raises Cancelled.
         """
         frame = self.seek(_AFTER_ALL_NS, early, cancelled)
         while frame.snapshot.at_ns >= at_ns and (before := self.back(cancelled)) is not None:
@@ -304,8 +304,8 @@ class FrameCursor:
     def first_verdict(self) -> Frame:
         """Step to the first Frame whose verdict names a class and lasts, and return it.
 
-        At the beginning of a recording the rates are unknown and the rules do not have enough data for a verdict.
-        Without such a verdict, return the Frame reached after at most MOST_STEPS steps.
+        At the beginning of a recording the rates are unknown and the rules do not have enough data for a verdict. The
+        search ends after MOST_STEPS steps, at a gap and at the end; without such a verdict, return the Frame there.
         """
         frame, named, steps = self._frames[self._position], None, 0
         while steps < MOST_STEPS:

@@ -1,7 +1,7 @@
 """Reads a recorded run from its beginning to its end: every figure over time, and its verdict.
 
 If the recording was made with the rules of this program, the verdicts come from recorded totals. The figures come from
-the counters in every Snapshot of a short run, in the keyframes of a long run (every 60th Snapshot), or in fewer
+the counters in every Snapshot of a short run, in the keyframes of a long run (every 60th Snapshot), or in some of the
 keyframes of a run of many hours. The means stay exact, because a rate is the mean over the time between two Snapshots.
 If the recording was made with other rules, it is folded: every Frame is judged again.
 """
@@ -24,9 +24,9 @@ from iotop_ai.store.format.codec import KEYFRAME_EVERY
 from iotop_ai.store.read.block_contents import Depth
 
 MOST_SNAPSHOTS = 5400
-"""A run with more Snapshots is read by its keyframes only: 24 hours of a busy machine take seconds, not minutes."""
+"""Of a run with more Snapshots, only keyframes are read: 24 hours of a busy machine then take seconds, not minutes."""
 MOST_KEYFRAMES = 480
-"""About this many keyframes are decoded: more than the points of a chart, and one every 3 minutes for 24 hours."""
+"""About this many keyframes are decoded: more than a chart has points, and for 24 hours one every 3 minutes."""
 
 
 class RatedSnapshot(NamedTuple):

@@ -17,9 +17,12 @@ if TYPE_CHECKING:
     from iotop_ai.store.write.recorder import Recorder
 
 CLOSE_S = 3.0
-"""How long closing a recording may take when the session ends."""
+"""How long closing a recording may take when the session ends, in seconds."""
 STOP_S = 30.0
-"""How long closing a recording may take while the screen stays live: a sync also waits for other programs' writes."""
+"""How long closing a recording may take while the screen stays live, in seconds.
+
+It may be long, because a sync also waits for the writes of other programs.
+"""
 _SECOND = 1_000_000_000
 
 
@@ -155,10 +158,10 @@ class SessionRecorder:
             self._ring.close()
 
     def stop(self, seconds: float = CLOSE_S) -> RecordingState | None:
-        """Close the file within ``seconds`` and return its state; None if there is no file.
+        """Close the file, waiting at most ``seconds``, and return its state; None if there is no file.
 
         Before that, the file gets a ``closing_frame`` if events are pending, or if it has no Snapshot yet. If the file
-        is already being closed, this waits until it is closed.
+        is already being closed, this waits for it too.
         """
         with self._lock:
             recorder, newest = self._recorder, self._newest

@@ -19,8 +19,8 @@ from iotop_ai.store.format.line_head import has_key, parse_head
 _SECOND = 1_000_000_000
 _LEAST_GAP_NS = 5 * _SECOND
 """A shorter interval between two Snapshots is never a gap, in nanoseconds."""
-_ALIKE = 4
-"""Two intervals count as equally long if they differ by at most 1/_ALIKE of their length, a quarter."""
+_EQUAL_DIVISOR = 4
+"""Two intervals count as equally long if they differ by at most the length of the first one divided by this."""
 MARK, ALERT = "mark", "alert"
 _FIRING = "firing:"
 """The third word in the text of an alert that fires, after its severity and its rule."""
@@ -55,7 +55,7 @@ class TimelineReader:
         self._marks: list[tuple[int, str]] = []
         self._gaps: list[tuple[int, int]] = []
         self._ends: list[tuple[int, str, bool]] = []
-        """The faults and the ends of processes, as (wall time, text, whether it is a failure)."""
+        """The faults and the ends of processes, as (wall time, text, whether the entry is a failure)."""
         self._alerts: list[tuple[int, str, bool]] = []
         """The alerts that fired, as (wall time, text, whether the alert is critical)."""
         self._lines_read = 0
@@ -112,7 +112,7 @@ class TimelineReader:
         for line_number, line in enumerate(part.raw_lines(part.blocks[self._block]), 1):
             if line_number > self._lines_read:
                 self._read_line(line, trusted)
-        # Lines at the end of the last block may by now belong to the next block.
+        # Lines that were read as the end of the last block may by now belong to the next block.
         has_grown = line_number > self._lines_read
         if self._block + 1 < len(part.blocks) or self._part + 1 < len(self._parts):
             if not trusted:
@@ -161,7 +161,7 @@ class TimelineReader:
     def _add_snapshot(self, wall_ns: int) -> None:
         interval_ns = wall_ns - self._newest_ns
         if self._usual_ns and interval_ns > max(_LEAST_GAP_NS, GAP_FACTOR * self._usual_ns):
-            if self._gap_ns and abs(interval_ns - self._gap_ns) * _ALIKE <= self._gap_ns:
+            if self._gap_ns and abs(interval_ns - self._gap_ns) <= self._gap_ns // _EQUAL_DIVISOR:
                 # A second interval of this length: the first was not a gap, but the period has become longer.
                 self._gaps.pop()
                 self._usual_ns, self._gap_ns = interval_ns, 0

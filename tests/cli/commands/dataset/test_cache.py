@@ -107,7 +107,7 @@ def test_a_missing_path_is_an_error(what: str) -> None:
 def test_the_error_for_a_device_says_what_to_give_instead(what: str) -> None:
     done = iotop("cache", what, "/dev/null")
     assert (done.returncode, done.stdout) == (2, "")
-    assert "/dev/null: it is a device, pipe or socket; name a folder or a file" in done.stderr
+    assert "/dev/null: it is a device, pipe or socket; give a folder or a regular file" in done.stderr
     assert done.stderr.count("\n") == 1
 
 
