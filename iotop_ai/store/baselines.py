@@ -27,11 +27,12 @@ FORMAT = 1
 LONGEST = 200
 """The maximum number of characters of a serial number."""
 MOST_DEVICES = 64
+"""The maximum number of devices in the file."""
 OLDEST_S = 30 * 86_400
-"""Older baselines are not used, because the disk may have changed since."""
-_LARGEST = 4 << 20
-"""The maximum number of bytes of the file."""
+"""Baselines written longer ago than this, in seconds, are not used, because the disk may have changed since."""
+_MOST_FILE_BYTES = 4 << 20
 _MOST_MINUTES = 100_000
+"""The minutes in a bin must be below this number."""
 _PART_S = PART_NS // 10**9
 
 
@@ -91,7 +92,7 @@ class Baselines:
         with file:
             if os.fstat(file.fileno()).st_uid != os.geteuid():
                 raise ValueError("owned by another user")
-            raw = file.read(_LARGEST + 1)
+            raw = file.read(_MOST_FILE_BYTES + 1)
         return parse_baselines(raw)
 
     def _write(self, content: Mapping[str, Any]) -> None:
@@ -124,7 +125,7 @@ def parse_baselines(raw: bytes) -> dict[str, tuple[int, list[list[tuple[int, Bin
 
     Raises ValueError.
     """
-    if len(raw) > _LARGEST:
+    if len(raw) > _MOST_FILE_BYTES:
         raise ValueError("too large")
     import json
 

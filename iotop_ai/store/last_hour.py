@@ -40,7 +40,7 @@ than half the CPU time that it would take a second later, but each Frame that wa
 MOST_KEPT_BYTES = RING_BYTES
 """The maximum number of bytes of dropped blocks that a recording keeps for a user who looks at them. Beyond this, the
 recording is not refreshed."""
-_LEVEL = 5
+_ZLIB_LEVEL = 5
 _CHUNK = 1 << 16
 _WAIT_S = 2.0
 """The longest wait for the ring's thread, in seconds."""
@@ -92,7 +92,7 @@ class Ring:
         self._closed_bytes = 0
         self._open: Block | None = None
         """The block to which Frames are added; its compressed text is in ``_parts`` and ``_compressor``."""
-        self._compressor = zlib.compressobj(_LEVEL)
+        self._compressor = zlib.compressobj(_ZLIB_LEVEL)
         self._parts: list[bytes] = []
         self._open_bytes = 0
         self._session = 0
@@ -130,7 +130,7 @@ class Ring:
         return not self._trouble and self._queue.drain(seconds)
 
     def state(self) -> RingState:
-        """The state of the ring, after at most _SHORT_WAIT_S for the newest Frames."""
+        """The state of the ring. Waits at most _SHORT_WAIT_S for the newest Frames."""
         self.drain(_SHORT_WAIT_S)
         with self._lock:
             first = self._seekable_ns()
@@ -155,9 +155,10 @@ class Ring:
             return (*self._closed, _Packed(newest, b"".join(self._parts) + compressor.flush()))
 
     def preroll(self, level: str, before_ns: int) -> tuple[str, ...]:
-        """The snap lines before a time, redacted to a level and marked "pre".
+        """The snap lines before a monotonic time, redacted to a level and marked "pre".
 
         They start at the last keyframe that is at least a minute before that time, or else at the session's first one.
+        () if there are none.
         """
         self.drain()
         recording = self.recording()
@@ -233,7 +234,7 @@ class Ring:
         lines = self._encoder.encode(frame, gap=gap)
         if not lines.key:
             return self._compressor, [], "".join(lines.chunks).encode()
-        compressor = zlib.compressobj(_LEVEL)
+        compressor = zlib.compressobj(_ZLIB_LEVEL)
         return compressor, [compressor.compress(chunk.encode()) for chunk in lines.chunks], b""
 
     def _next_block(self, snapshot: Snapshot, compressor: _Compress) -> None:
@@ -266,7 +267,7 @@ class Ring:
 
 
 class RingBlocks:
-    """The blocks of a ring at the time of creation or of the last ``refresh``.
+    """The blocks of a ring, as they were when this object was created or last refreshed.
 
     contents_now: a function that returns the current contents of the ring
     """

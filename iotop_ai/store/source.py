@@ -12,7 +12,7 @@ from iotop_ai.model.snapshot import Snapshot
 class Source(Protocol):
     """Anything that yields Snapshots: the live machine, a file, stdin, ssh, a list in a test.
 
-    A source that cannot fulfil a request, such as a recording, ignores it.
+    A source, such as a recording, ignores the requests that it cannot fulfil.
     """
 
     live: bool

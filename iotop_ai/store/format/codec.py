@@ -213,7 +213,7 @@ class Encoder:
 
 
 def _clock_was_set(before: Snapshot, after: Snapshot) -> bool:
-    """Whether the two clocks moved by different amounts (CLOCK_STEP_NS), as also happens during a suspend."""
+    """Whether the two clocks moved by different amounts (CLOCK_STEP_NS). This also happens during a suspend."""
     return abs((after.wall_ns - before.wall_ns) - (after.at_ns - before.at_ns)) > CLOCK_STEP_NS
 
 
@@ -312,7 +312,9 @@ class Decoder:
         self._before: Snapshot | None = None
         """The Snapshot of the previous line."""
         self._events: list[Event] = []
+        """The events since the last snap line."""
         self._timed = TIMED
+        """The order of the times that the last keyframe stated."""
         self._budget = budget or ReaderBudget()
 
     def read(self, line: bytes, number: int = 0) -> Item | None:

@@ -47,7 +47,7 @@ class LineHead(NamedTuple):
 
 
 def snap_fields(at_ns: int, wall_ns: int, *, gap: bool, key: bool) -> dict[str, Any]:
-    """The first fields of a snap line, in the order on which readers rely."""
+    """The first fields of a snap line. Readers rely on their order."""
     fields: dict[str, Any] = {"k": "snap", "m": at_ns, "t": wall_ns}
     if gap:
         fields["gap"] = True
@@ -114,11 +114,11 @@ def with_pre(line: str) -> str:
 
 
 def with_previous_length(line: str, previous_bytes: int) -> str:
-    """The keyframe with the length of the block before it."""
+    """The line of a keyframe with ``back``, the length in bytes of the block before it."""
     return line.replace(_KEY_TEXT, f'{_KEY_TEXT}"back":{previous_bytes},', 1)
 
 
 def previous_length_of(head: bytes) -> int | None:
-    """The length of the block before a keyframe; None if the keyframe does not contain it."""
+    """The length in bytes of the block before a keyframe (``back``); None if the keyframe does not contain it."""
     match = _PREVIOUS_LENGTH.search(head)
     return None if match is None else int(match[1])

@@ -11,7 +11,7 @@ _NAME = re.compile(r"(.*?)((?:\.iotop)?\.jsonl)?(?:\.gz)?", re.DOTALL)
 
 
 def part_name(path: str, when: datetime) -> str:
-    """The name of a full file that is not packed."""
+    """The name of a part that is not packed. path: the name of the recording. when: the time for the name, in UTC."""
     stem, extension = _split(path)
     return f"{stem}.{when.strftime(TIME)}{extension}"
 

@@ -13,7 +13,7 @@ _CMDLINE = ProcessInfo._fields.index("cmdline")
 
 
 def redacted_line(line: str, level: str) -> str:
-    """The snap line, which has full command lines, redacted to ``level``."""
+    """A snap line that has full command lines, redacted to ``level``; unchanged for the level "full"."""
     redact = COMMAND_REDACTORS.get(level)
     if redact is None or '"info":' not in line:
         return line

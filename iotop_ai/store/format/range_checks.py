@@ -14,6 +14,7 @@ from iotop_ai.model.verdict_totals import VerdictTotals
 from iotop_ai.store.format.scalars import ShapeError
 
 _LATEST_NS = 2**63
+"""Times and durations must be less than this."""
 _LONGEST_INTERVAL_S = 1e6
 
 

@@ -50,7 +50,7 @@ _BARE_NAME = re.compile(
 )
 """A word without a leading dash that precedes a secret, as in ``connect NET password X``."""
 _OPTION = re.compile(r"--?[A-Za-z][A-Za-z-]*(?:=.*)?|-[A-Za-z]")
-"""An option. Where the next word may be a secret, but need not be, such a word is not replaced."""
+"""An option. A word of this form is not replaced where a secret may, but need not, stand."""
 _LOGIN = re.compile(r"[^\d:]:.|:.*[^\d]|%")
 """A login as user:password or user%password, but not the uid:gid of ``docker run -u 1000:1000``."""
 _SPLITS = re.compile(r"[\s;|]")

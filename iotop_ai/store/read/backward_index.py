@@ -25,12 +25,13 @@ from iotop_ai.store.format.size_limits import check_block_count
 from iotop_ai.store.read.line_index import Line
 
 _STEP = 1 << 20
+"""The number of bytes that are searched at once."""
 _FARTHEST = 32 << 20
 """The maximum number of bytes that are searched for the last keyframe; a block is usually far shorter."""
 _LEAD_SIZES = (1 << 10, 1 << 16)
 """The numbers of bytes to read, one after the other, at the start of a block: usually it begins with the keyframe,
 sometimes with a header and events."""
-_MISSES = 3
+_MOST_MISSES = 3
 """The search ends after this many consecutive keyframes without a usable length, such as the first of each session."""
 _MOST_SEARCHES = 100
 """The maximum number of searches for a keyframe in one file. Each may read a MiB before and after the keyframe."""
@@ -53,7 +54,7 @@ def block_starts(fd: int, end: int) -> tuple[int, list[BlockStart]]:
     """
     starts: list[BlockStart] = []
     offset, misses, searches = end, 0, 0
-    while offset > 0 and misses < _MISSES and searches < _MOST_SEARCHES:
+    while offset > 0 and misses < _MOST_MISSES and searches < _MOST_SEARCHES:
         start = _last_start(fd, offset)
         if start is None:
             break

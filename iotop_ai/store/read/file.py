@@ -40,8 +40,8 @@ class Entry(NamedTuple):
 class FileRecording:
     """A recording in one file. A file contains sessions in order of wall time; each is one run of the monitor.
 
-    Times are monotonic ns within a session. Raises InputError for a file that is not a recording; its message has a
-    line number and never quotes the content of the file.
+    Times are monotonic ns within a session. Raises InputError for a file that is not a recording; the message never
+    quotes the content of the file.
 
     allow_root: whether root may open a file of any owner
     """
@@ -77,7 +77,7 @@ class FileRecording:
 
     @property
     def cut_bytes(self) -> int:
-        """The bytes after the last complete block of a packed file that was truncated."""
+        """The number of bytes after the last complete block of a packed file that was truncated; otherwise 0."""
         return self._blocks.cut_bytes
 
     @property

@@ -190,7 +190,7 @@ class Recorder:
         return RecorderState(sink.path, sink.size, *progress)
 
     def preroll(self) -> tuple[str, ...]:
-        """The snap lines from the last keyframe that is at least HISTORY_S old, with which another file can start."""
+        """The snap lines since the last keyframe that is at least HISTORY_S old, with which another file can start."""
         return tuple(with_pre(line) for _, _, line in self._recent)
 
     @property
@@ -343,7 +343,7 @@ class Recorder:
             self._busy_ns = None
 
     def _may_write(self, now: int) -> bool:
-        """Whether the Frame may be written: there is space, and the last write worked or a retry is due.
+        """Whether a Frame may be written: there is space, and the last write worked or it is time for another try.
 
         If all tries for this file failed, a new file is begun.
         """

@@ -37,7 +37,7 @@ def parts_of(path: str) -> list[str]:
 
 
 def _own_parts(path: str) -> list[tuple[str, str]]:
-    """The full files that this user owns. Those of other users in a shared folder are ignored."""
+    """The full files that this user owns, as in ``_timed_parts``. Those of others in a shared folder are ignored."""
     return [(part, when) for part, when in _timed_parts(path) if _is_own(part)]
 
 
@@ -114,7 +114,7 @@ class Rotator:
         try:
             sink = FileSink(full.path)
         except BaseException as error:
-            if _renamed_back(part, path):
+            if _rename_back(part, path):
                 raise
             full.path = part
             raise InputError(f"another program has created {clean(path)}") from error
@@ -215,7 +215,7 @@ class Rotator:
             self._child = None
 
 
-def _renamed_back(part: str, path: str) -> bool:
+def _rename_back(part: str, path: str) -> bool:
     """Rename the full file back to PATH; return False if PATH exists, which is then left as it is. Raises OSError."""
     try:
         os.link(part, path, follow_symlinks=False)  # unlike a rename, a link never replaces a file

@@ -35,8 +35,9 @@ class FileSink:
     def __init__(self, path: str, *, append: bool = False, requested_path: str = "") -> None:
         self.path = path
         self._requested_path = _absolute(requested_path or path)
-        """The path that the user gave, from which the names of further files in the same folder are made. It is
-        absolute, because after the filesystem is mounted again, the current folder still is in the old mount.
+        """The path that the user gave, from which the names of further files in the same folder are made.
+
+        It is absolute, because the current folder stays in the old mount when the filesystem is mounted again.
         """
         self._torn = False
         """Whether there may be an incomplete line at the end of the file."""
@@ -274,7 +275,7 @@ def _absolute(path: str) -> str:
 
 def _refusal(path: str, error: OSError, remedy: str) -> IotopError:
     if error.errno == errno.ELOOP or os.path.islink(path):
-        return InputError(f"{clean(path)} is a symbolic link; name the file itself")
+        return InputError(f"{clean(path)} is a symbolic link; give the path of the file itself")
     if isinstance(error, FileExistsError):
         return UsageError(f"{clean(path)} exists; {remedy}")
     return InputError(f"{clean(path)}: {error.strerror}")
