@@ -21,7 +21,7 @@ from iotop_ai.model.job.records import MOST_JOBS, Job
 from iotop_ai.model.process.records import ProcessKey
 
 TOP = "sys/fs/cgroup"
-_SIZE = 16_384
+_MOST_BYTES = 16_384
 """The most bytes that ``_raw`` reads from a file; memory.stat of v1 has 2 kB.
 
 Files with one or more lines for each disk may be longer, so ``_read_all`` reads them.
@@ -131,9 +131,9 @@ class CgroupReader:
         return controller != "blkio" or self._root.exists(f"{TOP}/blkio{path}/blkio.{_V1_RECURSIVE}")
 
     def _raw(self, relative: str) -> bytes:
-        """Return the first ``_SIZE`` bytes of a file; b"" when it cannot be read."""
+        """Return the first ``_MOST_BYTES`` bytes of a file; b"" when it cannot be read."""
         try:
-            return self._root.read_once(relative, _SIZE)
+            return self._root.read_once(relative, _MOST_BYTES)
         except OSError:
             return b""
 

@@ -22,7 +22,7 @@ V1_LIMITS = {
 }
 V2_LIMITS = {"rbps": "read_bytes", "riops": "read_ios", "wbps": "write_bytes", "wiops": "write_ios"}
 """The kind of limit: in v1 by the name of its file, in v2 by its name in io.max."""
-_SIZE = 1 << 18
+_MOST_BYTES = 1 << 18
 """The most bytes that are read from a file."""
 
 
@@ -75,7 +75,10 @@ def io_limits(root: Root, groups: Mapping[str, str], unified: str) -> tuple[IoLi
 
 
 def cpu_quota(root: Root, groups: Mapping[str, str], unified: str) -> tuple[float | None, int | None]:
-    """Return (the tightest CPU quota in cores, in how many periods it ran out); None for a missing or unknown value."""
+    """Return (the tightest CPU quota in cores, in how many periods it ran out); None for a missing or unknown value.
+
+    groups, unified: as in ``io_limits``.
+    """
     best: tuple[float, int | None] | None = None
     for level in levels(groups.get("", "/")):
         fields = _raw(root, f"{unified}/{level}/cpu.max").split()
@@ -103,7 +106,7 @@ def read_cores(root: Root) -> float:
 
 def _raw(root: Root, relative: str) -> bytes:
     try:
-        return root.read(relative, _SIZE)
+        return root.read(relative, _MOST_BYTES)
     except OSError:
         return b""
 

@@ -279,5 +279,5 @@ def _with_traffic(job: Job, place: JobPlace, traffic: Mapping[ProcessKey, Traffi
         return place
     busiest = max(traffics, key=lambda rank_traffic: rank_traffic.received_bytes_per_s)
     received = sum(rank_traffic.received_bytes_per_s for rank_traffic in traffics)
-    # Round to two digits, so that a steady stream gives an equal JobPlace.
+    # Round to two significant digits, so that a steady stream gives an equal JobPlace.
     return place._replace(peer=busiest.peer, received_bytes_per_s=float(f"{received:.1e}"))

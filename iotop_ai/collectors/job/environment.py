@@ -28,6 +28,7 @@ from iotop_ai.model.process.records import ProcessKey
 MOST_BYTES = 1 << 18
 """The most bytes of a file that are read. A table of TCP sockets of this size lists about 1,700 sockets."""
 MOST_FILES = 256
+"""The most open files of a process that are looked at in one read."""
 MOST_READERS = 4
 """The most processes of a job whose open files, sockets or system calls are read in one read of its environment."""
 MOST_MOUNTS = 4
@@ -69,6 +70,7 @@ class EnvironmentReader:
         self._weights: dict[ProcessKey, dict[JobMount, float]] = {}
         """The number of open data files on each mount of a job; files that were seen in earlier reads count less."""
         self._weighed_ns: dict[ProcessKey, int] = {}
+        """The time to which the weights of each job have decayed."""
         self._turns: dict[ProcessKey, int] = {}
         """The number of reads of each job's environment so far."""
         self._sockets: dict[ProcessKey, tuple[int, tuple[int | None, int | None]]] = {}

@@ -46,9 +46,10 @@ _WORKING_STATES = frozenset((DISK, RUNNING, NET))
 
 
 class MainThreadWaits:
-    """Marks main threads that do not wait for data as OTHER, as WRITING if they write, or as TERMINAL.
+    """Marks main threads that do not wait for data.
 
-    A wait state is the state of a task, as in ``model.job.task_states``; OTHER, WRITING and TERMINAL are wait states.
+    It marks them as WRITING if they write, as TERMINAL if they wait for a terminal, and otherwise as OTHER. These are
+    wait states: states of a task, as in ``model.job.task_states``.
     """
 
     def __init__(self, root: Root) -> None:

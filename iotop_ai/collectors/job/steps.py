@@ -34,7 +34,7 @@ class StepReports:
     def take(self, pid: int, counts: StepCounts) -> None:
         """Store the totals of a process.
 
-        Ignores older messages, and new processes when MOST_PROCESSES are kept already.
+        Ignores totals that are older than the stored ones, and new processes when MOST_PROCESSES are kept already.
         """
         with self._lock:
             previous = self._newest.get(pid)

@@ -64,7 +64,8 @@ CENSUS_SWEEPS = 10
 def uneven_waits(period_s: float, seed: int | None = None) -> Iterator[float]:
     """Yield the seconds to wait before each sample, so that each period has one sample at a random moment.
 
-    Samples at regular intervals would always find a loop with the same period in the same state.
+    Samples at regular intervals would always find a loop with the same period in the same state. seed: the seed of the
+    random numbers; None for a different sequence each time.
     """
     from random import Random  # this import takes 2 ms, and most machines do not run a job
 

@@ -55,11 +55,11 @@ class ClocksCollector:
         for cpu in due:
             self._khz[cpu] = self._number(f"{CPUS}/{cpu}/cpufreq/scaling_cur_freq")
             if cpu in self._cores:
-                self._count(cpu, _CORE_THROTTLES)
+                self._throttle_count(cpu, _CORE_THROTTLES)
         khz = [value for value in self._khz.values() if value is not None]
         # The sum of the counts is complete only after every core has been read once.
         counts = [self._counts.get((cpu, _CORE_THROTTLES)) for cpu in self._cores]
-        packages = [self._count(cpu, _PACKAGE_THROTTLES) for cpu in self._packages]
+        packages = [self._throttle_count(cpu, _PACKAGE_THROTTLES) for cpu in self._packages]
         least, mean, most = (min(khz), sum(khz) // len(khz), max(khz)) if khz else (None, None, None)
         return ClockState(
             least,
@@ -96,7 +96,7 @@ class ClocksCollector:
             self._fixed_khz = (base, self._number(f"{folder}/cpufreq/cpuinfo_max_freq"))
         self._cpus = cpus
 
-    def _count(self, cpu: str, name: str) -> int | None:
+    def _throttle_count(self, cpu: str, name: str) -> int | None:
         """Return a throttle count of a CPU: the last known one while the CPU is offline, so that sums do not jump."""
         count = self._number(f"{CPUS}/{cpu}/{name}")
         if count is not None:
