@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 FILE = "baselines.json"
 FORMAT = 1
-LONGEST = 200
+LONGEST_SERIAL = 200
 """The maximum number of characters of a serial number."""
 MOST_DEVICES = 64
 """The maximum number of devices in the file."""
@@ -133,7 +133,7 @@ def parse_baselines(raw: bytes) -> dict[str, tuple[int, list[list[tuple[int, Bin
         content = json.loads(raw)
         if content["format"] != FORMAT or len(content["devices"]) > MOST_DEVICES:
             raise ValueError
-        return {clean(serial, LONGEST): _entry(entry) for serial, entry in content["devices"].items()}
+        return {clean(serial, LONGEST_SERIAL): _entry(entry) for serial, entry in content["devices"].items()}
     except (RecursionError, ValueError, KeyError, TypeError, AttributeError, OverflowError):
         raise ValueError("not a file of this program") from None
 

@@ -126,7 +126,7 @@ class RankWatch:
                 self._sleeps[task.key] = at_pair + two_way, elsewhere + (not two_way)
 
     def answering_workers(self) -> frozenset[ProcessKey]:
-        """Return the workers that mostly sleep until the trainer's next request, as environments of RL do."""
+        """Return the workers that mostly sleep until the trainer's next request, as simulated environments in RL do."""
         return frozenset(
             key
             for key, (at_pair, elsewhere) in self._sleeps.items()

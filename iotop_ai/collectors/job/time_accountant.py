@@ -38,7 +38,7 @@ ATTACHED_S = 60.0
 """A job that is older than this, in seconds, when its ranks are first watched counts as training already."""
 ALONE_S = 10.0
 """The age, in seconds, from which a job without loaders counts as training, if the use of its GPUs is unknown."""
-FED_MS = 10_000
+DATA_WAIT_MS = 10_000
 """A job counts as training after waiting this long for its loaders, in ms, in intervals in which its GPU was in use.
 
 The most starved jobs never use their GPU for ``LEAST_GPU_USE`` of an interval.
@@ -74,7 +74,7 @@ class _State:
         "at_ns",
         "compilers",
         "counts",
-        "fed_ms",
+        "data_wait_ms",
         "file_ms",
         "has_trained",
         "main_ran",
@@ -93,7 +93,7 @@ class _State:
         """The file waits so far, in ms; None if the job never read from a network mount."""
         self.started = started
         """Whether the start-up is over."""
-        self.fed_ms = 0.0
+        self.data_wait_ms = 0.0
         """How long the job has waited for its loaders during the start-up while its GPU was in use, in ms."""
         self.has_trained = False
         """Whether the job has been observed to train: it had loaders, or it used a GPU."""
@@ -279,7 +279,7 @@ class TimeAccountant:
             ranks = frozenset(rank.key for rank in job.ranks)
             if ranks.isdisjoint(state.ranks):
                 # After a failure, torchrun starts all ranks again: they import, load and compile again.
-                state.started, state.has_trained, state.fed_ms = is_training, False, 0.0
+                state.started, state.has_trained, state.data_wait_ms = is_training, False, 0.0
             if ranks != state.ranks:
                 state.keep(ranks)
             self._account(job, state, tick, hidden if key == owner else frozenset())
@@ -338,7 +338,7 @@ class TimeAccountant:
             if tick.looks[rank.key].looks
         ]
         if phase is Phase.STARTUP and job.workers and gpus.busy:
-            state.fed_ms += milliseconds * max(map(_data_share, intervals))
+            state.data_wait_ms += milliseconds * max(map(_data_share, intervals))
         # Ranks that step together also wait together, so the rank that loses most time decides.
         slowest = max(intervals, key=_lost_share)
         state.counts = add_time(state.counts, account(slowest), milliseconds)
@@ -399,7 +399,7 @@ class TimeAccountant:
         if not state.started:
             # The first compile precedes the first step. Until it ends, loaders and age do not prove that training runs.
             is_training = (
-                busy >= LEAST_GPU_USE or (not compiles and state.fed_ms >= FED_MS)
+                busy >= LEAST_GPU_USE or (not compiles and state.data_wait_ms >= DATA_WAIT_MS)
                 if busy is not None
                 else not compiles and (bool(job.workers) or age >= ALONE_S)
             )

@@ -9,7 +9,7 @@ from iotop_ai.lazy.namedtuple import NamedTuple
 from iotop_ai.model.frame import Frame
 from iotop_ai.model.snapshot import Event
 
-QUEUE = 120
+MOST_FRAMES = 120
 """The maximum number of Frames that wait."""
 MOST_EVENTS = 2000
 """The maximum number of events of dropped Frames that are kept, about 1 MB if the texts have their greatest length.
@@ -40,7 +40,7 @@ class QueuedFrame(NamedTuple):
 class FrameQueue:
     """A queue that drops its oldest Frame when it is full, but keeps the newest MOST_EVENTS events of such Frames."""
 
-    def __init__(self, most: int = QUEUE, most_events: int = MOST_EVENTS) -> None:
+    def __init__(self, most: int = MOST_FRAMES, most_events: int = MOST_EVENTS) -> None:
         self._most = most
         self._queue: deque[Frame] = deque()
         self._orphaned_events: deque[Event] = deque(maxlen=most_events)

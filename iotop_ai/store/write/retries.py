@@ -5,7 +5,7 @@ from __future__ import annotations
 PAUSES_S = (0.5, 1.0, 2.0, 4.0, 8.0)
 """The pause before each further try to write to a file, in seconds. After a reset, a path or controller is back within
 seconds, and the kernel itself retries before it returns EIO (SCSI: 5 tries of 30 s)."""
-LONGEST_S = 60.0
+LONGEST_PAUSE_S = 60.0
 """The longest pause between tries to begin a new file, in seconds."""
 
 
@@ -40,7 +40,7 @@ class Retries:
         if further < 0:
             pause_s = PAUSES_S[self._failures]
         else:  # after the last try for this file there is no pause, because a new file may work
-            pause_s = min(LONGEST_S, PAUSES_S[-1] * 2.0 ** min(further, 8)) if further else 0.0
+            pause_s = min(LONGEST_PAUSE_S, PAUSES_S[-1] * 2.0 ** min(further, 8)) if further else 0.0
         self._failures += 1
         self._next_ns = now_ns + int(pause_s * 1e9)
         return pause_s

@@ -15,9 +15,9 @@ from iotop_ai.sources.recorded.rotated_parts import open_chain
 from iotop_ai.store.format.codec import SnapLine
 from iotop_ai.store.read.file import FileRecording
 from iotop_ai.store.write import recorder as recorder_module
-from iotop_ai.store.write.frame_queue import MOST_EVENTS, QUEUE, FrameQueue
+from iotop_ai.store.write.frame_queue import MOST_EVENTS, MOST_FRAMES, FrameQueue
 from iotop_ai.store.write.recorder import Recorder
-from iotop_ai.store.write.retries import LONGEST_S, PAUSES_S, Retries
+from iotop_ai.store.write.retries import LONGEST_PAUSE_S, PAUSES_S, Retries
 from iotop_ai.store.write.sink import FileSink
 from tests.clocks import ShiftedClock
 from tests.rigs.slowdisk import FailingFolder, why_no_fuse_disk
@@ -88,7 +88,7 @@ def test_after_a_permanent_error_the_recording_continues_in_a_new_file(rig: Fail
     rig.set("eio", path.name)
     for number in range(len(PAUSES_S) + 1):
         put(recorder, live[20 + number : 21 + number])
-        clock.skip(LONGEST_S)
+        clock.skip(LONGEST_PAUSE_S)
     put(recorder, live[26:])
     second = rig.folder / "run-2.iotop.jsonl"
     assert recorder.state().path == str(second)
@@ -114,7 +114,7 @@ def test_without_a_new_file_the_old_one_is_tried_again(rig: FailingFolder) -> No
     rig.set("eio")
     for frame in live[5:25]:
         put(recorder, [frame])
-        clock.skip(LONGEST_S)
+        clock.skip(LONGEST_PAUSE_S)
     assert sorted(p.name for p in rig.behind.iterdir()) == ["run-2.iotop.jsonl", "run.iotop.jsonl"]
     rig.set()
     put(recorder, live[25:])
@@ -161,7 +161,7 @@ def test_a_hung_disk_is_reported_and_the_number_of_waiting_events_is_limited(rig
     assert recorder.state().trouble == "not recording: its disk does not answer"
     flood = tuple(Event(1, 1, "io_error", f"sda {n}") for n in range(150))
     busy = live[3]._replace(snapshot=live[3].snapshot._replace(events=flood))
-    for _ in range(QUEUE + 10):
+    for _ in range(MOST_FRAMES + 10):
         recorder.put(busy)
     for frame in live[4:]:
         recorder.put(frame)
@@ -181,9 +181,9 @@ def test_pauses_between_tries_grow_up_to_a_limit() -> None:
         waited.append(retries.count_failure(now))
         assert retries.due(now + int(waited[-1] * 1e9))
         assert not waited[-1] or not retries.due(now + int(waited[-1] * 1e9) - 1)
-    assert waited == [*PAUSES_S, 0.0, 16.0, 32.0, LONGEST_S]
+    assert waited == [*PAUSES_S, 0.0, 16.0, 32.0, LONGEST_PAUSE_S]
     assert retries.given_up
-    assert [retries.count_failure(now) for _ in range(1100)] == [LONGEST_S] * 1100, (
+    assert [retries.count_failure(now) for _ in range(1100)] == [LONGEST_PAUSE_S] * 1100, (
         "the retries stopped within 17 hours"
     )
     retries.reset()

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from iotop_ai.cli.commands.record.csv_log import CsvLog
-from iotop_ai.store.write.frame_queue import QUEUE
+from iotop_ai.store.write.frame_queue import MOST_FRAMES
 from tests.cli.commands.record.test_command import FAST, kinds, lines
 from tests.cli.forked import Run
 from tests.cli.program import PLAIN
@@ -65,7 +65,7 @@ def test_dropped_lines_are_reported_once_and_counted_at_the_end(full_pipe: tuple
     frame = lived(6, 1)[0]
     with standard_output(full_pipe[1]):
         log = CsvLog("-", append=False, devices=(), say=said.append, on_end=lambda: None)
-        for _ in range(QUEUE + 3):
+        for _ in range(MOST_FRAMES + 3):
             log.put(frame)
         assert said == ["the CSV log lacks lines from here on: its reader does not keep up"]
         log.close(0.2)
