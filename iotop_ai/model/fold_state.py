@@ -34,7 +34,7 @@ class WorkerRestart(NamedTuple):
 
 
 class JobMemory(NamedTuple):
-    """The restarts of a job's loader workers, and the time that they cost."""
+    """What the rules remember of a job: the restarts of its loader workers, and the time that they cost."""
 
     newest_ticks: int = 0
     """The start time of the youngest worker that the job's first rank has had, in clock ticks; 0 without one."""
@@ -43,13 +43,14 @@ class JobMemory(NamedTuple):
     following: bool = False
     """Whether the newest restart still costs time."""
     idle_s: float = 0.0
-    """Seconds lost since the job lost its last worker. At the next restart, a part of them counts as caused by it."""
+    """Seconds without data since the last worker ended. At the next restart, a part of them is charged to that restart.
+    """
     last_worker_ended_ns: int | None = None
     """The time at which a worker was last seen; None while the first rank has a worker, and before its first one."""
 
 
 class GpuMemory(NamedTuple):
-    """How the current program has used a GPU so far."""
+    """What the rules remember of a GPU: how its current program has used it so far."""
 
     pids: tuple[int, ...] = ()
     """The pids of the GPU's compute processes."""

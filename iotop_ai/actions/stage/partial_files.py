@@ -17,8 +17,8 @@ _NAME = re.compile(rf"{re.escape(PARTIAL)}-[0-9a-f]{{16}}-[0-9a-f]{{16}}")
 def partial_name(name: str, original: os.stat_result | None = None) -> str:
     """Return the name that a file or link has in its folder while it is incomplete. It fits into any filesystem.
 
-    original: the stat of the original, so that only the same original continues the file; None for a link, which is
-    never continued.
+    original: the stat of the original, so that a later copy continues the file only if the original is unchanged;
+    None for a link, which is never continued.
     """
     identity = ""
     if original is not None:

@@ -37,7 +37,11 @@ class _NoRedirect(urllib.request.HTTPRedirectHandler):
 
 
 class WebhookDelivery:
-    """Posts each alert to an address. form: one of FORMATS. Raises UsageError for an address that cannot be used."""
+    """Posts each alert to an address. Raises UsageError for an address that cannot be used.
+
+    form: one of FORMATS. at_most: the most messages per hour. per_object: whether each object of an alert, such as a
+    disk, has its own message, as a program expects; people get one message for all.
+    """
 
     def __init__(self, name: str, url: str, form: str, timeout_s: float, at_most: int) -> None:
         if not _is_address(url):  # the message does not show the address, because it is a secret
@@ -46,7 +50,7 @@ class WebhookDelivery:
                 " without spaces, and without a name and password before the host"
             )
         self.name, self.at_most = name, at_most
-        self.per_object = form == "json"  # programs read JSON; people, who read Slack and Discord, get one message
+        self.per_object = form == "json"
         self._url, self._format, self._timeout_s = url, form, timeout_s
 
     def describe(self) -> str:

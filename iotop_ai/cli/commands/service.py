@@ -47,8 +47,8 @@ def program() -> list[str]:
 
 def quoted(word: str) -> str:
     """Return a word of the command line in the quoting of ExecStart=. Source: systemd.service(5), systemd.unit(5)."""
-    plain = word.replace("\\", "\\\\").replace('"', '\\"').replace("%", "%%")
-    return plain if plain == word and not any(c.isspace() or c in "';" for c in word) else f'"{plain}"'
+    escaped = word.replace("\\", "\\\\").replace('"', '\\"').replace("%", "%%")
+    return word if escaped == word and not any(c.isspace() or c in "';" for c in word) else f'"{escaped}"'
 
 
 def unit(words: list[str], *, user: bool) -> str:

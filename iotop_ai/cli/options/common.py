@@ -56,7 +56,7 @@ class Parser(argparse.ArgumentParser):
         """
         if arg_strings == [""] and action.option_strings and action.dest not in _MAY_BE_EMPTY:
             self.error(f"{action.option_strings[-1]} is empty")
-        # The test of nargs excludes the words after a command's name and the command to record, which may be empty.
+        # The words after a subcommand and those of a command to record have other nargs; they may be empty.
         if "" in arg_strings and action.metavar and not action.option_strings and action.nargs in (None, "?", "*"):
             self.error(f"{action.metavar} is empty")
         return super()._get_values(action, arg_strings)

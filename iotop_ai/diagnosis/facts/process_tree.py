@@ -47,7 +47,7 @@ class ProcessTrees:
         """The process tree of a process table."""
         if table is None:
             return NO_FAMILY
-        if table is self._table:  # a decision asks several times
+        if table is self._table:  # it is asked for several times per table
             return self._tree
         self._table = table
         keys, parents = tuple(table.stat), [*map(_PPID, table.stat.values())]

@@ -48,11 +48,11 @@ def job_objects(frame: Frame) -> list[Object] | None:
 
 
 def steps_object(frame: Frame, job: Job) -> Object | None:
-    """The job's steps as its processes report them: first the job's figures, then those of each rank.
+    """The steps that the job's processes report: first the job's figures, then those of each rank; None without any.
 
     The job's steps_per_s is that of its slowest rank, and its data_wait_* are those of the rank that waits longest.
     data_seen_ratio: the share of time in which the job waits for data, as the monitor measures it from outside.
-    data_difference_ratio: data_seen_ratio minus data_wait_ratio. None if no process of the job reports steps.
+    data_difference_ratio: data_seen_ratio minus data_wait_ratio.
     """
     steps, table = job_steps(frame, job), frame.snapshot.steps.value
     if steps is None or table is None:

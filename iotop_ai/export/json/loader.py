@@ -11,7 +11,7 @@ from typing import Any
 from iotop_ai.export.json.health import utc_text
 from iotop_ai.model.preflight.loader.report import Report
 from iotop_ai.model.preflight.loader.run import Run
-from iotop_ai.present.preflight.loader import findings_text, patch_text
+from iotop_ai.present.preflight.loader import arguments_text, findings_text
 
 Object = dict[str, Any]
 
@@ -38,7 +38,7 @@ def loader_object(report: Report) -> Object:
             "of_best_ratio": choice.run.samples_per_s / choice.best.samples_per_s,
             "bound": choice.bound or None,
             "rising": choice.rising,
-            "patch": patch_text(choice.run),
+            "patch": arguments_text(choice.run),
         },
         "findings": findings_text(report),
     }

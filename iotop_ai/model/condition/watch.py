@@ -21,8 +21,8 @@ class ClauseResult(NamedTuple):
     name: the object that meets the clause or, if none does, the object that comes nearest; for a finding, its class and
         subject
     value: the value of that object; None for a finding, and if the value is unknown
-    held_s: how long the clause, without its "for", has been true without a break; over a whole period, how long the
-        finding was active
+    held_s: how long the clause, without its "for", has been true without a break; in a result about a whole recording,
+        how long the finding was active
     all_met: all objects that meet the clause; empty unless a ClauseWatch made the result
     holds: whether an object meets the clause now, its "for" aside; False unless a ClauseWatch made the result
     """
@@ -57,7 +57,7 @@ class ClauseWatch:
         self.clause = clause
         self._since: dict[str, int] = {}
         """For each object that meets the clause, its "for" aside: the monotonic time in ns since which it does."""
-        self._known: dict[str, float | None] = {}
+        self._newest: dict[str, float | None] = {}
         """The newest value of each object; None if unknown."""
         self._was_known = False
         """Whether a value has been known in any Frame."""
@@ -70,8 +70,8 @@ class ClauseWatch:
         """Take in a Frame and return the clause's result.
 
         The time for which an object meets the clause starts again after a gap, an unknown value, the object's
-        disappearance, or another disk with its name. It continues while the object is not read again. The result is
-        unknown if every value is unknown, but "not met" once all objects with known values have disappeared.
+        disappearance, or another disk with its name. It goes on in Frames that have no new reading of the object. The
+        result is unknown if every value is unknown, but "not met" once all objects with known values have disappeared.
         """
         now_ns, begin_ns = frame.snapshot.at_ns, frame.snapshot.at_ns
         if frame.sample.gap or frame.sample.seconds is None:
@@ -87,9 +87,9 @@ class ClauseWatch:
         met = {name: seconds for name, seconds in held.items() if seconds >= self.clause.hold_s}
         best = max(met or held, key=lambda name: held[name], default=None)
         if best is not None:
-            return ClauseResult(self.clause, bool(met), best, self._known.get(best), held[best], tuple(met), True)
+            return ClauseResult(self.clause, bool(met), best, self._newest.get(best), held[best], tuple(met), True)
         return (
-            ClauseResult(self.clause, False, *nearest(self.clause, self._known.items()))
+            ClauseResult(self.clause, False, *nearest(self.clause, self._newest.items()))
             if is_known
             else ClauseResult(self.clause)
         )
@@ -97,7 +97,7 @@ class ClauseWatch:
     def about(self, name: str, result: ClauseResult, now_ns: int) -> ClauseResult:
         """The result with the newest value and ``held_s`` of the object ``name``, which may not meet the clause now."""
         held_s = (now_ns - self._since.get(name, now_ns)) / 1e9
-        return result._replace(name=name, value=self._known.get(name), held_s=held_s)
+        return result._replace(name=name, value=self._newest.get(name), held_s=held_s)
 
     def _forget_replaced_disks(self, frame: Frame) -> None:
         """Forget how long a disk has met the clause if another disk now has its name."""
@@ -134,18 +134,18 @@ class ClauseWatch:
         Returns True if a value is known, or if values were known before and all objects have disappeared.
         """
         assert self.clause.figure is not None
-        since, self._since, self._known = self._since, {}, {}
+        since, self._since, self._newest = self._since, {}, {}
         for name, value, _, renewed in values(self.clause.figure, frame):
-            self._known[name] = value
+            self._newest[name] = value
             if value is None or not self.clause.met_by(value):
                 continue
             if name in since or renewed:
                 self._since[name] = since.get(name, begin_ns)
-        known = any(value is not None for value in self._known.values())
+        known = any(value is not None for value in self._newest.values())
         if self.clause.figure.family == "disks":  # without a read, r_await is undefined, which is not unknown
             known = known or any(disks_measured(self.clause.figure, frame).values())
         self._was_known |= known
-        return known or (self._was_known and not self._known)
+        return known or (self._was_known and not self._newest)
 
 
 def nearest(clause: Clause, known: Iterable[tuple[str, float | None]]) -> tuple[str, float | None]:

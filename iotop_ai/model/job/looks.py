@@ -77,8 +77,8 @@ class LookCounts(NamedTuple):
 
     Each look counts in ``looks`` and in exactly one other field; ``crowded`` additionally counts a part of ``running``.
 
-    waits: the main thread waits at its result queue while makers of its data work; also if the kernel hides where it
-        sleeps
+    waits: the main thread waits at its result queue, or where the kernel does not show, while makers of its data work
+        or sleep in the middle of a batch
     futex: the main thread sleeps in a futex while makers work: it waits for a loader that uses threads, or for a GPU
     futex_computing: the main thread sleeps in a futex while makers work and a thread of the trainer is on a CPU
     main_disk: the main thread itself waits for a device
@@ -88,7 +88,7 @@ class LookCounts(NamedTuple):
     backward: the main thread sleeps while its backward pass runs
     asleep: the main thread sleeps for another reason, such as a timer or a call of a driver
     resting: the main thread sleeps in a queue or a futex while nothing makes data, or until a child process ends, or at
-        a terminal
+        a terminal; also in a futex that is not the queue of PyTorch's workers, whatever these do
     stopped: the process is stopped
     hidden: the kernel does not show where the main thread sleeps, and nothing makes data
     crowded: the looks of ``running`` in which a process that makes its data also ran, or was ready to run
@@ -205,7 +205,7 @@ class LookTally:
     def add(self, look: Look, loading: Loading, times: int = 1) -> bool:
         """Count a look ``times`` times.
 
-        Returns whether a maker worked while the main thread waited.
+        Returns whether a maker worked, or slept in the middle of a batch, while the main thread waited.
         """
         name, split = field_of(look, loading)
         self._numbers["looks"] += times

@@ -12,8 +12,8 @@ its first cell to its last."""
 def may_rest(job: Job, place: JobPlace) -> bool:
     """Whether the job may wait for a person, in a notebook or at a terminal, or may be a server.
 
-    It may be a server if it listens for clients, or if that is unknown. A job with several training processes may be a
-    server too, with a model that is split over GPUs.
+    It may be a server if it listens for clients, or if that is unknown. The number of training processes does not
+    matter, because a server may split its model over several GPUs.
     """
     if job.notebook or place.waits_for_input:
         return True

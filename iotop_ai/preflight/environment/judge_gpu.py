@@ -184,7 +184,7 @@ def _build(
     """Return a check of torch's build against the GPUs and the driver.
 
     platforms: the platforms of the GPUs in this machine. capabilities: the compute capability of each NVIDIA GPU, by
-    the GPU's number. compat_driver: the version of the driver whose libraries CUDA has for an older driver.
+    the GPU's number. compat_driver: the version of CUDA's own driver libraries, which run on an older driver.
     """
     pip = f"{python.pip_install} --force-reinstall torch --index-url {_INDEX}"
     platform = CUDA if torch.cuda else ROCM if torch.hip else XPU if "+xpu" in torch.version else ""

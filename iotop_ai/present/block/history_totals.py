@@ -20,20 +20,20 @@ class DeviceTotals(NamedTuple):
     """The time of all requests in seconds: the queue size multiplied by the interval."""
     active: bool
     """Whether the device had any activity."""
-    read_bytes_per_s: float
-    """The sum of the Samples' read rates."""
-    write_bytes_per_s: float
-    """The sum of the Samples' write rates."""
+    read_rate_sum: float
+    """The sum of the Samples' read rates, in bytes per second."""
+    write_rate_sum: float
+    """The sum of the Samples' write rates, in bytes per second."""
 
     @property
     def direction(self) -> str:
         """The direction in which the device moved more bytes: "read" or "write"."""
-        return "write" if self.write_bytes_per_s > self.read_bytes_per_s else "read"
+        return "write" if self.write_rate_sum > self.read_rate_sum else "read"
 
     @property
     def bidirectional(self) -> bool:
         """Whether the device moved a noticeable part of its bytes in each direction."""
-        less, more = sorted((self.read_bytes_per_s, self.write_bytes_per_s))
+        less, more = sorted((self.read_rate_sum, self.write_rate_sum))
         return less >= _NEGLIGIBLE * (less + more) > 0
 
 

@@ -28,7 +28,7 @@ def configuration_text(configuration: Configuration) -> str:
     return ", ".join([*words, "pinned"] if configuration.pin else words)
 
 
-def patch_text(run: Run) -> str:
+def arguments_text(run: Run) -> str:
     """The arguments that the run's loader accepted, as Python keyword arguments in one line."""
     configuration, accepted = run.configuration, set(run.built.applied if run.built else ())
     values: dict[str, object] = {
@@ -72,7 +72,7 @@ def reason_text(report: Report, choice: Choice) -> str:
         return "bound by the main process: it uses a whole core (unpickling, pinning), so workers wait for it"
     if choice.bound == "waiting":
         busy = percent((used.blocked_ratio or 0.0) + (used.running_ratio or 0.0))
-        return f"{waits} for something else: busy {busy} % of the time (a network, a lock, sleep)"
+        return f"{waits} for something else (a network, a lock, sleep): busy {busy} % of the time"
     return ""
 
 
@@ -81,7 +81,7 @@ def findings_text(report: Report) -> list[str]:
     out: list[str] = []
     choice = report.choice
     if choice is not None:
-        out.append(f"use: {patch_text(choice.run)}")
+        out.append(f"use: {arguments_text(choice.run)}")
         out += _why(report, choice)
         out += _pipeline(report, choice)
     out += _start_methods(report)

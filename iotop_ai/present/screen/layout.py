@@ -120,7 +120,7 @@ class _Heights(NamedTuple):
 
 def _gap_count(heights: _Heights, hidden: frozenset[str]) -> int:
     """The number of sections with a blank row above them. These are the panels with a rule (a line with their title). A
-    low system panel has no rule and belongs to the section of the processes.
+    system panel of few rows has no rule and belongs to the section of the processes.
     """
     names = ["path", "graphs", "gpu", "disk", "process"]
     if heights.system >= 4:
@@ -205,7 +205,7 @@ def _plan_slots(
 ) -> tuple[Slot, ...]:
     """``plan``, computed from numbers alone, so that it can be cached.
 
-    graphs: the number of graphs in a low panel. disks, parts: the numbers of disks, and of the selected disk's
+    graphs: the number of graphs in a panel of few rows. disks, parts: the numbers of disks, and of the selected disk's
     partitions. gpu_count, folded_gpus: the numbers of GPUs, and of rows when equal GPUs share a row. links: the number
     of network links. listed: the rows that the process list needs with its title and footer; 0 on a short screen.
     """

@@ -34,8 +34,8 @@ _HARMLESS = {
     "pin": words("memory mem device cpu cpus gpu thread threads"),
     "signature": words("name def"),
 }
-"""By the ending of a secret part of a name, other parts of the same name that make it harmless, as in --pad_token_id
-or --key-dim."""
+"""For each word with which a secret part of a name may end: the words that show that the name is harmless if another
+part of it equals one of them, as in --pad_token_id or --key-dim."""
 _FOLDERS = ("PWD", "OLDPWD")
 """The shell's variables for working directories. They are not passwords, although "pwd" usually means one."""
 _PARTS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
@@ -161,7 +161,7 @@ class _Words:
         """Its options that take a password after the subcommand ``login``."""
         self._subcommands: tuple[str, ...] = ()
         """Its subcommands after which every word that is not an option is a secret."""
-        self._plain_words = False
+        self._hides_plain_words = False
         """Whether every further word that is not an option is a secret."""
         self._next = ""
         """The kind of the next word: "must" for a secret, "may" for a secret unless the word is an option, "login" for
@@ -195,19 +195,19 @@ class _Words:
         name, equals, _ = word.partition("=")
         if equals and _VARIABLE.fullmatch(name) and is_secret_name(name):
             return f"{name}={HIDDEN}"
-        if self._plain_words:
+        if self._hides_plain_words:
             return HIDDEN
         program = word.rsplit("/", 1)[-1].removesuffix(".exe")
         if program in FLAGS or program in LOGINS or program in SUBCOMMANDS or program in PLAIN_WORDS:
             self._flags, self._login = FLAGS.get(program, ()), LOGINS.get(program, ())
             self._subcommands = SUBCOMMANDS.get(program, ())
-            self._letters, self._plain_words = WITHOUT_VALUE.get(program, ""), program in PLAIN_WORDS
+            self._letters, self._hides_plain_words = WITHOUT_VALUE.get(program, ""), program in PLAIN_WORDS
             return word
         if program == "login" and self._login:
             self._flags = self._login
             return word
         if word in self._subcommands:
-            self._plain_words, self._flags = True, ()
+            self._hides_plain_words, self._flags = True, ()
             return word
         for flag in self._flags:
             if flag.startswith("/") and word.startswith(flag):

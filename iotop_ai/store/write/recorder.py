@@ -117,8 +117,8 @@ class Recorder:
 
     preroll: snap lines from before the recording, marked "pre", or a function that returns such lines before an at_ns;
         it is called on the recorder's thread
-    rotate: a function that takes the full sink and returns the next one; if it raises OSError or IotopError, the full
-        sink stays in use
+    rotate: a function that takes the sink whose file has reached its limit and returns the next one; if it raises
+        OSError or IotopError, the old sink stays in use
     on_end: a function that is called on the recorder's thread when the recorder stops
     begun_wall_ns: the wall time at which the file's first session began, from which its age counts; None for a new file
     """
@@ -154,7 +154,7 @@ class Recorder:
         """The newest Snapshot of the block, and the block's totals; None if it gets none."""
         self._recent: deque[tuple[int, bool, str]] = deque()
         """(time, whether it is a keyframe, text) of the newest snap lines, which ``preroll`` returns."""
-        self._preroll = preroll
+        self._pre_lines = preroll
         self._opened_ns = self._synced_ns = self._started_ns = clock.monotonic_ns()
         if begun_wall_ns is not None:
             self._opened_ns -= max(0, clock.wall_ns() - begun_wall_ns)
@@ -447,12 +447,12 @@ class Recorder:
         pre: tuple[str, ...] = ()
         if self._continues:
             pre = self.preroll()
-        elif self._preroll:
-            pre = self._preroll(snapshot.at_ns) if callable(self._preroll) else self._preroll
-            self._preroll = pre  # kept for another try in case the write fails
+        elif self._pre_lines:
+            pre = self._pre_lines(snapshot.at_ns) if callable(self._pre_lines) else self._pre_lines
+            self._pre_lines = pre  # kept for another try in case the write fails
         begin = self._sink.size
         self._write([header_line(header), *pre])
-        self._preroll, self._after = (), ""
+        self._pre_lines, self._after = (), ""
         self._header = header
         self._lead_at, self._block_at = None if pre else begin, None
         if not begin:

@@ -52,7 +52,7 @@ class SmartRefresher(Protocol):
     smartctl: str
 
     def refresh_smart(self) -> None:
-        """Query all disks now."""
+        """Query all disks now, except sleeping ones."""
         ...
 
 

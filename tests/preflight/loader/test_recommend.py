@@ -9,7 +9,7 @@ from iotop_ai.model.preflight.loader.run import Built, Configuration, Failure, R
 from iotop_ai.preflight.loader.grow import growth_per_batch
 from iotop_ai.preflight.loader.recommend import bound_of, recommend
 from iotop_ai.preflight.loader.sweep import Grid
-from iotop_ai.present.preflight.loader import findings_text, patch_text
+from iotop_ai.present.preflight.loader import arguments_text, findings_text
 
 MB = 1 << 20
 
@@ -130,11 +130,11 @@ def test_the_curve_has_only_runs_with_the_same_interleave() -> None:
 
 def test_a_patch_has_only_arguments_that_reached_the_loader() -> None:
     one = run(4, 1, prefetch=3, start="spawn")
-    assert patch_text(one) == "batch_size=32, num_workers=4"
+    assert arguments_text(one) == "batch_size=32, num_workers=4"
     names = ("num_workers", "prefetch_factor", "multiprocessing_context", "persistent_workers")
     assert one.built is not None
     whole = one._replace(built=one.built._replace(applied=names))
-    assert patch_text(whole) == (
+    assert arguments_text(whole) == (
         'num_workers=4, prefetch_factor=3, persistent_workers=True, multiprocessing_context="spawn"'
     )
 

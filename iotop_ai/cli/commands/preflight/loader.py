@@ -25,7 +25,7 @@ from iotop_ai.preflight.environment.python import child_environment
 from iotop_ai.preflight.loader.session import Request
 from iotop_ai.preflight.loader.sweep import Grid, sweep
 from iotop_ai.preflight.user_python import NO_PYTHON, user_python
-from iotop_ai.present.preflight.loader import patch_text, progress_text
+from iotop_ai.present.preflight.loader import arguments_text, progress_text
 from iotop_ai.present.screen.bounds import clamp_size
 
 STARTS = ("fork", "spawn", "forkserver")
@@ -118,7 +118,7 @@ def run(args: argparse.Namespace) -> int:
     if args.json:
         print_lines([render_loader_json(report)])
     elif args.patch and report.choice is not None:
-        print_lines([patch_text(report.choice.run)])
+        print_lines([arguments_text(report.choice.run)])
     elif not args.patch:
         plain = settings.ascii_only or not (sys.stdout.encoding or "").lower().startswith("utf")
         width, _ = clamp_size(*shutil.get_terminal_size((_WIDTH, 24)))

@@ -28,16 +28,16 @@ _FOLLOWS_NS = 60_000_000_000
 
 
 def job_ended_badly(facts: Facts) -> tuple[Claim, ...]:
-    """A trainer or one of its workers was killed by a signal or the OOM killer, or exited with an error.
+    """A trainer exited with an error, or the trainer or one of its workers was killed or crashed.
 
     Claim: job_died: the training does not go on.
     Evidence: exit codes and signals of the job's processes: as root from the kernel, else from zombies that are
         readable (such as the command that `record` runs); OOM kills.
-    Threshold: a trainer ends with neither exit code 0 nor Ctrl-C; a worker is killed or crashes; or a process ends for
-        an unknown cause within 60 s after its OOM kill (60 % sure). If the log does not say which process was killed,
-        the trainer's end within 15 s counts. Other ends of the job within 60 s do not replace the first one, except an
-        OOM kill. In a weakly recognised job only a crash or an OOM kill counts. At once. It stays for 10 minutes, or
-        until a later job is at work or it is acknowledged.
+    Threshold: a trainer ends with neither exit code 0 nor Ctrl-C; a worker is killed or crashes; or a process ends with
+        an unknown exit code within 60 s after its OOM kill (60 % sure). If the log does not say which process was
+        killed, the trainer's end within 15 s counts. Other ends of the job within 60 s do not replace the first one,
+        except an OOM kill. In a weakly recognised job only a crash or an OOM kill counts. The finding appears at once.
+        It stays for 10 minutes, or until a later job is at work or it is acknowledged.
     Blind spot: without root it misses a process whose exit code it cannot read, except after an OOM kill. It ignores a
         worker that exits with an error of its own.
     """

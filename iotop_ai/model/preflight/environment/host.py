@@ -40,7 +40,7 @@ class HostFacts(NamedTuple):
     shm_error: why shm_bytes is unknown
     nvidia_cards: the number of NVIDIA GPUs on the PCI bus
     uvm: whether /dev/nvidia-uvm exists
-    compat_driver: the version of the driver whose libraries CUDA has for an older driver ("forward compatibility")
+    compat_driver: the version of CUDA's own driver libraries, which run on an older driver ("forward compatibility")
     rdma: the number of RDMA devices
     variables: the environment variables that affect training
     jupyter: whether a notebook started this process
