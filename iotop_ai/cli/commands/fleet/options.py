@@ -116,7 +116,8 @@ def _duration(flag: str, text: object, shortest_s: float, longest_s: float) -> f
 def _tls_context(ca_file: str | None) -> ssl.SSLContext:
     """Return a TLS context that trusts the authorities in ``ca_file``, or the system's authorities for None.
 
-    Raises InputError if the file cannot be read or holds no certificate.
+    Raises InputError if the file cannot be read or holds no certificate, or if the file that the variable SSLKEYLOGFILE
+    names cannot be opened.
     """
     import ssl
 
@@ -124,4 +125,7 @@ def _tls_context(ca_file: str | None) -> ssl.SSLContext:
         return ssl.create_default_context(cafile=ca_file)
     except (OSError, ValueError) as error:  # an SSLError is an OSError too
         why = getattr(error, "reason", None) or getattr(error, "strerror", None) or "not a certificate"
-        raise InputError(f"--ca-file {clean(str(ca_file))}: {clean(str(why))}") from None
+        # Python names only the file of SSLKEYLOGFILE in its error.
+        key_log = getattr(error, "filename", None)
+        place = f"--ca-file {ca_file}" if key_log is None else f"SSLKEYLOGFILE {key_log}"
+        raise InputError(f"{clean(place)}: {clean(str(why))}") from None

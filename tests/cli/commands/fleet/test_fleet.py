@@ -133,6 +133,13 @@ def test_invalid_arguments_give_a_one_line_error(arguments: tuple[str, ...], lin
     assert done.stderr.startswith(line)
 
 
+def test_a_key_log_that_cannot_be_opened_is_not_reported_as_the_ca_file(tmp_path: Path) -> None:
+    key_log = str(tmp_path / "missing/keys")
+    done = iotop("fleet", "--prometheus", "https://x", "--once", SSLKEYLOGFILE=key_log)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == f"input: SSLKEYLOGFILE {key_log}: No such file or directory\n"
+
+
 def test_a_secret_file_that_others_can_read_is_refused(tmp_path: Path) -> None:
     secret = tmp_path / "user"
     secret.write_text("me:pa55\n")
