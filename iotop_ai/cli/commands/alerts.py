@@ -44,16 +44,18 @@ def run(args: argparse.Namespace) -> int:
         raise UnknownError(warnings[0])
     for text in warnings:
         print_notice(text)
+    why_off = "the rules are off"
+    if args.alerts == "none":
+        why_off = f"--alerts none: {why_off}"
+    elif config is None and not warnings:
+        why_off = f"{alerts_path()} is missing: {why_off}"
     if args.what == "list":
-        why_off = "the rules are off"
-        if args.alerts == "none":
-            why_off = f"--alerts none: {why_off}"
-        elif not warnings:
-            why_off = f"{alerts_path()} is missing: {why_off}"
         _list(config, why_off)
         return 0
-    if config is None or not config.deliveries:
-        raise UsageError(f"{clean(args.alerts or alerts_path())} has no [deliver.NAME]; docs/alerts.md has examples")
+    if config is None:
+        raise UsageError(f"{clean(why_off)}, so there is no delivery to test; docs/alerts.md has examples")
+    if not config.deliveries:
+        raise UsageError(f"{clean(config.path)} has no [deliver.NAME]; docs/alerts.md has examples")
     names = [delivery.name for delivery in config.deliveries]
     if unknown := [name for name in args.names if name not in names]:
         raise UsageError(f"{clean(unknown[0])} is not one of {', '.join(names)}")

@@ -68,6 +68,17 @@ def test_a_test_message_arrives(own_folder: Path) -> None:
     assert (done.returncode, done.stdout) == (1, "web: not sent: Connection refused\n")
 
 
+def test_a_test_without_a_file_of_rules_does_not_blame_the_file(own_folder: Path) -> None:
+    why = "the rules are off, so there is no delivery to test; docs/alerts.md has examples\n"
+    done = iotop_here("alerts", "test", "--alerts", "none")
+    assert (done.returncode, done.stdout, done.stderr) == (2, "", f"usage: --alerts none: {why}")
+    done = iotop("alerts", "test", XDG_CONFIG_HOME=str(own_folder))
+    missing = f"{own_folder}/iotop-ai/alerts.toml is missing"
+    assert (done.returncode, done.stdout, done.stderr) == (2, "", f"usage: {missing}: {why}")
+    done = iotop_here("alerts", "test", "--alerts", write_alerts(own_folder, ""))
+    assert done.stderr == f"usage: {own_folder}/alerts.toml has no [deliver.NAME]; docs/alerts.md has examples\n"
+
+
 def test_the_settings_that_the_shipped_units_need_are_printed_as_documented(own_folder: Path) -> None:
     text = (TOP / "docs/alerts.md").read_text()
     (documented,) = re.findall(r"```ini\n(.*?)```", text, re.DOTALL)
