@@ -52,11 +52,15 @@ class TextfileThread:
                 self._report(f"--textfile: {self._textfile.path}: the filesystem does not answer")
 
     def close(self) -> None:
-        """Remove the file and end the thread; give up after END_S if the filesystem does not answer."""
+        """Remove the file and end the thread; give up after END_S if the filesystem does not answer.
+
+        Does nothing if the thread could not be started.
+        """
         with self._condition:
             self._stopping = True
             self._condition.notify()
-        self._thread.join(END_S)
+        if self._thread.is_alive():
+            self._thread.join(END_S)
 
     def _run(self) -> None:
         try:

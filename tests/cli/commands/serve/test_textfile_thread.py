@@ -14,6 +14,7 @@ from iotop_ai.cli.main import build_parser
 from iotop_ai.export.prometheus.textfile import Textfile
 from iotop_ai.model.frame import Frame
 from tests.bench.scrape import session
+from tests.rigs.threads import no_thread
 from tests.waiting import until
 
 
@@ -86,3 +87,13 @@ def test_an_error_is_reported_once(tmp_path: Path, said: list[str]) -> None:
     assert path.exists()
     thread.close()
     assert not path.exists()
+
+
+def test_a_thread_that_cannot_start_is_reported_as_such(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, said: list[str]
+) -> None:
+    served = serve_session(tmp_path / "iotop.prom")
+    monkeypatch.setattr(threading.Thread, "start", no_thread)
+    with pytest.raises(RuntimeError, match="can't start new thread"):
+        served.run()
+    assert said == []
