@@ -151,13 +151,18 @@ _ENDED = "it has ended"
 
 
 def _remedy(command: ProcessAction, keys: Sequence[ProcessKey], refused: dict[str, int]) -> str:
+    """Return the command with which root can do the same; "" unless permission was denied for a single process.
+
+    renice and ionice change only the threads whose ids they get, so ps lists all threads of the process.
+    """
     if len(keys) != 1 or not refused.keys() & {_SIGNAL_DENIED, _PRIORITY_DENIED}:
         return ""
     pid = keys[0].pid
+    threads = f"$(ps -Lo lwp= -p {pid})"
     shell_commands = {
         "signal": f"kill -{command.value} {pid}",
-        "nice": f"renice -n {command.value} -p {pid}",
-        "io": f"ionice -c {command.value >> _CLASS_SHIFT} -n {command.value & 7} -p {pid}",
+        "nice": f"renice -n {command.value} -p {threads}",
+        "io": f"ionice -c {command.value >> _CLASS_SHIFT} -n {command.value & 7} -p {threads}",
     }
     return f"sudo {shell_commands[command.kind]}"
 

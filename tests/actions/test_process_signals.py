@@ -176,8 +176,8 @@ def test_an_ordinary_user_is_refused_with_a_remedy(sleeper: subprocess.Popen[byt
     assert len(lines) == 3, done.stderr
     assert all("done=False" in line and "not permitted" in line for line in lines)
     assert f"sudo kill -15 {sleeper.pid}" in lines[0]
-    assert f"sudo renice -n 5 -p {sleeper.pid}" in lines[1]
-    assert f"sudo ionice -c 3 -n 7 -p {sleeper.pid}" in lines[2]
+    assert f"sudo renice -n 5 -p $(ps -Lo lwp= -p {sleeper.pid})" in lines[1]
+    assert f"sudo ionice -c 3 -n 7 -p $(ps -Lo lwp= -p {sleeper.pid})" in lines[2]
     assert sleeper.poll() is None
 
 
