@@ -56,11 +56,18 @@ def _evict(top: str, cache: PageCache, on_progress: Callable[[Evicted], None]) -
     figures = Evicted(clean(tree.top))
     counted: set[tuple[int, int]] = set()
     synced = False
+
+    def sync_once(handle: int) -> None:
+        nonlocal synced
+        if not synced:
+            synced = True  # also if the sync fails: each file is written out by itself too
+            sync_filesystem_of(handle)
+
     for entry in tree:
         if not entry.regular or not entry.stat.st_size or seen_before(counted, entry.stat):
             continue
         try:
-            before, after, synced = _evict_file(entry.open(), cache, synced)
+            before, after = _evict_file(entry.open(), cache, sync_once)
         except OSError as error:
             tree.count_unreadable(entry.path, error)
             continue
@@ -78,21 +85,20 @@ def _evict(top: str, cache: PageCache, on_progress: Callable[[Evicted], None]) -
     )
 
 
-def _evict_file(handle: int, cache: PageCache, synced: bool) -> tuple[int | None, int | None, bool]:
-    """Evict one file and close it; return its bytes in memory before and after, and whether a sync has been done.
+def _evict_file(handle: int, cache: PageCache, sync_once: Callable[[int], None]) -> tuple[int | None, int | None]:
+    """Evict one file and close it; return its bytes in memory before and after, None if they are unknown.
 
-    The bytes are None if they are unknown. synced: whether an earlier file has caused the sync.
+    sync_once: called with the descriptor of a dirty file; syncs the filesystem unless an earlier file has caused that.
+    Raises OSError.
     """
     try:
         before = cache.resident(handle)
         # mincore does not report dirty pages. If only mincore is available, the file is written out in any case.
         if before is None or before.dirty_bytes is None or before.dirty_bytes:
-            if not synced:
-                sync_filesystem_of(handle)
-                synced = True
+            sync_once(handle)
             write_out(handle)
         os.posix_fadvise(handle, 0, 0, os.POSIX_FADV_DONTNEED)
         after = cache.resident(handle)
-        return None if before is None else before.bytes, None if after is None else after.bytes, synced
+        return None if before is None else before.bytes, None if after is None else after.bytes
     finally:
         os.close(handle)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import shutil
@@ -280,6 +281,25 @@ def test_locked_pages_stay_in_memory_and_are_reported(disk_folder: Path) -> None
         assert done.after_bytes >= MIB
     finally:
         holder.communicate()
+
+
+def test_files_that_cannot_be_written_out_cause_only_one_sync_of_the_filesystem(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(handle: int) -> None:
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    syncs: list[int] = []
+    monkeypatch.setattr("iotop_ai.actions.cache.evict.sync_filesystem_of", syncs.append)
+    monkeypatch.setattr("iotop_ai.actions.cache.evict.write_out", fail)
+    data = tmp_path / "data"
+    data.mkdir()
+    for name in ("a", "b", "c"):
+        (data / name).write_bytes(b"x")
+    _, figures = evict(str(data), Audit(Clock(), tmp_path / "state"), PageCache("mincore"))
+    assert figures is not None
+    assert (figures.files, figures.unreadable, len(syncs)) == (0, 3, 1)
+    assert figures.first_unreadable == "a: Input/output error"
 
 
 def test_a_missing_dataset_is_an_error(tmp_path: Path) -> None:
