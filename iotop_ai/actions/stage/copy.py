@@ -215,21 +215,22 @@ def _open_part(folder: Folder, part: str, original: os.stat_result) -> tuple[int
                 return out, 0
             os.close(out)
             continue
-        part_status = os.stat(part, dir_fd=folder.handle, follow_symlinks=False)
-        if not stat.S_ISREG(part_status.st_mode):
-            break
-        trusted = folder.is_private and part_status.st_uid == os.geteuid() and part_status.st_nlink == 1
-        # A file that replaced the source may have an older mtime (tar, rsync -t), but not an older ctime.
-        is_newer = part_status.st_mtime_ns >= max(original.st_mtime_ns, original.st_ctime_ns)
-        if trusted and part_status.st_size <= original.st_size and is_newer:
-            out = os.open(part, flags, dir_fd=folder.handle)
-            if not try_lock(out):
-                why = "another run is copying this file"
-            elif os.path.samestat(os.fstat(out), part_status) and is_named(out, part, folder.handle):
-                return out, part_status.st_size
-            os.close(out)
-        else:
-            os.unlink(part, dir_fd=folder.handle)
+        with contextlib.suppress(FileNotFoundError):  # another run has just finished or removed it
+            part_status = os.stat(part, dir_fd=folder.handle, follow_symlinks=False)
+            if not stat.S_ISREG(part_status.st_mode):
+                break
+            trusted = folder.is_private and part_status.st_uid == os.geteuid() and part_status.st_nlink == 1
+            # A file that replaced the source may have an older mtime (tar, rsync -t), but not an older ctime.
+            is_newer = part_status.st_mtime_ns >= max(original.st_mtime_ns, original.st_ctime_ns)
+            if trusted and part_status.st_size <= original.st_size and is_newer:
+                out = os.open(part, flags, dir_fd=folder.handle)
+                if not try_lock(out):
+                    why = "another run is copying this file"
+                elif os.path.samestat(os.fstat(out), part_status) and is_named(out, part, folder.handle):
+                    return out, part_status.st_size
+                os.close(out)
+            else:
+                os.unlink(part, dir_fd=folder.handle)
     raise OSError(errno.EEXIST, why)
 
 

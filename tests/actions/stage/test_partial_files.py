@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -54,6 +55,25 @@ def test_a_partial_file_that_another_run_writes_is_kept(source: Path, tmp_path: 
         copy_one(source, tmp_path / "fast")
         assert part.exists()
     copy_one(source, tmp_path / "fast")
+    assert not part.exists()
+
+
+def test_a_partial_file_that_another_run_finishes_meanwhile_does_not_end_the_copy(
+    source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    interrupt_copy(source, tmp_path / "fast")
+    copied = tmp_path / "fast/data/sub/shard"
+    part = copied.with_name(partial_name("shard", (source / "sub/shard").stat()))
+    status_of = os.stat
+
+    def stat_after_rename(path: Any, **options: Any) -> os.stat_result:
+        if path == part.name and not copied.exists():
+            part.rename(copied)
+        return status_of(path, **options)
+
+    monkeypatch.setattr(os, "stat", stat_after_rename)
+    copy_one(source, tmp_path / "fast")
+    assert copied.read_bytes() == bytes(3 * CHUNK)
     assert not part.exists()
 
 
