@@ -178,15 +178,16 @@ class Stage:
         start_ns = self._clock.monotonic_ns()
         total_bytes = self._plan.size_bytes if not self._args.quick else sum(size for _, size in self._sample)
         with Progress(self._clock) as show:
-            return verify(
-                self._ends,
-                self._sample if self._args.quick else None,
-                lambda checked: show(
-                    stage.progress_text(
-                        "verifying", checked, total_bytes, (self._clock.monotonic_ns() - start_ns) / 1e9
-                    )
-                ),
-            )
+
+            def show_checked(checked: int) -> None:
+                seconds = (self._clock.monotonic_ns() - start_ns) / 1e9
+                show(stage.progress_text("verifying", checked, total_bytes, seconds))
+
+            try:
+                return verify(self._ends, self._sample if self._args.quick else None, show_checked)
+            except OSError as error:  # its file name would be relative to one of the two ends
+                again = "the same command verifies it"
+                raise UnknownError(f"{clean(self._ends.target)}: not verified: {error.strerror}; {again}") from None
 
     def _print(self, lines: list[str]) -> None:
         """Print the lines to stderr, in place of the progress line."""

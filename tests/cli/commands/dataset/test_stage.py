@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import subprocess
@@ -10,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from iotop_ai.cli.config.common import READ_ONLY
-from tests.cli.program import PLAIN, TOP, command, iotop, iotop_started
+from tests.cli.program import PLAIN, TOP, command, iotop, iotop_here, iotop_started
 
 MIB = 1 << 20
 SOCKET = {"IOTOP_AI_SOCKET": "/nonexistent/socket"}
@@ -66,6 +67,19 @@ def test_a_name_with_odd_bytes_is_printed_as_it_is(fast: Path, tmp_path: Path) -
     assert done.stdout == os.fsencode(fast) + b"/odd\xff\x1b[31m\n"
     printed = subprocess.run([*line, "--json"], cwd=TOP, env=environment, stdout=subprocess.PIPE, check=True).stdout
     assert os.fsencode(json.loads(printed)["path"]) + b"\n" == done.stdout
+
+
+def test_an_end_that_disappears_after_the_copy_gives_one_line_with_the_next_step(
+    dataset: Path, fast: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise OSError(errno.ESTALE, os.strerror(errno.ESTALE), ".")
+
+    monkeypatch.setattr("iotop_ai.cli.commands.dataset.stage.verify", fail)
+    done = iotop_here("stage", str(dataset), str(fast), "--yes", "--no-measure")
+    assert (done.returncode, done.stdout) == (2, "")
+    why = "not verified: Stale file handle; the same command verifies it"
+    assert done.stderr.splitlines()[-1] == f"unknown: {fast}/data set: {why}"
 
 
 def test_a_dry_run_measures_but_copies_nothing(dataset: Path, fast: Path) -> None:
