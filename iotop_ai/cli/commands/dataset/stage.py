@@ -106,7 +106,9 @@ class Stage:
         if self._args.dry_run:
             self._report(None, "")
             return FINE
-        if not confirm(WORD, self._args.yes or not (self._plan.left_files or self._plan.left_links)):
+        # The plan does not count the folders that are missing in the target, so an existing target stands for them.
+        is_complete = not (self._plan.left_files or self._plan.left_links) and os.path.lexists(self._ends.target)
+        if not confirm(WORD, self._args.yes or is_complete):
             raise NotDoneError("not confirmed")
         errors: list[IotopError] = []
 

@@ -108,6 +108,18 @@ def test_nothing_is_copied_in_read_only_mode_or_without_confirmation(dataset: Pa
     assert not list(fast.iterdir())
 
 
+def test_a_source_of_folders_alone_is_not_copied_without_confirmation(tmp_path: Path, fast: Path) -> None:
+    (tmp_path / "empty/sub").mkdir(parents=True)
+    stage = ("stage", str(tmp_path / "empty"), str(fast), "--no-measure")
+    done = iotop(*stage, **SOCKET)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "usage: cannot ask for confirmation: stdin is not a terminal" in done.stderr
+    assert not list(fast.iterdir())
+    assert iotop(*stage, "--yes", **SOCKET).returncode == 0
+    assert (fast / "empty/sub").is_dir()
+    assert iotop(*stage, **SOCKET).returncode == 0  # nothing is left, so there is nothing to confirm
+
+
 def test_differing_files_are_not_replaced_without_a_flag(dataset: Path, fast: Path) -> None:
     (fast / "data set").mkdir()
     (fast / "data set" / "3.bin").write_bytes(b"mine")
