@@ -139,9 +139,13 @@ def parse_rotation(text: str) -> Rotation:
 
     A lower-case m stands for minutes, an upper-case M for MiB. Raises UsageError.
     """
-    size, seconds = None, None
+    size: int | None = None
+    seconds: float | None = None
     for word in text.split(","):
-        if _DURATION.fullmatch(word.strip()):
+        is_age = _DURATION.fullmatch(word.strip()) is not None
+        if (seconds if is_age else size) is not None:
+            raise UsageError(f"--rotate {text}: give at most one size and one age")
+        if is_age:
             seconds = _positive(parse_duration_s(word))
         else:
             size = parse_size_bytes(word)

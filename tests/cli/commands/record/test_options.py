@@ -24,7 +24,7 @@ def test_a_rotation_has_a_size_an_age_or_both(text: str, limits: Rotation) -> No
     assert parse_rotation(text) == limits
 
 
-@pytest.mark.parametrize("text", ["", "0", "0h", "x", "1h30M", "24h,"])
+@pytest.mark.parametrize("text", ["", "0", "0h", "x", "1h30M", "24h,", "1G,2G", "24h,1h", "1G,24h,2G"])
 def test_invalid_rotation_limits_are_refused(text: str) -> None:
     with pytest.raises(UsageError):
         parse_rotation(text)
