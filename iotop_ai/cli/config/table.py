@@ -155,9 +155,10 @@ def read_columns(value: object) -> tuple[str, ...]:
 
 def read_smart_types(value: object) -> tuple[tuple[str, str], ...]:
     """Return (disk, type for ``smartctl -d``) for each line of the table smart_types. Raises UsageError."""
-    if not isinstance(value, Mapping) or not all(isinstance(name, str) and name for name in value.values()):
+    rows = tuple(value.items()) if isinstance(value, Mapping) else None
+    if rows is None or not all(isinstance(text, str) and text for row in rows for text in row):
         raise UsageError("smart_types must be a table; write a line like sda = 'megaraid,3' below [smart_types]")
-    return tuple(value.items())
+    return rows
 
 
 def read_keys(value: object) -> tuple[tuple[str, tuple[str, ...]], ...]:
