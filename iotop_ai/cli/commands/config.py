@@ -11,6 +11,7 @@ from iotop_ai.cli.config.effective import Effective, effective_settings
 from iotop_ai.cli.config.file import ConfigFile, read_config
 from iotop_ai.cli.config.table import AUTO, SETTINGS, TABLES, Setting, value_of
 from iotop_ai.cli.options.common import flags_of
+from iotop_ai.cli.stdout import print_path
 from iotop_ai.collectors.io.with_timeout import call_with_timeout
 from iotop_ai.collectors.state.folder import CONFIG_VARIABLE, config_path
 from iotop_ai.export.atomic_file import OutFile
@@ -45,7 +46,7 @@ def run(args: argparse.Namespace) -> int:
     """
     path = config_path(os.environ, args.config)
     if args.action == "path":
-        print(path)
+        print_path(str(path))
         return 0
     if args.action == "init":
         return _init(path, force=args.force)
@@ -67,14 +68,14 @@ def _init(path: Path, *, force: bool) -> int:
         call_with_timeout(WRITE_S, path, write)
     except OSError as error:
         raise UsageError(f"{clean(str(path))}: {error.strerror}") from None
-    print(f"wrote {path}")
+    print(f"wrote {clean(str(path))}")
     return 0
 
 
 def _validate(path: Path, *, required: bool) -> int:
     file = read_config(path, required=required)
     if file is None:
-        print(f"no file {path}: the defaults apply")
+        print(f"no file {clean(str(path))}: the defaults apply")
         return 0
     for problem in file.problems:
         print(file.describe(problem))
@@ -82,7 +83,7 @@ def _validate(path: Path, *, required: bool) -> int:
         print(note)
     if file.problems:
         return 1
-    print(f"{path}: no mistakes, {plural(len(file.values), 'setting')}")
+    print(f"{clean(str(path))}: no mistakes, {plural(len(file.values), 'setting')}")
     return 0
 
 

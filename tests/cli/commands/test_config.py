@@ -1,6 +1,7 @@
 """The settings file: its content, its permitted writers, and the origin of each value."""
 
 import os
+import sys
 import tomllib
 from pathlib import Path
 
@@ -299,6 +300,25 @@ def test_each_subcommand_of_config_works(
     assert "note: Space now runs sort.next, no longer time.pause" in out
     assert main(["snapshot"]) == 2
     assert capsys.readouterr().err.startswith(f"usage: {path}:1: theme: 3")
+
+
+def test_the_control_characters_of_a_path_do_not_reach_the_terminal(
+    path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    odd = path.with_name("a\x1b[31m")
+    shown = path.with_name("a\ufffd[31m")
+    assert run("init", "--config", str(odd)) == 0
+    assert capsys.readouterr().out == f"wrote {shown}\n"
+    assert run("validate", "--config", str(odd)) == 0
+    assert capsys.readouterr().out == f"{shown}: no mistakes, 0 settings\n"
+    assert run("path", "--config", str(odd)) == 0
+    assert capsys.readouterr().out == f"{odd}\n"  # a script needs the real name
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    assert run("path", "--config", str(odd)) == 0
+    assert capsys.readouterr().out == f"{shown}\n"
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(odd))
+    assert run("validate") == 0
+    assert capsys.readouterr().out == f"no file {shown}/iotop-ai/config.toml: the defaults apply\n"
 
 
 def test_a_key_that_most_terminals_send_as_another_is_mentioned(
