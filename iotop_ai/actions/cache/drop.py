@@ -97,9 +97,9 @@ def drop_caches(
 
 
 def _levels_text(levels: Levels) -> str:
-    """Return the size of each cache that is known, in bytes."""
+    """Return the size of each cache that is known: "Cached 716800 B, SReclaimable 5120 B"."""
     values = (("Cached", levels.cached_bytes), ("SReclaimable", levels.slab_reclaimable_bytes))
-    return ", ".join(f"{name} {value}" for name, value in values if value is not None)
+    return ", ".join(f"{name} {value} B" for name, value in values if value is not None)
 
 
 def wait_s(root: Root, clock: Clock, folder: Path | None = None) -> float:

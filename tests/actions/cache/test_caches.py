@@ -115,7 +115,8 @@ def test_a_drop_is_audited_and_not_repeated_within_a_minute(tmp_path: Path) -> N
     assert first.effect is not None
     assert machine.written == "3"
     assert machine.results[0] == "asked"
-    assert "page cache, dentries and inodes dropped: Cached 716800, SReclaimable 5120 -> " in machine.results[1]
+    sizes = "Cached 716800 B, SReclaimable 5120 B"
+    assert f"page cache, dentries and inodes dropped: {sizes} -> {sizes}" in machine.results[1]
     assert effect_text(first.effect).startswith("caches dropped (level 3): Cached 700 KB -> 700 KB, SReclaimable")
 
     (tmp_path / "root/proc/sys/vm/drop_caches").write_text("")
