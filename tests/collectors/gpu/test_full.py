@@ -183,6 +183,15 @@ def test_a_steady_counter_has_a_steady_rate_though_other_calls_are_sometimes_slo
     assert statistics.median(found) < 0.005
 
 
+def test_a_gpm_figure_that_is_not_finite_is_unknown(library: Path, asker: Start, tmp_path: Path) -> None:
+    machine(tmp_path / "gpu.conf", [HOPPER | {"gpm.2": "inf", "gpm.3": "nan"}])
+    ask = asker(library, every_s=0.15)
+    ask("first")
+    reading = ask.until(lambda r: r["value"][uuid(0)]["value"]["gpm_tensor_percent"] is not None)
+    state = reading["value"][uuid(0)]["value"]
+    assert (state["gpm_sm_percent"], state["gpm_occupancy_percent"], state["gpm_tensor_percent"]) == (None, None, 12.0)
+
+
 def test_gpm_figures_stay_though_the_sample_call_takes_a_different_time_in_each_sweep(
     library: Path, asker: Start, tmp_path: Path
 ) -> None:

@@ -5,6 +5,7 @@ Source: nvml.h, nvmlGpm*. A metric is the difference between two samples, which 
 
 from __future__ import annotations
 
+from math import inf
 from typing import Any
 
 from iotop_ai.collectors.gpu.nvml.calls import NvmlCalls, text_of
@@ -143,6 +144,7 @@ class GpmReader:
         if self._calls.get(uuid, _METRICS_GET, request, without_handle=True, removable=True) is not None:
             for i, name in enumerate(METRICS):
                 value = request.metrics[i].value
-                if request.metrics[i].nvmlReturn == 0 and value >= 0:
+                # NaN and infinity are unknown; a recorder refuses both.
+                if request.metrics[i].nvmlReturn == 0 and 0 <= value < inf:
                     out[name] = round(value, 3)
         return out
