@@ -117,9 +117,10 @@ def _checks_of_gpu(state: GpuState, detail: GpuDetail | None) -> list[Check]:
     limit, default = detail.limit_mw or state.power_limit_mw, detail.default_limit_mw
     if limit is not None and default is not None and limit < default:
         text = f"limited to {limit / 1000:.0f} W of {default / 1000:.0f} W: its clocks fall under load"
-        out.append(
-            Check("gpu", f"GPU {number} power", WARN, text, f"sudo nvidia-smi -i {number} -pl {default / 1000:.0f}")
-        )
+        remedy = "raise its power limit, unless it is on purpose"
+        if state.is_nvidia:
+            remedy = f"sudo nvidia-smi -i {number} -pl {default / 1000:.0f}"
+        out.append(Check("gpu", f"GPU {number} power", WARN, text, remedy))
     if detail.rows_pending or detail.pages_pending:
         text = "damaged memory is replaced at the GPU's next reset"
         reset = f"when GPU {number} is idle: sudo nvidia-smi -i {number} --gpu-reset"

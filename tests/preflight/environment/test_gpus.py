@@ -209,6 +209,24 @@ def test_a_gpu_is_reset_only_when_it_is_idle(detail: GpuDetail) -> None:
     assert check.remedy == "when GPU 0 is idle: sudo nvidia-smi -i 0 --gpu-reset"
 
 
+@pytest.mark.parametrize(
+    ("gpu", "remedy"),
+    [
+        (NVIDIA[0], "sudo nvidia-smi -i 0 -pl 350"),
+        (RADEON, "raise its power limit, unless it is on purpose"),
+        (ARC, "raise its power limit, unless it is on purpose"),
+    ],
+)
+def test_nvidia_smi_raises_the_power_limit_only_of_nvidia_gpus(gpu: GpuState, remedy: str) -> None:
+    limited = gpu._replace(power_limit_mw=300_000)
+    (check,) = [
+        one
+        for one in judged((limited,), detail=GpuDetail(gpu.uuid, default_limit_mw=350_000))
+        if one.name == "GPU 0 power"
+    ]
+    assert (check.state, check.remedy) == (State.WARN, remedy)
+
+
 def test_a_mig_instance_that_nvml_does_not_list_is_unknown() -> None:
     sliced = GpuState(A, 0, "H100", mig=True, instances=(GpuInstance(1, "MIG-1234-5"),))
     for gpus, visible, state in (
