@@ -135,8 +135,12 @@ def _duplicates(facts: PythonFacts) -> Iterator[Check]:
     # The numpy of an environment hides the system's numpy on purpose (venv --system-site-packages).
     if len(facts.numpies) > 1 and not (facts.prefix and facts.numpies[0].startswith(f"{facts.prefix}/")):
         text = f"numpy of {facts.numpies[0]} hides that of {', '.join(facts.numpies[1:])}"
-        in_user_site = "/.local/lib/python" in facts.numpies[0]
-        yield Check("python", "numpy", WARN, text, "export PYTHONNOUSERSITE=1" if in_user_site else "unset PYTHONPATH")
+        yield Check("python", "numpy", WARN, text, path_remedy(facts.numpies[0]))
+
+
+def path_remedy(folder: str) -> str:
+    """Return the command that removes a folder from the import path: the user's site-packages, or one in PYTHONPATH."""
+    return "export PYTHONNOUSERSITE=1" if "/.local/lib/python" in folder else "unset PYTHONPATH"
 
 
 def _cuda_families(facts: PythonFacts) -> Iterator[Check]:

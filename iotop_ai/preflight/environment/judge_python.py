@@ -14,7 +14,7 @@ from iotop_ai.model.clean import LONGEST, REPLACEMENT
 from iotop_ai.model.preflight.environment.check import Check, State
 from iotop_ai.model.preflight.environment.host import HostFacts
 from iotop_ai.model.preflight.environment.python import PythonFacts, release
-from iotop_ai.preflight.environment.judge_packages import judge_packages
+from iotop_ai.preflight.environment.judge_packages import judge_packages, path_remedy
 from iotop_ai.present.text.units import plural
 
 OK, WARN, FAIL, UNKNOWN = State
@@ -121,7 +121,8 @@ def _torch(facts: PythonFacts) -> Iterator[Check]:
     if len(torches) > 1:
         others = "; ".join(f"{torch.version or '?'} in {torch.folder}" for torch in torches[1:])
         text = f"{len(torches)} on the path: {first.version or '?'} in {first.folder} hides {others}"
-        remedy = "unset PYTHONPATH" if facts.prefix not in first.folder else f"{facts.pip_uninstall} torch"
+        in_prefix = first.folder.startswith(f"{facts.prefix}/")
+        remedy = f"{facts.pip_uninstall} torch" if in_prefix else path_remedy(first.folder)
         yield Check("python", "torch", FAIL, text, remedy)
         return
     recorded = facts.imported_package("torch") or facts.imported_package("pytorch")

@@ -15,6 +15,7 @@ from iotop_ai.preflight.environment.judge_gpu import judge_gpu
 from iotop_ai.preflight.environment.judge_host import judge_host
 from iotop_ai.preflight.environment.judge_machine import judge_machine
 from iotop_ai.preflight.environment.judge_packages import judge_packages
+from iotop_ai.preflight.environment.judge_python import judge_python
 from iotop_ai.preflight.environment.judge_rights import judge_rights
 
 HOST = Host("box", "b", "6.8.0", 1000, "me", False)
@@ -195,6 +196,23 @@ def test_a_numpy_that_hides_another_is_found(first: str, remedy: str | None) -> 
     facts = PythonFacts("/p", prefix="/env", numpies=(first, "/usr/lib/python3/dist-packages/numpy"))
     remedies = [check.remedy for check in judge_packages(facts) if check.name == "numpy"]
     assert remedies == ([] if remedy is None else [remedy])
+
+
+SYSTEM_TORCH = Torch("/usr/lib/python3/dist-packages/torch", "2.1.0")
+
+
+@pytest.mark.parametrize(
+    ("first", "remedy"),
+    [
+        ("/home/me/.local/lib/python3.11/site-packages/torch", "export PYTHONNOUSERSITE=1"),
+        ("/home/me/usr/lib/torch", "unset PYTHONPATH"),
+        ("/usr/local/lib/python3.11/dist-packages/torch", "/p -m pip uninstall torch"),
+    ],
+)
+def test_the_remedy_for_a_torch_that_hides_another_fits_its_folder(first: str, remedy: str) -> None:
+    facts = PythonFacts("/p", prefix="/usr", base_prefix="/usr", torches=(Torch(first, "2.5.1"), SYSTEM_TORCH))
+    (check,) = (check for check in judge_python(facts, HostFacts()) if check.name == "torch")
+    assert (check.state, check.remedy) == (State.FAIL, remedy)
 
 
 def test_a_remedy_has_the_package_names_of_conda() -> None:
