@@ -118,11 +118,12 @@ def _torch(facts: PythonFacts) -> Iterator[Check]:
         yield Check("python", "torch", OK, "not installed")
         return
     first = torches[0]
-    if len(torches) > 1:
+    own = [torch for torch in torches if torch.folder.startswith(f"{facts.prefix}/")]
+    # The torch of an environment hides the system's torch on purpose (venv --system-site-packages).
+    if len(torches) > 1 and (facts.prefix == facts.base_prefix or own != [first]):
         others = "; ".join(f"{torch.version or '?'} in {torch.folder}" for torch in torches[1:])
         text = f"{len(torches)} on the path: {first.version or '?'} in {first.folder} hides {others}"
-        in_prefix = first.folder.startswith(f"{facts.prefix}/")
-        remedy = f"{facts.pip_uninstall} torch" if in_prefix else path_remedy(first.folder)
+        remedy = f"{facts.pip_uninstall} torch" if first in own else path_remedy(first.folder)
         yield Check("python", "torch", FAIL, text, remedy)
         return
     recorded = facts.imported_package("torch") or facts.imported_package("pytorch")

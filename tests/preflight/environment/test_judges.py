@@ -215,6 +215,13 @@ def test_the_remedy_for_a_torch_that_hides_another_fits_its_folder(first: str, r
     assert (check.state, check.remedy) == (State.FAIL, remedy)
 
 
+def test_the_torch_of_a_venv_may_hide_that_of_the_system() -> None:
+    own = Torch("/env/lib/python3.11/site-packages/torch", "2.5.1")
+    facts = PythonFacts("/p", prefix="/env", base_prefix="/usr", torches=(own, SYSTEM_TORCH))
+    (check,) = (check for check in judge_python(facts, HostFacts()) if check.name == "torch")
+    assert (check.state, check.text) == (State.OK, "2.5.1, CPU only")
+
+
 def test_a_remedy_has_the_package_names_of_conda() -> None:
     facts = PythonFacts(
         "/p", conda=True, packages=(Package("torch", "2.5.0", "pip"),), conda_packages=(CondaPackage("numpy", "2.1"),)
