@@ -12,7 +12,6 @@ datasets), joblib/externals/loky/backend/popen_loky_posix.py.
 from __future__ import annotations
 
 from functools import lru_cache
-from itertools import pairwise
 
 from iotop_ai.lazy.namedtuple import NamedTuple
 from iotop_ai.lazy.regex import pattern
@@ -109,26 +108,29 @@ def launcher_kind(info: ProcessInfo) -> str:
         return "launcher"
     program = _program(info)
     if names_python(program):
-        program = _script_or_module(info)
+        script, module = _script_and_module(info)
+        program = script or module
     if program in LAUNCHERS:
         return "launcher"
     return GENERAL_LAUNCHERS.get(info.name) or GENERAL_LAUNCHERS.get(program, "")
 
 
-def _script_or_module(info: ProcessInfo) -> str:
-    """The file name of the script that Python runs, or the module after -m; "" without one. Source: python(1)."""
+def _script_and_module(info: ProcessInfo) -> tuple[str, str]:
+    """The file name of the script that Python runs, and the module after -m; "" without one. Source: python(1)."""
     words = iter(info.cmdline[1:])
     for word in words:
         if not word.startswith("-"):
-            return word.rsplit("/", 1)[-1]
+            return word.rsplit("/", 1)[-1], ""
         if word.startswith(("--", "-W", "-X")):
             if word in ("-W", "-X"):
                 next(words, "")
-        elif word.endswith("m"):
-            return next(words, "")
-        elif word == "-" or word.endswith("c"):  # the program is standard input or an argument
-            return ""
-    return ""
+            continue
+        options, has_module, module = word.partition("m")
+        if word == "-" or "c" in options:  # the program is standard input or an argument
+            return "", ""
+        if has_module:  # the module may be attached, as in -mtrain
+            return "", module or next(words, "")
+    return "", ""
 
 
 def is_candidate(info: ProcessInfo) -> bool:
@@ -225,12 +227,8 @@ def script_name(info: ProcessInfo) -> str:
         name = part.rsplit("/", 1)[-1]
         if name.endswith(endings) and _NAME.fullmatch(name):
             return name
-    for option, value in pairwise(info.cmdline[1:]):
-        if option == "-m" and _MODULE.fullmatch(value):
-            return value
-        if not option.startswith("-"):
-            break
-    return info.name
+    module = _script_and_module(info)[1] if is_python(info) else ""
+    return module if _MODULE.fullmatch(module) else info.name
 
 
 def names_file(info: ProcessInfo) -> bool:

@@ -262,9 +262,11 @@ def test_jobs_are_named_by_their_script() -> None:
 
     assert script_name(info("/usr/bin/python3.11", "-u", "/a/b/train.py", "x.py")) == "train.py"
     assert script_name(info("python", "-m", "pkg.train", "--lr", "1")) == "pkg.train"
+    assert script_name(info("python", "-muvicorn", "app:x")) == "uvicorn"
     assert script_name(info("python")) == "python"
     assert script_name(info("python", "train", "-m", "secret")) == "python"
     assert script_name(info("python", "-m", "a b")) == "python"
+    assert script_name(ProcessInfo("orted", ("orted", "-mca", "ess", "env"), "a", 1)) == "orted"
     assert is_python(info("/opt/conda/bin/python3.12", "x"))
     assert is_python(ProcessInfo("pt_main_thread", ("train",), "a", 1))
     assert is_launcher(info("python", "-m", "torch.distributed.run", "train.py"))
