@@ -31,7 +31,8 @@ def plan(
     """
     tree = Tree(ends.pinned)
     sample = FileSample()
-    files = size = folders = links = back_links = others = there = there_bytes = there_links = differing = new_space = 0
+    files = size = folders = links = back_links = others = there = there_bytes = there_links = there_folders = 0
+    differing = new_space = 0
     block = _block_bytes(os.fstatvfs(ends.folder))
     first_differing = ""
     with Target(ends, change=False) as target:
@@ -40,7 +41,7 @@ def plan(
         for entry in tree:
             if entry.is_folder:
                 folders += 1
-                target.enter(entry.path, entry.stat)
+                there_folders += target.enter(entry.path, entry.stat)
                 continue
             if not (entry.regular or entry.is_link):
                 others += 1
@@ -75,7 +76,7 @@ def plan(
     result = Plan(
         clean(ends.source), clean(ends.target), files, size, folders, links, back_links, others, there, there_bytes,
         differing, clean(first_differing), tree.unreadable, clean(tree.first_unreadable), tree.elsewhere,
-        there_links=there_links, new_space_bytes=new_space,
+        there_links=there_links, new_space_bytes=new_space, there_folders=there_folders,
     )  # fmt: skip
     return _with_room(result, ends, root), sample.paths
 

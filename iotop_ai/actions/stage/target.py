@@ -88,15 +88,15 @@ class Target:
             self._source_partials.add((above, name))
         return self._open[-1], name
 
-    def enter(self, path: str, original: os.stat_result) -> None:
-        """Open the folder of this path; with ``change``, create it if it is missing.
+    def enter(self, path: str, original: os.stat_result) -> bool:
+        """Open the folder of this path; with ``change``, create it if it is missing. Return False if it stays missing.
 
         Raises OSError, InputError for an untrusted folder, or UnknownError for a complete folder that was moved away.
         """
         parent, name = self.place(path)
         if parent.handle < 0:
             self._open.append(Folder(path, -1, False))
-            return
+            return False
         is_new = self._change and _make_folder(name, parent.handle)
         try:
             handle = os.open(name, FOLDER, dir_fd=parent.handle)
@@ -104,7 +104,7 @@ class Target:
             if self._change:
                 raise
             self._open.append(Folder(path, -1, False))
-            return
+            return False
         except OSError as error:
             if error.errno not in (errno.ELOOP, errno.ENOTDIR):
                 raise
@@ -116,6 +116,7 @@ class Target:
         except BaseException:
             os.close(handle)
             raise
+        return True
 
     def finish(self) -> None:
         """Leave every open folder and set its owner, mode and time. Raises OSError or UnknownError."""

@@ -27,6 +27,7 @@ class Plan(NamedTuple):
     source, target: the full paths; the target is a new path that ends with the name of the source
     there_files, there_bytes: the files that the target already has, with the same size and time
     there_links: the number of links that the target already has, with the same path in them
+    there_folders: the number of folders that the target already has
     differing: the number of files and links in whose place the target has something else
     first_differing: the first of these
     links: the number of symbolic links, which are copied as links
@@ -65,6 +66,7 @@ class Plan(NamedTuple):
     same_disk: str = ""
     there_links: int = 0
     new_space_bytes: int = 0
+    there_folders: int = 0
 
     @property
     def left_bytes(self) -> int:
@@ -91,7 +93,7 @@ class Plan(NamedTuple):
         """Whether the rest of the copy fits into the target; None if unknown."""
         if self.room_bytes is None:
             return None
-        new = self.left_files + self.folders + self.links
+        new = self.left_files + self.left_links + self.folders - self.there_folders
         return self.needed_bytes <= self.room_bytes and (self.inodes is None or new <= self.inodes)
 
 

@@ -34,3 +34,14 @@ def test_a_filesystem_with_too_few_inodes_does_not_fit(tmp_path: Path) -> None:
         (source / str(i)).touch()
     with mounted(tmp_path / "few", "-t", "tmpfs", "-o", "size=8m,nr_inodes=20", "none") as few:
         assert planned(source, few).fits is False
+
+
+def test_what_the_target_already_has_needs_no_more_inodes(tmp_path: Path) -> None:
+    source, fast = tmp_path / "data", tmp_path / "fast"
+    (source / "sub").mkdir(parents=True)
+    (source / "sub/a").touch()
+    (source / "link").symlink_to("sub/a")
+    fast.mkdir()
+    assert planned(source, fast)._replace(room_bytes=1000, inodes=2).fits is False
+    copy("own", source, fast)
+    assert planned(source, fast)._replace(room_bytes=1000, inodes=0).fits
