@@ -209,7 +209,8 @@ class _Module:
         """Whether a call makes a loader that starts processes when it is iterated."""
         if not _last_name(call.func).endswith("DataLoader"):
             return False
-        workers = next((keyword.value for keyword in call.keywords if keyword.arg == "num_workers"), None)
+        sixth = call.args[5] if len(call.args) > 5 else None
+        workers = next((keyword.value for keyword in call.keywords if keyword.arg == "num_workers"), sixth)
         if isinstance(workers, ast.Name):
             return self.constants.get(workers.id, 1) != 0
         return workers is not None and not (isinstance(workers, ast.Constant) and not workers.value)

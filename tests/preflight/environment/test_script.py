@@ -84,6 +84,8 @@ def test_calls_that_start_processes_are_found_by_their_module(source: str, start
         ("trainer.fit(model, loader)", 2),
         ("for one in DataLoader(data, num_workers=N): pass", 2),
         ("for one in DataLoader(data): pass", 0),
+        ("for one in DataLoader(data, 32, True, None, None, 4): pass", 2),
+        ("for one in DataLoader(data, 32, True, None, None, 0): pass", 0),
         ("N = 0\nfor one in DataLoader(data, num_workers=N): pass", 0),
         ("for one in StatefulDataLoader(data, num_workers=args.workers): pass", 2),
         ("def train(it):\n    for one in it: pass\ntrain(loader)", 3),
