@@ -23,6 +23,8 @@ reading took.
 """
 _MOST_POINTS = 4000
 """The largest number of memory readings that are kept for ``growth_per_batch``."""
+_MOST_TRIES = 3
+"""The I/O of all processes is read at most this many times, because some of them may end during the reading."""
 
 
 class TreeWatch:
@@ -36,8 +38,7 @@ class TreeWatch:
         self._ticks_base: dict[int, int] = {}
         self._ended_pids: set[int] = set()
         """The processes that ended before the measurement, such as a program that the factory ran."""
-        self._reads: dict[int, tuple[int, int]] = {}
-        self._reads_base: dict[int, tuple[int, int]] = {}
+        self._read_base: tuple[int, int] | None = (0, 0)
         self._samples = self._blocked_samples = self._running_samples = 0
         self._points: list[tuple[int, int]] = []
         self._most_memory_bytes: int | None = None
@@ -110,7 +111,7 @@ class TreeWatch:
             self._running_samples += 1
 
     def sample_memory(self, batches: int) -> None:
-        """Update the workers, and read the memory and I/O of all processes, unless they were read a moment ago.
+        """Update the workers, and read the memory of all processes, unless it was read a moment ago.
 
         batches: the number of batches read so far; 0 during the warm-up, which does not count as growth.
         """
@@ -123,7 +124,6 @@ class TreeWatch:
             fields = dict(_sizes(self._read(pid, "smaps_rollup")))
             total += fields.get(b"Pss:", 0)
             allocated += fields.get(b"Pss_Anon:", 0) + fields.get(b"Pss_Shmem:", 0)
-            self._read_io(pid)
         if total:
             self._most_memory_bytes = max(self._most_memory_bytes or 0, total)
         if batches and allocated and len(self._points) < _MOST_POINTS:
@@ -134,11 +134,25 @@ class TreeWatch:
         end = self._clock.monotonic_ns()
         self._next_memory_ns = end + max(int(_LEAST_PAUSE_S * 1e9), _PAUSE_FACTOR * (end - start))
 
-    def _read_io(self, pid: int) -> None:
-        with suppress(ValueError, TypeError):
-            if raw := self._read(pid, "io"):
-                counters = parse_io(raw)
-                self._reads[pid] = counters.read_bytes, counters.rchar
+    def _read_totals(self) -> tuple[int, int] | None:
+        """Return the bytes that all processes have read from disks, and by system calls; None if unknown.
+
+        The kernel adds the counters of an ended process to those of its parent. So only processes that exist are read,
+        and each parent is read before its children: a child that ends in between makes the reading start again.
+        """
+        raw: list[bytes] = []
+        for _ in range(_MOST_TRIES):
+            self.update_processes()
+            raw = [self._read(pid, "io") for pid in (self._pid, *self.helpers, *self.workers)]
+            if all(raw):
+                break
+        if not raw[0]:
+            return None
+        try:
+            counters = [parse_io(one) for one in raw if one]
+        except ValueError:
+            return None
+        return sum(one.read_bytes for one in counters), sum(one.rchar for one in counters)
 
     def begin(self) -> None:
         """Restart the measurement. Call it when the loader has warmed up."""
@@ -148,7 +162,7 @@ class TreeWatch:
         self._samples = self._blocked_samples = self._running_samples = 0
         self._points.clear()
         self._ended_pids = self._ticks.keys() - set(self.pids)
-        self._ticks_base, self._reads_base = dict(self._ticks), dict(self._reads)
+        self._ticks_base, self._read_base = dict(self._ticks), self._read_totals()
         self._base_ns = self._clock.monotonic_ns()
 
     def usage(self) -> Used:
@@ -159,8 +173,7 @@ class TreeWatch:
         Without workers, ``worker_cores`` is the same as ``main_cores``.
         """
         self._read_ticks()
-        for pid in self.pids:
-            self._read_io(pid)
+        totals, base = self._read_totals(), self._read_base
         seconds = max((self._clock.monotonic_ns() - self._base_ns) / 1e9, 1e-3)
         measured = self._ticks.keys() - self._ended_pids
         ticks = {pid: self._ticks[pid] - self._ticks_base.get(pid, 0) for pid in measured}
@@ -168,7 +181,6 @@ class TreeWatch:
         for helper in self.helpers:
             ticks.pop(helper, None)
         main_cores = None if main is None else main / TICKS_PER_S / seconds
-        reads = [(now, self._reads_base.get(pid, (0, 0))) for pid, now in self._reads.items()]
         shm = None
         if self._shm_free_before_bytes is not None and self.shm_free_bytes is not None:
             shm = self._shm_free_before_bytes - self.shm_free_bytes
@@ -180,8 +192,8 @@ class TreeWatch:
             memory_bytes=self._most_memory_bytes,
             growth_bytes=growth_per_batch(self._points),
             shm_bytes=shm,
-            storage_bytes=sum(now[0] - base[0] for now, base in reads) if reads else None,
-            asked_bytes=sum(now[1] - base[1] for now, base in reads) if reads else None,
+            storage_bytes=None if totals is None or base is None else max(0, totals[0] - base[0]),
+            asked_bytes=None if totals is None or base is None else max(0, totals[1] - base[1]),
         )
 
     def cpu_seconds(self) -> float:
