@@ -131,7 +131,7 @@ class Prometheus:
         reused = self._connection is not None
         try:
             return self._ask(target)
-        except (http.client.RemoteDisconnected, ConnectionError) as error:
+        except (http.client.RemoteDisconnected, http.client.IncompleteRead, ConnectionError) as error:
             if not reused:
                 raise self._request_error(error) from None
         except (OSError, http.client.HTTPException, ValueError) as error:
@@ -187,7 +187,7 @@ class Prometheus:
     def _request_error(self, error: Exception) -> NoAnswerError:
         if isinstance(error, TimeoutError):
             why = f"no answer within {self._timeout_s:g} s"
-        elif isinstance(error, http.client.RemoteDisconnected):
+        elif isinstance(error, http.client.RemoteDisconnected | http.client.IncompleteRead):
             why = "it closes the connection before the answer is complete"
         elif isinstance(error, http.client.HTTPException | ValueError):
             why = "its answer is not HTTP"

@@ -43,6 +43,12 @@ def trickles(first: bytes, byte: bytes) -> Reply:
     return reply
 
 
+def ends_in_a_chunk(connection: socket.socket, _: bytes) -> None:
+    """Send the beginning of a chunk of 64 bytes, and close the connection."""
+    connection.sendall(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n40\r\n{")
+    connection.shutdown(socket.SHUT_RDWR)
+
+
 @contextlib.contextmanager
 def server(*replies: Reply) -> Iterator[tuple[str, list[bytes]]]:
     """A server's address and the requests it got. It sends these replies in order, and then repeats the last."""
@@ -96,6 +102,15 @@ def test_a_connection_is_kept_and_opened_again_if_needed() -> None:
     assert len(requests) == 2
 
 
+def test_a_kept_connection_that_ends_within_an_answer_is_opened_again() -> None:
+    with server(reply_of(http(GOOD)), ends_in_a_chunk, reply_of(http(GOOD))) as (url, requests):
+        prometheus = Prometheus(Address(url))
+        for _ in range(2):
+            assert prometheus.instant_query("up").series == ()
+        prometheus.close()
+    assert len(requests) == 3
+
+
 def test_an_answer_that_ends_early_does_not_affect_the_next() -> None:
     def part(connection: socket.socket, _: bytes) -> None:
         connection.sendall(http(GOOD)[:-9])
@@ -125,6 +140,7 @@ def test_an_answer_that_ends_early_does_not_affect_the_next() -> None:
         (reply_of(b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{"), "no answer within"),
         (reply_of(b"HTTP/1.1 200 OK\r\n" + b"X: y\r\n" * 200 + b"\r\n"), "its answer is not HTTP"),
         (lambda connection, _: connection.shutdown(socket.SHUT_RDWR), "before the answer is complete"),
+        (ends_in_a_chunk, "before the answer is complete"),
         (lambda *_: None, "no answer within 0.3 s"),
         (trickles(b"", b"H"), "no answer within 0.3 s"),
         (trickles(b"HTTP/1.1 200 OK\r\n", b"X"), "no answer within 0.3 s"),
