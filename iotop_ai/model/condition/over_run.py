@@ -18,9 +18,9 @@ from iotop_ai.model.job.time_shares import shares_of
 from iotop_ai.model.reading import Status
 from iotop_ai.model.verdict_totals import VerdictTotals
 
-_READ_PER_OBJECT = {"gpus": "gpu", "smart": "smart", "filesystems": "filesystems"}
+_DISKS, _GPUS = "disks", "gpus"
+_READ_PER_OBJECT = {_GPUS: "gpu", "smart": "smart", "filesystems": "filesystems"}
 """The families in which each object has a separate Reading, with the field of a Snapshot that holds the objects."""
-_DISKS = "disks"
 
 
 class ConditionResult(NamedTuple):
@@ -121,10 +121,15 @@ class ConditionOverRun:
 def _answered(figure: Figure, frame: Frame) -> dict[str, bool]:
     """Whether each object has a value. Objects without a value are included only if their reading failed."""
     table = getattr(frame.snapshot, _READ_PER_OBJECT[figure.family]).value or {}
+    unused: list[str] = []
+    if figure.family == _GPUS:  # a GPU that does not answer has one of the indices that no other GPU has
+        used = {reading.value.number for reading in table.values() if reading.value is not None}
+        unused = [str(number) for number in range(len(table)) if number not in used]
     return {
         name: reading.value is not None
         for name, reading in table.items()
-        if reading.value is not None or (reading.status is Status.FAILED and matches(figure.name, name))
+        if reading.value is not None
+        or (reading.status is Status.FAILED and any(matches(figure.name, one) for one in unused or [name]))
     }
 
 

@@ -228,6 +228,7 @@ def test_a_gpu_that_is_lost_throughout_makes_the_condition_unknown() -> None:
         made.append(snapshot._replace(gpu=snapshot.gpu._replace(value=dict([first, (second[0], lost)]))))
     found = tuple(frames(iter(made)))
     assert over("gpus.*.temperature_celsius > 200", found).met is None
+    assert over("gpus.?.temperature_celsius > 200", found).met is None
     assert over("gpus.0.temperature_celsius > 200", found).met is False
     assert over("gpus.*.temperature_celsius > 1", found).met is True
     later_lost = tuple(frames(iter([server.snapshot(), *made[1:]])))
