@@ -23,7 +23,7 @@ def parse_duration_s(text: str) -> float:
     compact = text.strip().lower()
     seconds, end = 0.0, 0
     for match in _DURATION.finditer(compact):
-        if match.start() != end:
+        if match.start() != end or (end and not match[2]):  # only a single number may lack its unit
             break
         seconds += float(match[1]) * _DURATION_UNIT[match[2] or "s"]
         end = match.end()

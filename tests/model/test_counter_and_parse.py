@@ -112,7 +112,7 @@ def test_durations_are_parsed(text: str, seconds: float) -> None:
     assert parse_duration_s(text) == seconds
 
 
-@pytest.mark.parametrize("text", ["", "x", "-1", "1x", "nan", "inf", "1h-2m", "9" * 400, "9" * 305])
+@pytest.mark.parametrize("text", ["", "x", "-1", "1x", "nan", "inf", "1h-2m", "1h30", "9" * 400, "9" * 305])
 def test_invalid_durations_are_refused(text: str) -> None:
     with pytest.raises(UsageError):
         parse_duration_s(text)
