@@ -120,7 +120,7 @@ def _in_unit(text: str, number: float, unit: str, figure: Figure) -> float:
         if figure_unit not in ("ratio", "%"):
             raise UsageError(f"{text!r}: {figure.text} is not a share; its unit is {figure_unit}")
         return number / 100 if figure_unit == "ratio" else number
-    if figure_unit in _IN_SECONDS and lower in _TIMES:
+    if figure_unit in _IN_SECONDS and lower in _TIMES and unit != "M":  # M means bytes
         return number * _TIMES[lower] / _IN_SECONDS[figure_unit]
     if figure_unit in ("B", "B/s") and _BITS.fullmatch(unit):
         raise UsageError(f"{text!r}: {unit} means bits; {figure.text} is in bytes: write {unit[0]}B{unit[2:]}")

@@ -81,6 +81,7 @@ def test_units_are_converted(text: str, wanted: float) -> None:
         ("data_wait > 3 ms", "not measured in ms"),
         ("disks.*.r_await > 5 %", "not a share"),
         ("disks.*.r_await > 5 MB", "not measured in MB"),
+        ("disks.*.r_await > 5M", "not measured in M; its unit is ms"),
         ("disks.*.r_await > 5 /s", "not measured in /s"),
         ("memory.available_bytes < 1 G/s", "not measured in G/s"),
         ("network.*.rx_bytes_per_s > 1 Gb/s", "Gb/s means bits; network.*.rx_bytes_per_s is in bytes: write GB/s"),
