@@ -188,15 +188,19 @@ class _Assembly:
     def _add_smartctl(self) -> None:
         warning_query = "smartctl's warning"
         warnings = {name: entry for name, entry in self._exporter_series(warning_query) if (entry.value or 0) > 0}
+        by_machine: dict[str, list[FleetHealth]] = {}
         for name, entry in self._exporter_series("smartctl"):
             self._change(name, entry.label("instance"), SMARTCTL)
             # smartctl_exporter may report a disk as passed although it has a warning, so the answer about warnings is
             # needed.
             is_known = entry.value is not None and (not entry.value or warning_query in self._answers)
-            if self._machines[name].health is None and is_known:
+            if is_known:
                 failing = warnings.get(name) if entry.value else entry
-                severity = OK if failing is None else CRITICAL
-                self._set(name, health=FleetHealth((failing or entry).label("device"), severity), no_smart=False)
+                health = FleetHealth((failing or entry).label("device"), OK if failing is None else CRITICAL)
+                by_machine.setdefault(name, []).append(health)
+        for name, found in by_machine.items():
+            if self._machines[name].health is None:
+                self._set(name, health=max(found, key=lambda health: health.severity), no_smart=False)
 
     def _add_alerts(self) -> tuple[FleetAlert, ...]:
         """Give each machine its alerts; return the alerts without a machine."""

@@ -118,6 +118,13 @@ def test_a_disk_counts_as_healthy_only_if_its_warnings_are_known() -> None:
     assert health(1.0, **{warning: vector((own, 4.0))}) == FleetHealth("sda", CRITICAL)
 
 
+@pytest.mark.parametrize("passed", [(1.0, 0.0), (0.0, 1.0)])
+def test_the_worst_disk_of_two_exporters_on_one_machine_counts(passed: tuple[float, float]) -> None:
+    disks = (({"instance": f"node01:{9633 + n}", "device": f"sd{n}"}, one) for n, one in enumerate(passed))
+    found = fleet_of({"reading": vector(), "smartctl": vector(*disks), "smartctl's warning": vector()}, WINDOW_S)
+    assert machines(found)["node01"].health == FleetHealth(f"sd{passed.index(0.0)}", CRITICAL)
+
+
 def test_a_machine_with_only_other_exporters_is_listed() -> None:
     one, blank = machines()["node01"], machines()["blank02"]
     assert one.sources == blank.sources == ("node", "dcgm", "smartctl")
