@@ -14,8 +14,10 @@ from pathlib import Path
 import pytest
 from textual.pilot import Pilot
 
+from iotop_ai.collectors.process.detail import DetailReader
 from iotop_ai.collectors.process.python_code import py_spy_path
 from iotop_ai.model.process.detail import thread_cpu
+from iotop_ai.model.process.stack import PythonCode
 from iotop_ai.model.reading import Reading, Status
 from iotop_ai.model.settings import Settings
 from iotop_ai.pipeline import frames
@@ -256,6 +258,31 @@ async def test_the_key_p_shows_the_line_of_code(child: subprocess.Popen[bytes]) 
         seen = await until(app, pilot, " samples in 5 s by py-spy", read_again)
         assert "code" in seen
         assert "% of " in seen
+
+
+async def test_a_process_that_is_being_sampled_is_shown_as_such_after_a_look_at_another_one(
+    child: subprocess.Popen[bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    release = threading.Event()
+
+    def read_code(*_: object) -> Reading[PythonCode]:
+        assert release.wait(WAIT_S)
+        return Reading(None, Status.ABSENT, "made-up answer")
+
+    monkeypatch.setattr(DetailReader, "read_code", read_code)
+    view = View(pattern=f"pid = {child.pid} or pid = {os.getpid()}", only_active=False)
+    async with watching(view) as (app, pilot, read_again):
+        await pilot.press("down", "enter")
+        await pilot.pause()
+        await pilot.press("p", "n")
+        await pilot.pause()
+        assert "py-spy samples its stack" not in text(app)
+        await pilot.press("b", "p")
+        await pilot.pause()
+        assert "py-spy samples its stack" in text(app)
+        assert "another process" not in text(app)
+        release.set()
+        await until(app, pilot, "made-up answer", read_again)
 
 
 async def test_the_key_p_is_not_available_in_a_replay(tmp_path: Path) -> None:
