@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from textual.events import Click, Key
 
+from iotop_ai.present.screen.actions import all_actions
 from iotop_ai.present.screen.help import help_rows, page_count
+from iotop_ai.present.screen.keymap import keys_of_action
 from iotop_ai.present.screen.view import View
 from iotop_ai.present.text.line import Line
 from iotop_ai.tui.screens.base import PanelScreen
 from iotop_ai.tui.styles import ThemeStyles
 
-_PALETTE = ("colon", "ctrl+p")
 _STEPS = {"space": 1, "pagedown": 1, "right": 1, "tab": 1, "pageup": -1, "left": -1, "shift+tab": -1}
 
 
@@ -47,7 +48,7 @@ class HelpScreen(PanelScreen):
             return
         event.stop()
         event.prevent_default()
-        if event.key in _PALETTE:
+        if event.key in keys_of_action(all_actions()["app.palette"], self._view.keymap):
             self.leave()
             await self.app.run_action("palette")
             return

@@ -204,6 +204,15 @@ async def test_keys_that_the_user_changed_work_on_the_screen() -> None:
         assert not (await shown.press("x")).only_active
 
 
+async def test_from_the_help_only_the_users_key_opens_the_list() -> None:
+    keymap = user_keymap({"app.palette": ["f7"]})[0]
+    async with showing(view=View(keymap=keymap)) as shown:
+        await shown.press("question_mark", "f7")
+        assert {entry.action.name for entry in palette(shown).matches} == {action.name for action in SCREENS["main"]}
+        await shown.press("escape", "question_mark", "colon")
+        assert shown.app.screen is shown.app.main
+
+
 @pytest.mark.parametrize(
     ("word", "action"),
     [
