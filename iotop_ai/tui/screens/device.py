@@ -6,7 +6,7 @@ from iotop_ai.present.block.figures import device_or_selected, next_device
 from iotop_ai.present.block.screen import TABS, DevicePage, device_screen_rows
 from iotop_ai.present.health.view import health_disk
 from iotop_ai.present.screen.actions import SCREENS
-from iotop_ai.present.screen.selection import next_in_order
+from iotop_ai.present.screen.selection import next_in_order, selected_device_name
 from iotop_ai.present.text.line import DISK_PREFIX, Line
 from iotop_ai.store.source import Source
 from iotop_ai.tui.bindings import DEVICE_KEYS
@@ -78,10 +78,11 @@ class DeviceScreen(DetailScreen):
 
     def action_health(self) -> None:
         """Open the health screen of the disk that this device is, or lies on."""
-        disk = health_disk(self.state.frame, self.device)
+        name = self.device or selected_device_name(self.state.frame, self.state.view)
+        disk = health_disk(self.state.frame, name)
         if disk:
             threads = self._machine.threads
             self.app.push_screen(HealthScreen(self.state, self._time, self._source, threads, self._theme_styles, disk))
         else:
-            self.state.change(f"no health: a disk below {self.device} is not seen")
+            self.state.change(f"no health: a disk{f' below {name}' if name else ''} is not seen")
             self.draw()

@@ -148,3 +148,21 @@ async def test_the_screen_of_a_removed_disk_reports_its_removal() -> None:
         await pilot.press("n")
         await pilot.pause()
         assert app.screen.device == "sda"
+
+
+async def test_without_a_disk_the_key_h_says_so_and_then_opens_the_disk_that_appears() -> None:
+    sda = Disk(disk("sda"), reads=50, read_bytes=MIB, read_await=1.0, busy=0.1)
+    made = list(frames(snapshots(lambda second: Machine((sda,) if second > 3 else ()), 6)))
+    app = MonitorApp(made[2], (), Own(), View(utc_offset_s=0, focus="disk"), "dark")
+    async with app.run_test(size=(80, 24)) as pilot:
+        app.main.panels["disk"].focus()
+        await pilot.press("enter", "h")
+        await pilot.pause()
+        assert isinstance(app.screen, DeviceScreen)
+        assert "no health: a disk is not seen" in text(app)
+        app.post_message(FrameReady(made[5]))
+        await pilot.pause()
+        await pilot.press("h")
+        await pilot.pause()
+        assert isinstance(app.screen, HealthScreen)
+        assert app.screen.health.disk == "sda"
