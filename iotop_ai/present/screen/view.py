@@ -8,7 +8,7 @@ from iotop_ai.model.process.records import ProcessKey
 from iotop_ai.model.sample import Sample
 from iotop_ai.model.settings import Marks
 from iotop_ai.model.snapshot import Snapshot
-from iotop_ai.present.screen.keymap import Keymap
+from iotop_ai.present.screen.keymap import Keymap, first_key
 from iotop_ai.present.text.frame_cache import FrameCache
 
 
@@ -158,7 +158,8 @@ class View(NamedTuple):
     def not_live(self) -> str:
         """Why actions that need this machine as it is now are not available; "" if they are."""
         if self.mode == "back":
-            return "not available for the past: End returns to now"
+            key = first_key("cursor.last", self.keymap)
+            return "not available for the past" + (f": {key} returns to now" if key else "")
         if self.remote or self.mode == "ended":
             return "not available from another machine"
         return "not available in a replay" if self.mode == "replay" else ""

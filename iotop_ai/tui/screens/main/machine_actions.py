@@ -15,7 +15,8 @@ from iotop_ai.model.process.records import ProcessKey
 from iotop_ai.present.machine.drop_caches_dialog import TITLE as DROP_TITLE
 from iotop_ai.present.process.dialog import DELAY_TITLE, TITLE, process_target, tagged_target
 from iotop_ai.present.process.groups import selected_group
-from iotop_ai.present.screen.view import Problem
+from iotop_ai.present.screen.keymap import first_key
+from iotop_ai.present.screen.view import Problem, View
 from iotop_ai.store.source import Source
 from iotop_ai.tui.dialogs.base import Backdrop, DialogScreen
 from iotop_ai.tui.dialogs.notice import NoticeScreen
@@ -23,8 +24,13 @@ from iotop_ai.tui.screens.main.state import MainState
 from iotop_ai.tui.threads.actions import ActionThreads
 from iotop_ai.tui.threads.doctor import search_once
 
-CHOOSE_FIRST = "choose a process first: Down moves to it"
 ENDED = "it has ended"
+
+
+def choose_first(view: View) -> str:
+    """The answer to a key that needs a process while no process is chosen."""
+    key = first_key("cursor.down", view.keymap)
+    return "choose a process first" + (f": {key} moves to it" if key else "")
 
 
 class MachineActions:
@@ -168,7 +174,7 @@ class MachineActions:
         if target is None:
             group = selected_group(self._state.frame, view)
             if group is None:
-                return CHOOSE_FIRST
+                return choose_first(view)
             target = process_target(newest, group.keys)
             if target is None:
                 return ENDED

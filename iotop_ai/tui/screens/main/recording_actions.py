@@ -12,6 +12,7 @@ from textual.message import Message
 from iotop_ai.model.clean import clean
 from iotop_ai.model.errors import IotopError
 from iotop_ai.model.reading import Status
+from iotop_ai.present.screen.keymap import first_key
 from iotop_ai.present.screen.recording_state import recording_text
 from iotop_ai.present.text.units import amount, clock, duration
 from iotop_ai.store.source import Source
@@ -124,7 +125,8 @@ class RecordingActions:
             return ""
         kept = self._keeper.ring.state()
         room = f" in {amount(kept.size_bytes)}" if kept.size_bytes >= LEAST_BYTES_SHOWN else ""
-        return f"the last {duration(kept.span_s)} are kept{room}; End goes back to now"
+        key = first_key("cursor.last", self._state.view.keymap)
+        return f"the last {duration(kept.span_s)} are kept{room}" + (f"; {key} goes back to now" if key else "")
 
 
 def path_from_home(path: str) -> str:

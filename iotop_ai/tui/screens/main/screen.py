@@ -25,7 +25,7 @@ from iotop_ai.tui.dialogs.base import Backdrop, DialogScreen
 from iotop_ai.tui.screens.base import RootScreen
 from iotop_ai.tui.screens.main.list_actions import ListActions
 from iotop_ai.tui.screens.main.live_updates import LiveUpdates
-from iotop_ai.tui.screens.main.machine_actions import CHOOSE_FIRST, MachineActions
+from iotop_ai.tui.screens.main.machine_actions import MachineActions, choose_first
 from iotop_ai.tui.screens.main.panel import UNFOCUSABLE, FramePanel, make_panels
 from iotop_ai.tui.screens.main.recording_actions import RecordingActions, RecordingResult
 from iotop_ai.tui.screens.main.state import MainState
@@ -398,7 +398,7 @@ class MainScreen(RootScreen):
             key = group.keys[0]
             self.app.push_screen(ProcessDetailScreen(self.state, self.time, self.machine, self.theme_styles, key))
         elif self.view.cursor:
-            self.state.change(CHOOSE_FIRST)
+            self.state.change(choose_first(self.view))
 
     def action_health(self) -> None:
         """Open the health of all disks."""

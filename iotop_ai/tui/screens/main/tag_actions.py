@@ -8,13 +8,12 @@ from iotop_ai.model.process.records import ProcessKey
 from iotop_ai.present.process.groups import groups, selected_group
 from iotop_ai.present.process.table import process_text
 from iotop_ai.present.process.tags import existing_tags, toggle_tags
+from iotop_ai.present.screen.keymap import first_key
 from iotop_ai.present.text.line import Line
 from iotop_ai.tui.clipboard import copy_text
-from iotop_ai.tui.screens.main.machine_actions import CHOOSE_FIRST
+from iotop_ai.tui.screens.main.machine_actions import choose_first
 from iotop_ai.tui.screens.main.state import MainState
 from iotop_ai.tui.threads.actions import ActionResult, ActionThreads
-
-CHOOSE_ROW = "choose a row first: Tab to a panel, then Down"
 
 
 class TagActions:
@@ -53,7 +52,7 @@ class TagActions:
         view = self._state.view
         group = selected_group(self._state.frame, view)
         if group is None:
-            self._state.change(CHOOSE_FIRST)
+            self._state.change(choose_first(view))
             return
         before, rows = view.tagged, self._row_keys()
         tagged = toggle_tags(before, group.keys)
@@ -84,7 +83,8 @@ class TagActions:
         """
         lines = self._table_row() or self._process_rows()
         if len(lines) < 2:
-            self._state.change(CHOOSE_ROW)
+            key = first_key("cursor.down", self._state.view.keymap)
+            self._state.change("choose a row first" + (f": Tab to a panel, then {key}" if key else ""))
             return
         text = "".join(f"{line.rstrip()}\n" for line in lines)
         self._threads.run("copy", lambda: ActionResult(copy_text(text, self._osc52)))

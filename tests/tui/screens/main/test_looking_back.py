@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from iotop_ai.present.screen.keymap import user_keymap
 from iotop_ai.present.screen.view import View
 from iotop_ai.tui.messages import SourceEnded
 from tests.store.scenario import clock_set_back
@@ -56,3 +57,17 @@ async def test_a_jump_to_before_the_kept_time_says_where_it_stopped() -> None:
         await session.press("right_curly_bracket")
         await session.until(lambda: session.app.main.view.mode == "live")
         assert "done: now" in session.text("keys")
+
+
+async def test_answers_about_pause_and_past_fit_the_keys_that_the_user_has_set() -> None:
+    keymap = user_keymap({"time.pause": ["p"], "cursor.last": ["G"]})[0]
+    async with live_session(kept_count=80, view=View(utc_offset_s=0, keymap=keymap)) as session:
+        await session.press("p")
+        assert "done: paused; the same key resumes" in session.screen()
+        await session.press("p", "left_square_bracket")
+        await session.until(lambda: session.app.main.view.mode == "back")
+        assert "; G goes back to now" in session.screen()
+        await session.press("k")
+        assert "not available for the past: G returns to now" in session.screen()
+        await session.press("escape", "G")
+        assert session.app.main.view.mode == "live"

@@ -11,6 +11,7 @@ import pytest
 from textual.events import Key, Paste
 from textual.pilot import Pilot
 
+from iotop_ai.present.screen.keymap import user_keymap
 from iotop_ai.present.screen.view import View
 from iotop_ai.store.source import MemoryRecording
 from iotop_ai.tui.app import MonitorApp
@@ -204,6 +205,14 @@ async def test_a_process_must_be_selected_first() -> None:
         await shown.press("enter")
         assert not shown.app.main.view.tree
         assert not shown.asking
+
+
+async def test_the_answer_that_something_must_be_selected_names_the_users_key() -> None:
+    async with showing(VIEW._replace(keymap=user_keymap({"cursor.down": ["f2"]})[0])) as shown:
+        assert "choose a process first: F2 moves to it" in await shown.press("k")
+        assert "choose a row first: Tab to a panel, then F2" in await shown.press("escape", "y")
+    async with showing(VIEW._replace(keymap=user_keymap({"cursor.down": []})[0])) as shown:
+        assert "moves to it" not in await shown.press("k")
 
 
 async def test_an_invalid_command_does_nothing() -> None:
