@@ -95,7 +95,7 @@ class TagActions:
         if view.focus not in ("disk", "gpu") or not view.cursor:
             return []
         lines = self._lines(view.focus)
-        titles = [line.text.replace("─", " ").replace("━", " ") for line in lines[:1]]
+        titles = [_without_dashes(line) for line in lines[:1]]
         return titles + [line.text for line in lines if line.key == view.cursor]
 
     def _process_rows(self) -> list[str]:
@@ -103,3 +103,8 @@ class TagActions:
         group = selected_group(frame, view)
         keys: frozenset[ProcessKey] = view.tagged or frozenset(() if group is None else group.keys)
         return process_text(frame, view, keys) if keys else []
+
+
+def _without_dashes(line: Line) -> str:
+    """The text of a panel's rule with blanks instead of the dashes, which are ASCII if the user asked for that."""
+    return "".join(" " * len(text) if token.startswith("rule") else text for text, token in line.spans)

@@ -104,8 +104,9 @@ async def test_every_tagged_process_has_its_event(copied_file: Path) -> None:
         assert shown.source.events == [("action", "nice 5: a (1)"), ("action", "nice 5: b (2)")]
 
 
-async def test_one_row_or_all_tagged_rows_are_copied(copied_file: Path) -> None:
-    async with showing(size=(120, 40)) as shown:
+@pytest.mark.parametrize("ascii_only", [False, True])
+async def test_one_row_or_all_tagged_rows_are_copied(copied_file: Path, ascii_only: bool) -> None:
+    async with showing(VIEW._replace(ascii_only=ascii_only), size=(120, 40)) as shown:
         main = shown.app.main
         assert "choose a row first" in await shown.press("y")
         main.panels["process"].focus()
@@ -122,3 +123,5 @@ async def test_one_row_or_all_tagged_rows_are_copied(copied_file: Path) -> None:
         titles, row = copied_file.read_text().splitlines()
         assert row[1:].split()[0] == main.view.cursor.removeprefix("disk:")
         assert titles.index("r_await") < len(row)
+        assert titles.startswith("   disk ")
+        assert not any(dashes in titles for dashes in ("--", "==", "──", "━━"))
