@@ -53,7 +53,7 @@ def overlay_rows(below: Sequence[Line], dialog: Sequence[Line], width: int, heig
     texts += [" " * width] * (height - len(texts))
     out = [Line((Span(text, "behind"),)) for text in texts]
     inner = inner_width(width)
-    left = (width - inner) // 2
+    left = max(1, (width - inner) // 2)
     framed = [(_SIDE, line) for line in dialog]
     if len(dialog) + 2 <= height:
         edge = Line((Span("─" * inner, "rule"),), "panel")
@@ -65,7 +65,8 @@ def overlay_rows(below: Sequence[Line], dialog: Sequence[Line], width: int, heig
             text = " " * width
         before = Span(text[: left - 1], "behind"), Span(ends[0], "rule")
         after = Span(ends[1], "rule"), Span(text[left + inner + 1 :], "behind")
-        out[first + i] = Line((*before, *line.spans, *after), line.background or "panel")
+        spans = cut_spans((*before, *line.spans, *after), width)  # on a narrow screen the dialog is too wide
+        out[first + i] = Line(tuple(spans), line.background or "panel")
     return out
 
 
