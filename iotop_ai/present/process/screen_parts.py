@@ -283,7 +283,7 @@ def _socket_rows(width: int, sockets: Sockets) -> list[Line]:
         out.append(place(width, Cell(1, kind, "dim"), *row_cells))
     rest = []
     if len(inet) > _MOST_SOCKETS:
-        rest.append(f"{len(inet) - _MOST_SOCKETS} more")
+        rest.append(f"{sum(socket.alike for socket in inet[_MOST_SOCKETS:])} more")
     if local:
         rest.append(f"{local} of the Unix domain")
     if sockets.hidden:

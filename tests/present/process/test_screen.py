@@ -326,6 +326,15 @@ def test_a_socket_keeps_its_port_and_its_state_at_every_width(width: int) -> Non
     assert words[-1] == "established"
 
 
+def test_the_sockets_without_a_row_are_counted_as_the_title_counts_them() -> None:
+    shown = frame()
+    key = worker(shown)
+    many = tuple(Socket("tcp", f"10.0.0.1:{port}", "10.0.0.9:443", "established", 3) for port in range(1, 203))
+    seen = text(ProcessPage(key, detail(key)._replace(sockets=known(Sockets(many)))), (160, 300), shown=shown)
+    assert "sockets 606 " in seen
+    assert " 6 more" in seen
+
+
 @pytest.mark.parametrize(
     ("numbers", "trainer", "loader"),
     [
