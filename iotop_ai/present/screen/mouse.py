@@ -58,9 +58,13 @@ def sort_at(line: Line, x: int) -> str:
     """The sort key of the column title at this column of the screen, in the rule of the process panel; "" if there is
     none.
     """
-    text = line.text
+    text, at, titles_at = line.text, 0, 0
+    for span in line.spans:
+        at += cells(span.text)
+        if span.token.startswith("rule"):
+            titles_at = at  # the dashes are between the panel's title with its note and the titles of the columns
     words = ((match[0], cells(text[: match.start()])) for match in _WORD.finditer(text))
-    word = next((word for word, start in words if start <= x < start + cells(word)), None)
-    if word is None:
-        return ""
-    return "name" if word == "process" else _TITLES.get(word.removesuffix("/s"), "")
+    word = next((word for word, start in words if start <= x < start + cells(word)), "")
+    if word == "process":
+        return "name"
+    return _TITLES.get(word.removesuffix("/s"), "") if x >= titles_at else ""

@@ -82,3 +82,10 @@ def test_titles_of_the_process_table_can_be_clicked(title: str, sort: str) -> No
             line = process_rows(FRAME, view, width, 6)[0]
             assert sort_at(line, line.text.index(title)) == sort
             assert sort_at(line, line.text.index("──")) == ""
+
+
+@pytest.mark.parametrize("sort", ["user", "read"])
+def test_the_order_after_the_panels_title_is_not_a_title_of_a_column(sort: str) -> None:
+    line = process_rows(FRAME, View(sort=sort), 160, 6)[0]
+    assert sort_at(line, line.text.index(f" by {sort} ") + len(" by ")) == ""
+    assert sort_at(line, line.text.rindex(f" {sort}") + 1) == sort
