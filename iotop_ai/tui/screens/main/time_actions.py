@@ -328,9 +328,12 @@ class TimeActions:
         """Go to the typed time. If the screen shows now, begin to look back at that time."""
         state, view = self._state, self._state.view
         state.update(time_input=None)
+        if not text.strip():
+            state.change()
+            return
         playback = self.playback or self._look_back()
-        if playback is None or not text.strip():
-            state.change(NOTHING_YET if playback is None else "")
+        if playback is None:
+            state.change(NOTHING_YET)
             return
         zone = None if view.utc_offset_s is None else timezone(timedelta(seconds=view.utc_offset_s))
         begin, end = playback.span()

@@ -85,6 +85,19 @@ def test_the_time_controller_pauses_and_sends_the_interval_to_the_source(
     assert canvas.messages[-2:] == [NOTHING_YET, "not available: this screen is read-only"]
 
 
+def test_an_empty_time_begins_no_look_back(state: MainState, canvas: CountingCanvas) -> None:
+    source = Upstream()
+    begun: list[str] = []
+    recording = RecordingActions(state, source, None, lambda message: True)
+    time = TimeActions(state, source, recording, lambda: begun.append("look-back"))
+    time.ask_time()
+    time.type_time("space", " ")
+    time.type_time("enter", None)
+    assert begun == []
+    assert canvas.messages[-1] == ""
+    assert state.view.time_input is None
+
+
 async def test_a_device_is_chosen_from_a_list(state: MainState) -> None:
     opened: list[tuple[tuple[Entry, ...], TakeAction]] = []
 
