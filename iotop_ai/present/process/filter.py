@@ -301,7 +301,10 @@ class _Parser:
             raise _QueryError(_suggestion(word) or f"{word}: write one of {' '.join(_FIELDS_IN_MESSAGES)}")
         if not self.has_more():
             raise _QueryError(f"a value is missing after {field} {sign}")
-        return _comparison(field, sign, _unquoted(self.next_token()))
+        value = _unquoted(self.next_token())
+        if field in _NUMBERS and self._accept("%"):  # a blank may come before the sign
+            value += "%"
+        return _comparison(field, sign, value)
 
 
 def _is_tagged(subject: Subject) -> bool:

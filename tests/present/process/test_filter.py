@@ -26,7 +26,8 @@ READER = Subject(
     ("text", "matches"),
     [
         ("read > 10M", True), ("read>20M", False), ("read >= 20M", True), ("read > 0.01G", True), ("io < 1g", True),
-        ("cpu = 50", True), ("cpu >= 50%", True), ("mem = 2M", True), ("mem <= 2048 K", None), ("threads != 9", False),
+        ("cpu = 50", True), ("cpu >= 50%", True), ("cpu > 50 % or pid = 1", False),
+        ("delay < 5 % or cpu >= 50 %", True), ("mem = 2M", True), ("mem <= 2048 K", None), ("threads != 9", False),
         ("user = alice", True), ("user = ali", False), ("user ~ ^ali", True), ("user !~ ^ali", False),
         ("name != python", False), ("state = d", True), ("command ~ 'lr=3$'", True), ("ppid = 1", True),
         ("read > 10M and user = alice", True), ("read > 10M and user = bob", False), ("user = bob or cpu > 10", True),
@@ -96,6 +97,7 @@ def test_unknown_values_match_nothing(text: str) -> None:
         ("read > 1 user = bob", "before user: write 'and' or 'or', as in user = root and read > 1M"),
         ("user:root read>1M", "user:root: write user = root, as in user = root and read > 1M"),
         ("read ~ 1", "read is a number, as in read > 10"), ("mem > 99%", "mem takes no %; only cpu and delay do"),
+        ("mem > 99 %", "mem takes no %; only cpu and delay do"),
         ("(" * 40 + "cpu > 1" + ")" * 40, "too many brackets"),
     ],
 )  # fmt: skip
