@@ -40,13 +40,18 @@ def is_about_job(a: Args) -> bool:
     return bool(word(a, "job"))
 
 
+def gpus_wait(a: Args) -> tuple[str, str]:
+    """The GPUs that wait, and the verb: ("8 of 8 GPUs", "wait"), ("1 of 8 GPUs", "waits"), ("the GPU", "waits")."""
+    waiting, total = number(a, "gpus") or 0.0, number(a, "gpus_all") or 0.0
+    gpus = "the GPU" if total == 1 else f"{waiting:.0f} of {total:.0f} GPUs"
+    return gpus, "waits" if 1 in (waiting, total) else "wait"
+
+
 def waits_for_data(a: Args) -> Spans:
     """The loss as a headline: "8 of 8 GPUs wait for data 78 % of the time", "train.py waits ..." without GPUs."""
-    waiting, total = number(a, "gpus") or 0.0, number(a, "gpus_all") or 0.0
-    if waiting:
-        gpus = "the GPU" if total == 1 else f"{waiting:.0f} of {total:.0f} GPUs"
-        verb = " waits for data " if total == 1 else " wait for data "
-        return [_strong(gpus), _plain(verb), _strong(percent(a, "lost")), _plain(" of the time")]
+    if number(a, "gpus"):
+        gpus, wait = gpus_wait(a)
+        return [_strong(gpus), _plain(f" {wait} for data "), _strong(percent(a, "lost")), _plain(" of the time")]
     job = word(a, "job") or "training"
     return [_strong(job), _plain(" waits for data "), _strong(percent(a, "lost")), _plain(" of the time")]
 
@@ -80,10 +85,9 @@ def _hung(a: Args) -> Spans:
 
 
 def _host(a: Args) -> Spans:
-    gpus = "the GPU" if number(a, "gpus_all") == 1 else f"{whole(a, 'gpus')} of {whole(a, 'gpus_all')} GPUs"
-    verb = " waits for " if number(a, "gpus_all") == 1 else " wait for "
-    job = word(a, "job") or "the trainer"
-    return [_strong(gpus), _plain(verb), _strong(f"{job}'s main thread {percent(a, 'lost')}"), _plain(" of the time")]
+    (gpus, wait), job = gpus_wait(a), word(a, "job") or "the trainer"
+    share = _strong(f"{job}'s main thread {percent(a, 'lost')}")
+    return [_strong(gpus), _plain(f" {wait} for "), share, _plain(" of the time")]
 
 
 def _saving(a: Args) -> Spans:

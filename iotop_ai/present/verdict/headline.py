@@ -41,14 +41,9 @@ def text_of(spans: Sequence[Span]) -> str:
     return "".join(span.text for span in spans)
 
 
-def _gpus(a: Args) -> str:
-    used, every = number(a, "gpus") or 0.0, number(a, "gpus_all") or 0.0
-    return "the GPU" if every == 1 else f"{used:.0f} of {every:.0f} GPUs"
-
-
 def _starved_gpus(a: Args) -> Spans:
-    wait = " waits for data " if number(a, "gpus_all") == 1 else " wait for data "
-    return [_strong(_gpus(a)), _plain(wait), _strong(percent(a, "lost")), _plain(" of the time")]
+    gpus, wait = verdict_words.gpus_wait(a)
+    return [_strong(gpus), _plain(f" {wait} for data "), _strong(percent(a, "lost")), _plain(" of the time")]
 
 
 def _many_tasks(a: Args) -> bool:

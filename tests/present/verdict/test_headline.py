@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from iotop_ai.model.finding import Advice, RuledOut
+from iotop_ai.model.finding import Advice, Finding, RuledOut, Severity
 from iotop_ai.model.frame import Frame
 from iotop_ai.model.health.smart import SmartState
 from iotop_ai.model.machine.filesystem import FilesystemUsage
@@ -210,6 +210,17 @@ def test_several_processes_of_one_name_are_grouped() -> None:
     readers = tuple(replace(READER, pid=60 + i, name="fio", read=1 * MB) for i in range(8))
     frame = last(Machine(disks=(SLOW,), tasks=readers, io_pressure=0.5))
     assert sentence(headline.headline, frame) == "fio x8 wait for disk sda 90 % of the time"
+
+
+@pytest.mark.parametrize(
+    ("gpus", "total", "expected"),
+    [(1.0, 1.0, "the GPU waits"), (1.0, 8.0, "1 of 8 GPUs waits"), (2.0, 8.0, "2 of 8 GPUs wait")],
+)
+@pytest.mark.parametrize("job", ["", "train.py"])
+def test_the_verb_agrees_with_the_number_of_waiting_gpus(gpus: float, total: float, expected: str, job: str) -> None:
+    args = (("job", job), ("gpus", gpus), ("gpus_all", total), ("lost", 0.8))
+    words = headline.headline_of(Finding("single_thread", Severity.WARNING, 0.9, args=args))
+    assert headline.text_of(words) == f"{expected} for data 80 % of the time"
 
 
 def test_a_measuring_machine_names_its_missing_signals() -> None:
