@@ -189,10 +189,12 @@ class HealthScreen(TimedScreen):
         self.show(disk=name if self.health.disk else "", cursor=name, scroll=0)
 
     def action_ask(self) -> None:
-        """Query all disks now, except sleeping ones."""
+        """Query all disks now, except sleeping ones; or say why that is not possible here."""
         if isinstance(self._source, SmartRefresher) and self.health.may_ask:
             self._source.refresh_smart()
             self.show_answer("done: the disks are being queried")
+        else:
+            self.show_answer(self.state.view.not_live or "only on the live screen of the machine itself")
 
     def action_test(self) -> None:
         """Open the dialog, or a notice that says why a self-test cannot be started."""

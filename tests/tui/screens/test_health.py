@@ -199,6 +199,22 @@ async def test_no_self_test_starts_in_read_only_mode_or_in_a_replay(view: View, 
         assert shown.health.health.dialog is None
 
 
+@pytest.mark.parametrize(
+    ("view", "source", "why"),
+    [
+        (VIEW._replace(mode="replay"), Own, "not available in a replay"),
+        (VIEW._replace(remote=True), MemoryRecording, "not available from another machine"),
+        (VIEW, MemoryRecording, "only on the live screen of the machine itself"),
+    ],
+)
+async def test_the_screen_says_why_the_disks_cannot_be_queried(
+    view: View, source: type[MemoryRecording], why: str
+) -> None:
+    async with showing(source=source(), view=view) as shown:
+        await shown.press("h", "u")
+        assert why in shown.keys
+
+
 async def test_keys_work_only_where_they_are_listed() -> None:
     async with showing() as shown:
         await shown.press("h")
