@@ -282,8 +282,13 @@ def mount_disks(frame: Frame, view: View, mount: JobMount) -> list[BlockDevice]:
 
 def mount_stack(frame: Frame, mount: JobMount) -> frozenset[str]:
     """The kernel names of the mount's devices and of all devices below them."""
+    return stack(frame, devices_of_mount(mount, infos(frame)))
+
+
+def stack(frame: Frame, tops: Sequence[str]) -> frozenset[str]:
+    """The kernel names of these devices and of all devices below them."""
     by_name = infos(frame)
-    pending = [by_name[name] for name in devices_of_mount(mount, by_name)]
+    pending = [by_name[name] for name in tops if name in by_name]
     names: set[str] = set()
     while pending:
         info = pending.pop()

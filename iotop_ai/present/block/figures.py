@@ -180,14 +180,13 @@ def process_attribution(frame: Frame, view: View, device: BlockDevice) -> tuple[
     """(the reason for the choice of processes that the disk's screen lists, the job as "NAME of USER" for JOB_FILES,
     otherwise "").
 
-    ONLY_DISK: only this disk moved bytes, so all disk I/O of processes was on it; the other disks have not written
-    within the whole history, because written bytes may reach a disk much later than the page cache. JOB_FILES: the
-    job's files are on this disk. BUSIEST: neither is true, and the kernel does not say which disks a process uses, so
-    the busiest processes are listed.
+    ONLY_DISK: only this disk moved bytes, so all disk I/O of processes was on it; the other disks, and other partitions
+    or volumes of the same disks, have not written within the whole history, because written bytes may reach a disk much
+    later than the page cache. JOB_FILES: the job's files are on this disk. BUSIEST: neither is true, and the kernel
+    does not say which disks a process uses, so the busiest processes are listed.
     """
     below = set(devices.leaves(device.name, frame))
-    disks = [d for d in devices.all_devices(frame, view) if d.info is not None and is_leaf(d.info)]
-    others = [d for d in disks if d.name not in below]
+    others = [d for d in devices.all_devices(frame, view) if _is_other(frame, device, d)]
     if _moves(device.rates) and all(_moves(d.rates) is False and not d.totals.write_bytes_per_s for d in others):
         return ONLY_DISK, ""
     job = current_job(frame)
@@ -195,6 +194,18 @@ def process_attribution(frame: Frame, view: View, device: BlockDevice) -> tuple[
     if job is not None and mount is not None and below & devices.mount_stack(frame, mount):
         return JOB_FILES, f"{job.name} of {job.user}"
     return BUSIEST, ""
+
+
+def _is_other(frame: Frame, device: BlockDevice, candidate: BlockDevice) -> bool:
+    """Whether the candidate's bytes are not the device's: it is another disk, or another part of the same disks, such
+    as the next partition.
+    """
+    if candidate.info is None:
+        return False
+    if set(devices.leaves(device.name, frame)).isdisjoint(devices.leaves(candidate.name, frame)):
+        return is_leaf(candidate.info)
+    own, candidates_own = (devices.stack(frame, (d.name,)) for d in (device, candidate))
+    return candidate.name not in own and device.name not in candidates_own
 
 
 def _moves(rates: BlockRates) -> bool | None:

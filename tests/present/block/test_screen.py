@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from iotop_ai.model.block.counters import BlockKey, Mount
+from iotop_ai.model.block.counters import BlockInfo, BlockKey, Mount
 from iotop_ai.model.block.read_latency_baseline import Baseline, DeviceBaseline, bin_of
 from iotop_ai.model.fold_state import FoldState
 from iotop_ai.model.frame import Frame
@@ -262,6 +262,32 @@ def test_a_note_tells_whether_the_listed_processes_are_known_to_use_the_disk() -
         assert process_attribution(shown, VIEW, device) == (basis, "")
         assert note in text(shown, "sda")
         assert " reader " in text(shown, "sda")
+
+
+@pytest.mark.parametrize(
+    ("part", "other"),
+    [
+        (disk("sda1", "partition", parent="sda"), disk("sda2", "partition", parent="sda")),
+        (disk("dm-0", "dm", slaves=("sda",)), disk("dm-1", "dm", slaves=("sda",))),
+    ],
+    ids=["partitions", "volumes"],
+)
+def test_the_bytes_of_another_part_of_the_same_disk_are_not_attributed_to_this_part(
+    part: BlockInfo, other: BlockInfo
+) -> None:
+    whole = disk("sda", holders=tuple(info.name for info in (part, other) if info.kind == "dm"))
+
+    def bases(more: int) -> dict[str, str]:
+        drives = (
+            Disk(whole, reads=more, read_bytes=more * MIB, writes=1, write_bytes=KIB),
+            Disk(part, writes=1, write_bytes=KIB),
+            Disk(other, reads=more, read_bytes=more * MIB),
+        )
+        made = frame(snapshots(lambda _: Machine(drives), 5))
+        return {d.name: process_attribution(made, VIEW, d)[0] for d in devices.all_devices(made, VIEW)}
+
+    assert bases(500) == {"sda": ONLY_DISK, part.name: BUSIEST, other.name: BUSIEST}
+    assert bases(0) == {"sda": ONLY_DISK, part.name: ONLY_DISK, other.name: BUSIEST}
 
 
 def test_next_and_previous_go_through_the_devices_of_the_panel_in_a_circle() -> None:
