@@ -96,12 +96,13 @@ _KINDS = {
 class JobRow(NamedTuple):
     """One job of the list. lost_gpu_hours: the GPU-hours lost so far; None without a GPU or while the GPU's use is
     unknown. device: the disk or mount that the job reads from, such as "sda", "sda +1" for two disks, or "/mnt/data";
-    "" when unknown.
+    "" when unknown. disk: the kernel name of that disk, of several the first slow one; "" for a mount or when unknown.
     """
 
     facts: JobFacts
     lost_gpu_hours: float | None
     device: str
+    disk: str
 
     @property
     def pid(self) -> int:
@@ -122,7 +123,8 @@ def job_rows(frame: Frame, view: View) -> tuple[JobRow, ...]:
         if device is not None:
             where = f"{device.name} +{len(device.members) - 1}" if device.members else device.name
         gpu_use_known = job_facts.gpus > 0 and job_facts.gpu_busy is not None
-        out.append(JobRow(job_facts, hours * job_facts.gpus if gpu_use_known else None, where))
+        disk = "" if device is None else device.name
+        out.append(JobRow(job_facts, hours * job_facts.gpus if gpu_use_known else None, where, disk))
 
     def order(job: JobRow) -> tuple[float, float, float, Importance]:
         hours = lost_hours.get(job.facts.job.key, 0.0)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 
 from iotop_ai.model.settings import SORT_KEYS, UNITS
-from iotop_ai.present.block.devices import BlockDevice, all_devices, infos, mounts
+from iotop_ai.present.block.devices import BlockDevice, all_devices, mounts
 from iotop_ai.present.job.screen import job_rows
 from iotop_ai.present.process.sort_value import order_words
 from iotop_ai.present.process.table import COLUMNS, SHOWN, column_state, optional_columns
@@ -53,7 +53,7 @@ class ListActions:
         frame = self._state.frame
         rows = job_rows(frame, self._state.view)
         pid = frame.verdict.job_pid
-        return next((row.device for row in rows if row.pid == pid and row.device in infos(frame)), "")
+        return next((row.disk for row in rows if row.pid == pid), "")
 
     def follow_job_device(self) -> None:
         """Select the job's disk, if the user chose to follow the job."""

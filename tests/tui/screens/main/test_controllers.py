@@ -5,19 +5,21 @@ from __future__ import annotations
 import re
 import threading
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from textual.message import Message
 
 from iotop_ai.collectors.io.clock import Clock
+from iotop_ai.model.job.records import JobMount
 from iotop_ai.playback.session_recording import SessionRecorder
 from iotop_ai.present.screen.actions import Action
 from iotop_ai.present.screen.palette import Entry, Wording
 from iotop_ai.present.screen.view import View
 from iotop_ai.store.write.recorder import Recorder
 from iotop_ai.store.write.sink import FileSink
-from iotop_ai.tui.screens.main.list_actions import ListActions
+from iotop_ai.tui.screens.main.list_actions import OF_THE_JOB, ListActions
 from iotop_ai.tui.screens.main.live_updates import LiveUpdates
 from iotop_ai.tui.screens.main.recording_actions import RecordingActions, RecordingResult, path_from_home
 from iotop_ai.tui.screens.main.state import MainState
@@ -25,6 +27,7 @@ from iotop_ai.tui.screens.main.time_actions import NOTHING_YET, TimeActions
 from iotop_ai.tui.screens.main.verdict_actions import VerdictActions
 from iotop_ai.tui.screens.palette import TakeAction
 from iotop_ai.tui.threads.actions import ActionResult, ActionThreads
+from tests.diagnosis.build import JOB_ALONE, MB, Disk, last
 from tests.rigs.threads import no_thread
 from tests.tui.scene import DISKS, made_frames
 from tests.tui.test_app import Upstream
@@ -118,6 +121,21 @@ async def test_a_device_is_chosen_from_a_list(state: MainState) -> None:
     assert (state.view.pattern, state.view.typing) == ("sd", False)
     lists.clear_filter()
     assert state.view.pattern == ""
+
+
+async def test_of_the_disks_of_a_job_the_slow_one_is_followed(canvas: CountingCanvas) -> None:
+    disks = (
+        Disk("sda", mount="/tank", fstype="zfs", read_bytes_per_s=12 * MB, await_ms=0.8, busy=0.1),
+        Disk("sdb", mount="/tank", fstype="zfs", read_bytes_per_s=36 * MB, await_ms=20.0, busy=0.1),
+    )
+    assert JOB_ALONE.job is not None
+    job = replace(JOB_ALONE.job, mounts=(JobMount("/tank", "zfs", "tank/data", "0:45"),))
+    state = MainState(last(replace(JOB_ALONE, disks=disks, job=job)), View(), canvas)
+    opened: list[TakeAction] = []
+    lists = ListActions(state, lambda _, take, __: opened.append(take))
+    lists.open_device_list()
+    await opened[0](Action((), "", "", OF_THE_JOB))
+    assert (state.view.device, canvas.messages) == ("sdb", ["done: follows the job, now sdb"])
 
 
 @pytest.mark.parametrize("key", ["down", "pageup", "f5", "left"])
