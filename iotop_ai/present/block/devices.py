@@ -198,12 +198,12 @@ def selected_device(frame: Frame, view: View) -> BlockDevice | None:
 
 
 def nested_devices(name: str, frame: Frame, view: View) -> list[BlockDevice]:
-    """The devices nested under the device ``name``, in natural order: its partitions and volumes in use, or the members
-    of an array.
+    """The devices nested under the device ``name``, in natural order: its partitions and volumes in use, the one that
+    the user selected, or the members of an array.
     """
     rows = _tree(frame).rows
     nested = [d for d in all_devices(frame, view) if (row := rows.get(d.name)) is not None and row.under == name]
-    return [d for d in nested if _deserves_row(d)]
+    return [d for d in nested if d.name == view.device or _deserves_row(d)]
 
 
 def _deserves_row(device: BlockDevice) -> bool:

@@ -101,6 +101,15 @@ def test_partitions_are_listed_below_the_selected_disk_if_they_fit() -> None:
     assert " sda1 " in block_rows(pair, view, 80, 5)[2].text
 
 
+def test_an_idle_partition_without_a_mount_has_a_row_if_the_user_selects_it() -> None:
+    root = disk("sda1", "partition", [("/", "ext4")], parent="sda")
+    spare = Disk(disk("sda3", "partition", parent="sda"))
+    pair = made(busy("sda"), Disk(root, reads=100, read_bytes=10 * MIB, read_await=2.0), spare)
+    assert keys(block_rows(pair, UTC, 80, 5)) == ["disk:sda", "disk:sda1"]
+    assert keys(block_rows(pair, UTC._replace(device="sda3"), 80, 5)) == ["disk:sda", "disk:sda1", "disk:sda3"]
+    assert keys(block_rows(pair, UTC._replace(device="sda3"), 80, 3)) == ["disk:sda3", "disk:sda"]
+
+
 def test_members_of_an_array_are_left_out_if_there_is_no_room() -> None:
     one = scenes.healthy()
     assert keys(block_rows(one, UTC, 80, 4)) == ["disk:md0", "disk:nvme4n1", "disk:sda"]
