@@ -56,7 +56,9 @@ from _ROOMY on, the peaks, the mounts and the settings may take several rows eac
 processes.
 """
 _STATE_CELLS = 9
-"""The width in columns of the words on the left (the state, "because" and "health"), without the blank after them."""
+"""The width in columns of the words on the left (the state, "because", "latency" and "health"), without the blank after
+them.
+"""
 _MOST_STACK_ROWS = 6
 """The maximum number of rows of the disk's stack on the tab "all", if the screen has at least _ROOMY rows."""
 
@@ -143,7 +145,9 @@ def _overview(
 
 
 _TOP_ROWS = 3
-"""The number of rows above a tab's content if the reason takes one row: the state, the reason, the health."""
+"""The number of rows above a tab's content if the reason takes one row: the state, the reason or the latency, the
+health.
+"""
 
 
 def _latency(
@@ -199,8 +203,12 @@ def _hot_ms(recent: DeviceWindow) -> float | None:
 
 
 def _top(frame: Frame, view: View, width: int, device: BlockDevice, recent: DeviceWindow, tab: str) -> list[Line]:
-    """The disk's state and identity, the reason for the state, and its health beside the tabs."""
+    """The disk's state and identity, the reason for the state, and its health beside the tabs. If the health decides
+    the state, the reason is beside the health, and the row above it only shows the latency.
+    """
     word, hue = _state(frame, device, recent)
+    own_health, degrees = health(frame, device.name), temperature(frame, device.name)
+    is_health = own_health.token in ("bad", "warn") and word == own_health.word.upper()
     info = device.info
     names = [d.name for d in devices.panel_devices(frame, view)]
     row_name = device.name if device.name in names else devices.top_row_of(device.name, frame)
@@ -213,16 +221,15 @@ def _top(frame: Frame, view: View, width: int, device: BlockDevice, recent: Devi
         rest = [info.model, capacity(info.size_bytes) if info.size_bytes else "", info.serial and f"sn {info.serial}"]
         left.append(Span("".join(f"  {part}" for part in rest if part), "dim"))
     out = [row(width, left, [*mode_spans(frame, view), Span(position, "dim")])]
-    text = _reason_text(device, recent)
-    for i, line in enumerate(wrap(text, max(20, width - _STATE_CELLS - 2))):
-        label = " because" if i == 0 else ""
-        # Only the word for the state is in the state's colour; the reason for a bad state is strong.
-        token = "strong" if hue in ("bad", "warn") else "text"
+    # Only the word for the state is in the state's colour; the reason for a bad state is strong.
+    token = "strong" if hue in ("bad", "warn") and not is_health else "text"
+    label = " latency" if is_health else " because"
+    for line in wrap(_reason_text(device, recent, word), max(20, width - _STATE_CELLS - 2)):
         out.append(row(width, [Span(label.ljust(_STATE_CELLS + 1), "dim"), Span(line, token)]))
-    own_health, degrees = health(frame, device.name), temperature(frame, device.name)
+        label = ""
     spans = [Span(" health".ljust(_STATE_CELLS + 1), "dim"), Span(own_health.word, own_health.token)]
     if own_health.reason:
-        spans.append(Span(f"  {own_health.reason}", "dim"))
+        spans.append(Span(f"  {own_health.reason}", "strong" if is_health else "dim"))
     if degrees is not None:
         spans += [Span("  temp ", "dim"), Span(f"{degrees:.0f}"), Span(" C", "dim")]
     room = width - spans_cells(spans) - 2
@@ -263,8 +270,10 @@ def _state(frame: Frame, device: BlockDevice, recent: DeviceWindow) -> tuple[str
     return ("OK", "ok") if device.totals.active else ("IDLE", "dim")
 
 
-def _reason_text(device: BlockDevice, recent: DeviceWindow) -> str:
-    """The reason for the state: the read await compared with the normal one, over the verdict's window."""
+def _reason_text(device: BlockDevice, recent: DeviceWindow, word: str) -> str:
+    """The reason for the state: the read await compared with the normal one, over the verdict's window. word: the
+    state's word. A disk with a normal await is SLOW only if the verdict names it.
+    """
     facts = recent.facts
     if facts is None:
         return "nothing is known about this disk yet" if device.info is not None else "its identity is unknown"
@@ -282,6 +291,8 @@ def _reason_text(device: BlockDevice, recent: DeviceWindow) -> str:
         text += f"{against} {figure(facts.normal_ms)} ms of {'this disk' if recent.learned else 'its kind'}"
     if facts.serves_serially:
         text += f"; it seeks, so {percent(facts.busy_ratio)} %util is its load"
+    if word == "SLOW" and not slowness(facts):
+        text = f"the verdict names it; {text}"
     return text
 
 

@@ -9,6 +9,7 @@ import pytest
 
 from iotop_ai.model.block.counters import BlockInfo, BlockKey, Mount
 from iotop_ai.model.block.read_latency_baseline import Baseline, DeviceBaseline, bin_of
+from iotop_ai.model.finding import SlowDisk
 from iotop_ai.model.fold_state import FoldState
 from iotop_ai.model.frame import Frame
 from iotop_ai.model.job.records import Job, JobMount, JobPlace, JobTable, Rank
@@ -40,7 +41,7 @@ from iotop_ai.present.text.theme import BACKGROUNDS, TOKENS
 from iotop_ai.present.text.units import brief, clock
 from iotop_ai.sources.recorded.source import ReplaySource
 from tests.present import scenes
-from tests.present.make import GIB, KIB, MIB, Disk, Machine, Proc, disk, frame, snapshots
+from tests.present.make import GIB, KIB, MIB, Disk, Machine, Proc, disk, frame, smart, snapshots, unsure
 
 VIEW = View(utc_offset_s=0)
 STARVED, HEALTHY, FIRST = scenes.starved(), scenes.healthy(), scenes.first()
@@ -100,7 +101,7 @@ def test_the_screen_begins_with_state_reason_and_health() -> None:
     assert lines[0].startswith(" STARVED  8 of 8 GPUs wait for data 78 % of the time")
     assert lines[1].startswith(" FAILING  sda  SATA SSD  Micron 5300")
     assert lines[1].endswith("1 of 3  b/n")
-    assert lines[2].startswith(" because  a read took 87.")
+    assert lines[2].startswith(" latency  a read took 87.")
     assert lines[2].endswith("the typical 1.3 ms of its kind")
     assert "312 reallocated sectors" in lines[3]
     assert lines[3].endswith("temp 48 C   Tab [all] 1/4")
@@ -232,6 +233,29 @@ def test_a_baseline_far_below_that_of_the_kind_is_not_called_the_disks_own() -> 
     assert device is not None
     assert not device_window(made, device).learned
     assert "ms of its kind" in text(made, "nvme0n1")
+
+
+@pytest.mark.parametrize(
+    ("severity", "reason", "state", "shown"),
+    [("critical", "312 reallocated sectors", "FAILING", "FAILING"), ("warning", "96 % used", "WORN", "worn")],
+)
+def test_a_normal_latency_is_not_called_the_reason_for_a_fault(
+    severity: str, reason: str, state: str, shown: str
+) -> None:
+    did = Disk(disk("sda", transport="ata"), reads=500, read_bytes=500 * 64 * KIB, read_await=0.3, busy=0.2)
+    report = {"sda": smart("sda", severity, (reason,))}
+    lines = text(frame(snapshots(lambda _: Machine((did,), smart=report), 15)), "sda").splitlines()
+    assert lines[1].startswith(f" {state} ")
+    assert lines[2].startswith(" latency  a read took 0.3 ms in ")
+    assert lines[3].startswith(f" health   {shown}  {reason}  temp ")
+
+
+def test_the_reason_for_calling_a_disk_with_a_normal_latency_slow_is_the_verdict() -> None:
+    did = Disk(disk("sda", transport="ata"), reads=500, read_bytes=500 * 64 * KIB, read_await=0.3, busy=0.2)
+    verdict = unsure()._replace(slow_disk=SlowDisk("sda", "sda", 90.0, 1.0, 0.9, 0.0, 0.0))
+    lines = text(frame(snapshots(lambda _: Machine((did,)), 15), verdict), "sda", 160, 48).splitlines()
+    assert lines[1].startswith(" SLOW ")
+    assert lines[2].startswith(" because  the verdict names it; a read took 0.3 ms in ")
 
 
 def test_a_disk_that_seeks_is_judged_by_its_utilisation() -> None:
