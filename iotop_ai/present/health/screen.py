@@ -68,8 +68,18 @@ def _with_dialog(lines: list[Line], frame: Frame, dialog: Dialog, width: int) ->
 
 def _dialog(frame: Frame, dialog: Dialog, width: int) -> list[Line]:
     disk = disk_row(frame, dialog.disk)
-    state = None if disk is None else disk.state
-    words = ("abort",) if disk is None else accepted_words(disk)
+    if disk is None:
+        text = [[Span(f" {dialog.disk} is gone: press Esc to close.", "warn")]]
+    else:
+        text = _question(disk, dialog, width)
+    title = f" self-test of {dialog.disk} "
+    rows = [row(width, [Span(title.ljust(width), "block-warn")])]
+    return [*rows, *(row(width, spans or [Span(" ")], background="panel") for spans in text)]
+
+
+def _question(disk: DiskRow, dialog: Dialog, width: int) -> list[list[Span]]:
+    """What a self-test or its end does, the words that can be typed, and why the last input was refused."""
+    state, words = disk.state, accepted_words(disk)
     text: list[list[Span]] = []
     if state is not None and words == ("abort",):
         left_percent = state.self_test_left_percent
@@ -89,12 +99,10 @@ def _dialog(frame: Frame, dialog: Dialog, width: int) -> list[Line]:
     text.append([])
     question = f" Type {' or '.join(words)}, then Enter: "
     text.append([Span(question), Span(dialog.typed, "strong"), Span(" ", "cursor")])
-    is_replaced = disk is not None and dialog.identity.is_other(disk.identity)
+    is_replaced = dialog.identity.is_other(disk.identity)
     error = f"{replaced_text(dialog.disk)}: press Esc to close." if is_replaced else dialog.error
     text.append([Span(f" {error}", "warn")] if error else [])
-    title = f" self-test of {dialog.disk} "
-    rows = [row(width, [Span(title.ljust(width), "block-warn")])]
-    return [*rows, *(row(width, spans or [Span(" ")], background="panel") for spans in text)]
+    return text
 
 
 def _paragraph(text: str, width: int) -> list[list[Span]]:

@@ -173,6 +173,14 @@ def test_the_question_names_the_duration_and_the_risk() -> None:
     assert "Type abort, then Enter" in running
 
 
+def test_the_dialog_of_a_disk_that_has_disappeared_asks_nothing() -> None:
+    shown = text(ill(), LIST._replace(dialog=Dialog("sdz", "sh")))
+    assert "self-test of sdz" in shown
+    assert "sdz is gone: press Esc to close." in shown
+    for piece in ("then Enter", "captive"):
+        assert piece not in shown, piece
+
+
 @pytest.mark.parametrize(
     ("protocol", "hours", "stamp", "words"),
     [
