@@ -38,6 +38,8 @@ PART_COLUMNS = (
     Column("time", "time", 20, 0, 100, left=True, gap=2),
 )
 """The columns of the job under the cursor, on each of its machines."""
+_JOB_QUERIES = frozenset(("job time", "job GPUs", "job ranks"))
+"""The queries that list the jobs."""
 _NAME_END = 18
 """The cell of a row where the names end and the table's columns start."""
 
@@ -45,17 +47,24 @@ _NAME_END = 18
 def jobs_screen_rows(fleet: Fleet | None, fleet_view: FleetView, width: int, height: int) -> list[Line]:
     """The screen as exactly ``height`` lines. fleet: None before the first answer."""
     out = banner_rows(fleet, fleet_view, width)
-    jobs = () if fleet is None else fleet.jobs
-    if not jobs:
-        out += [head(width, "jobs", ()), row(width, [Span(" no job from iotop-ai in this window", "dim")])]
+    if fleet is None:
+        out.append(head(width, "jobs", ()))
+    elif fleet.jobs:
+        out += _body(fleet.jobs, fleet_view, width, height - 1 - BANNER_ROWS)
     else:
-        out += _body(jobs, fleet_view, width, height - 1 - BANNER_ROWS)
+        out += [head(width, "jobs", ()), row(width, [_no_jobs(fleet)])]
     return above_rows(out, words_above(KEYS, fleet_view.view), fleet_view.view, width, height)
 
 
 def selected_job(jobs: tuple[FleetJob, ...], fleet_view: FleetView) -> int:
     """The index of the job under the cursor; 0 if that job is not in the list."""
     return next((i for i, job in enumerate(jobs) if job.key == fleet_view.job), 0)
+
+
+def _no_jobs(fleet: Fleet) -> Span:
+    if _JOB_QUERIES.isdisjoint(fleet.unanswered):
+        return Span(" no job from iotop-ai in this window", "dim")
+    return Span(" ? the server did not answer which jobs run", "unsure")
 
 
 def _body(jobs: tuple[FleetJob, ...], fleet_view: FleetView, width: int, height: int) -> list[Line]:

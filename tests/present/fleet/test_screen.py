@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from iotop_ai.fleet.machines import fleet_of
-from iotop_ai.model.fleet.records import FleetAlert, FleetMachine
+from iotop_ai.model.fleet.records import Fleet, FleetAlert, FleetMachine
 from iotop_ai.present.fleet.jobs_screen import jobs_screen_rows
 from iotop_ai.present.fleet.screen import fitting_clauses, fleet_screen_rows
 from iotop_ai.present.fleet.table import COLUMNS
@@ -75,6 +75,19 @@ def test_old_figures_are_marked_with_their_age() -> None:
 def test_unanswered_queries_are_named() -> None:
     rows = fleet_screen_rows(FLEET._replace(unanswered=("health", "alerts")), SHOWN, 80, 24)
     assert rows[1].text.startswith(" partial  not answered: health, alerts")
+
+
+def test_jobs_that_are_not_known_are_not_called_absent() -> None:
+    def jobs_text(fleet: Fleet | None) -> str:
+        return "\n".join(line.text for line in jobs_screen_rows(fleet, SHOWN, 80, 24))
+
+    none = FLEET._replace(jobs=())
+    assert " no job from iotop-ai in this window" in jobs_text(none._replace(unanswered=("health",)))
+    assert "no job" not in jobs_text(None)
+    for query in ("job time", "job GPUs", "job ranks"):
+        text = jobs_text(none._replace(unanswered=(query,)))
+        assert "no job" not in text
+        assert " ? the server did not answer which jobs run" in text
 
 
 def test_the_graphs_show_the_history_of_the_machine_under_the_cursor() -> None:
