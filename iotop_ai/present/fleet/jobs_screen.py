@@ -68,7 +68,9 @@ def _no_jobs(fleet: Fleet) -> Span:
 
 
 def _body(jobs: tuple[FleetJob, ...], fleet_view: FleetView, width: int, height: int) -> list[Line]:
-    """The list of jobs, and below it the machines of the job under the cursor, the straggler first."""
+    """The list of jobs, and below it the machines of the job under the cursor, the straggler first; if not all fit, the
+    number of the others.
+    """
     slots = place_columns(fit_columns(COLUMNS, width - _NAME_END), _NAME_END, width)
     current = selected_job(jobs, fleet_view)
     visible = max(1, min(len(jobs), height // 2 - 1))
@@ -83,8 +85,12 @@ def _body(jobs: tuple[FleetJob, ...], fleet_view: FleetView, width: int, height:
         text = straggler_words(job, job.straggler)
         out += [place(width, Cell(1, piece, "strong")) for piece in wrap_cells(text, max(20, width - 3))]
     straggler_machine = "" if job.straggler is None else job.straggler.machine
-    for part in sorted(job.parts, key=lambda part: (part.machine != straggler_machine, -(part.lost_gpu_h or 0.0))):
-        out.append(_part_row(part, part_slots, width, is_late=part.machine == straggler_machine))
+    parts = sorted(job.parts, key=lambda part: (part.machine != straggler_machine, -(part.lost_gpu_h or 0.0)))
+    room = height - len(out)
+    shown = parts if len(parts) <= room else parts[: max(0, room - 1)]
+    out += [_part_row(part, part_slots, width, is_late=part.machine == straggler_machine) for part in shown]
+    if len(shown) < len(parts):
+        out.append(row(width, [Span(f" {len(parts) - len(shown)} more", "dim")]))
     return out
 
 

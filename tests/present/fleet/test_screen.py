@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from iotop_ai.fleet.machines import fleet_of
-from iotop_ai.model.fleet.records import Fleet, FleetAlert, FleetMachine
+from iotop_ai.model.fleet.records import Fleet, FleetAlert, FleetJob, FleetMachine, JobPart
 from iotop_ai.present.fleet.jobs_screen import jobs_screen_rows
 from iotop_ai.present.fleet.screen import fitting_clauses, fleet_screen_rows
 from iotop_ai.present.fleet.table import COLUMNS
@@ -88,6 +88,15 @@ def test_jobs_that_are_not_known_are_not_called_absent() -> None:
         text = jobs_text(none._replace(unanswered=(query,)))
         assert "no job" not in text
         assert " ? the server did not answer which jobs run" in text
+
+
+def test_the_machines_of_a_large_job_that_do_not_fit_are_counted() -> None:
+    parts = tuple(JobPart(f"gpu{n:02}", "4711", "train.py", gpus=8, ranks=8) for n in range(64))
+    large = FLEET._replace(jobs=(FleetJob("slurm 1", "train.py", parts),))
+    for height, fit in ((40, 33), (70, 64)):
+        rows = [line.text.rstrip() for line in jobs_screen_rows(large, SHOWN, 160, height)]
+        assert sum(row.startswith(" gpu") for row in rows) == fit
+        assert (rows[-2] == " 31 more") == (fit < 64)
 
 
 def test_the_graphs_show_the_history_of_the_machine_under_the_cursor() -> None:
