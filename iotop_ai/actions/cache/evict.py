@@ -45,7 +45,10 @@ def evict(
 
 
 def _effect_text(figures: Evicted) -> str:
-    if figures.files and figures.unknown_files == figures.files:
+    if not figures.files:
+        count, first = figures.unreadable, figures.first_unreadable
+        return f"; {count} could not be read, the first: {first}" if count else ""
+    if figures.unknown_files == figures.files:
         return "; how much of them was in the page cache is unknown"
     unknown = f"; unknown for {figures.unknown_files} of them" if figures.unknown_files else ""
     return f": {figures.before_bytes} -> {figures.after_bytes} B in memory{unknown}"

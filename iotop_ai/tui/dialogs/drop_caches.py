@@ -174,6 +174,8 @@ class DropCachesScreen(KernelSwitchScreen):
             PageCache(),
             lambda now: self._report(f"evicting ... {now.files} files, {amount(now.size_bytes)},"),
         )
+        if not outcome.done:
+            evicted = None  # no file was evicted
         self.post_message(CacheResult(outcome, evicted=evicted))
         text = outcome.full_text if evicted is None else caches.evicted_text(evicted)
         return ActionResult.of_action(outcome.done, text)

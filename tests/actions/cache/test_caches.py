@@ -20,6 +20,7 @@ from iotop_ai.actions.cache.evict import evict
 from iotop_ai.actions.kernel_switch import DROP_CACHES, TASK_DELAYACCT, _run, right_to, set_switch, sudoers
 from iotop_ai.collectors.io.clock import Clock
 from iotop_ai.collectors.io.root import Root
+from iotop_ai.collectors.machine.dataset_files import Entry
 from iotop_ai.collectors.machine.page_cache import PageCache, measure_cached
 from iotop_ai.present.machine.caches import effect_text
 from tests.cli.program import TOP
@@ -301,6 +302,20 @@ def test_files_that_cannot_be_written_out_cause_only_one_sync_of_the_filesystem(
     assert figures is not None
     assert (figures.files, figures.unreadable, len(syncs)) == (0, 3, 1)
     assert figures.first_unreadable == "a: Input/output error"
+
+
+def test_an_eviction_of_unreadable_files_is_not_done_and_names_the_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(entry: Entry, flags: int = os.O_RDONLY) -> int:
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    monkeypatch.setattr(Entry, "open", refuse)
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data/a").write_bytes(b"x")
+    outcome, _ = evict(str(tmp_path / "data"), Audit(Clock(), tmp_path / "state"), PageCache())
+    assert not outcome.done
+    assert outcome.text == "0 files evicted; 1 could not be read, the first: a: Permission denied"
 
 
 def test_a_missing_dataset_is_an_error(tmp_path: Path) -> None:

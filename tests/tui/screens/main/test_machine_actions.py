@@ -147,6 +147,16 @@ async def test_a_dataset_is_evicted_and_recorded(disk_folder: Path) -> None:
         assert not shown.asking
 
 
+async def test_an_eviction_that_finds_no_file_is_not_shown_as_done(disk_folder: Path) -> None:
+    async with showing(size=(120, 40)) as shown:
+        await shown.press("D", "4", *str(disk_folder), "enter")
+        await shown.until(lambda text: "0 files evicted" in text)
+        dialog = shown.app.screen
+        assert isinstance(dialog, DropCachesScreen)
+        assert (dialog.drop.evicted, dialog.drop.error) == (None, "0 files evicted")
+        assert not shown.source.events
+
+
 async def test_text_pasted_during_an_eviction_is_not_a_path(monkeypatch: pytest.MonkeyPatch) -> None:
     release = threading.Event()
 
