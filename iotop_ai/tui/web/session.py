@@ -103,7 +103,7 @@ class Session:
         assert child.stdout is not None
         try:
             if not await skip_to_packets(child.stdout):
-                return await self._end_reason(child)
+                return await self._end_reason(child, "the monitor did not begin to paint")
             while True:
                 packet = await read_packet(child.stdout)
                 if packet is None:
@@ -113,15 +113,16 @@ class Session:
                 elif packet.letter == b"M" and is_exit(packet.payload):
                     return ""
         except asyncio.IncompleteReadError:
-            return await self._end_reason(child)
+            return await self._end_reason(child, "the monitor closed its output")
         except ConnectionError:
             return ""  # the page is closed
 
-    async def _end_reason(self, child: Process) -> str:
+    async def _end_reason(self, child: Process, while_it_runs: str) -> str:
+        """Why the packets ended. while_it_runs: the reason if the monitor has not ended."""
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(child.wait(), LEAVE_S)
         if child.returncode is None:
-            return "the monitor did not begin to paint"
+            return while_it_runs
         lines = [
             clean(line, _REASON_LENGTH).strip() for line in self._stderr_end.decode("utf-8", "replace").splitlines()
         ]

@@ -454,6 +454,7 @@ async def test_every_invalid_message_closes_its_session() -> None:
         (("/nonexistent",), "the monitor could not be started: No such file or directory"),
         (("relative",), "the monitor could not be started: No such file or directory"),
         (("/bin/sh", "-c", "head -c 200000 /dev/zero; sleep 100"), "the monitor did not begin to paint"),
+        (("/bin/sh", "-c", "echo __GANGLION__; exec >&-; sleep 100"), "the monitor closed its output"),
         (("/bin/sh", "-c", "echo __GANGLION__; printf 'D\\377\\377\\377\\377'; sleep 100"), "packet that is too large"),
     ],
 )  # fmt: skip
