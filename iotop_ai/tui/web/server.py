@@ -199,7 +199,8 @@ class BrowserServer:
             why = await self._run(socket, request)
             if why:
                 self._report(f"a screen was closed: {why}")
-            await socket.close(code=WSCloseCode.POLICY_VIOLATION if why else WSCloseCode.OK, message=why.encode()[:100])
+            reason = why.encode()[:100].decode("utf-8", "ignore").encode()  # without a part of a character at the end
+            await socket.close(code=WSCloseCode.POLICY_VIOLATION if why else WSCloseCode.OK, message=reason)
             return socket
         finally:
             self._session_tasks.discard(task)
