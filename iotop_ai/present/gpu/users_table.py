@@ -46,12 +46,16 @@ def user_rows(frame: Frame, view: View, width: int, height: int) -> list[Line]:
         text = "no process is on a GPU" if not unlisted else "? the driver does not list the processes"
         out.append(row(width, [Span(f" {text}", "unsure" if unlisted else "dim")]))
         return out[:height]
-    out = out[: max(2, height // 2)]  # the processes need the other half
     # A GPU without a state is left out: its own row says why it does not answer.
     numbers = number_runs(gpu.state.number for gpu in unlisted if gpu.state is not None)
+    note: list[Line] = []
     if numbers and height > 2:
         text = f" ? GPU {numbers}: the driver does not list the processes"
-        out = [*out[: max(1, height // 2 - 1)], row(width, [Span(cut(text, width), "unsure")])]
+        note = [row(width, [Span(cut(text, width), "unsure")])]
+    most = max(2, height // 2) - len(note)  # the processes need the other half
+    if len(out) > most >= 3:  # with less room, the first user is worth more than the number of the others
+        out = [*out[: most - 1], row(width, [Span(f" {len(out) - most + 1} more", "dim")])]
+    out = [*out[:most], *note]
     return [*out, *_processes(width, uses, height - len(out))]
 
 

@@ -25,7 +25,7 @@ from iotop_ai.present.screen.keymap import user_keymap
 from iotop_ai.present.screen.view import View
 from iotop_ai.present.text.line import Line, cells
 from tests.present import gpu_scenes
-from tests.present.make import GIB, Machine, frame, gpu, snapshots
+from tests.present.make import GIB, Machine, Proc, frame, gpu, snapshots
 
 VIEW = View(utc_offset_s=0)
 EIGHT = gpu_scenes.eight()
@@ -108,6 +108,19 @@ def test_gpus_without_a_list_of_processes_are_named_beside_the_users_of_the_othe
     assert any(line.startswith("── processes on GPUs") for line in text)
     every = frame(snapshots(lambda second: Machine(gpus=listed[:2]), 3))
     assert not any("does not list" in line.text for line in user_rows(every, VIEW, 80, 10))
+
+
+def test_users_of_gpus_without_room_are_counted() -> None:
+    processes = [GpuProcess(pid, (60 - n) * GIB, "compute") for n, pid in enumerate(gpu_scenes.PIDS)]
+    procs = tuple(Proc(pid, "python", f"user{n}") for n, pid in enumerate(gpu_scenes.PIDS))
+    gpus = tuple(gpu(number, 1, processes=(process,)) for number, process in enumerate(processes))
+    made = frame(snapshots(lambda second: Machine(gpus=gpus, procs=procs), 3))
+    text = [line.text.rstrip() for line in user_rows(made, VIEW, 80, 10)]
+    assert [line.split()[0] for line in text[1:4]] == ["user0", "user1", "user2"]
+    assert text[4] == " 5 more"
+    assert text[5].startswith("── processes on GPUs")
+    assert len(text) == 10
+    assert " 5 more" not in [line.text.rstrip() for line in user_rows(made, VIEW, 80, 18)][:9]
 
 
 def test_a_row_without_the_meaning_marks_a_fault() -> None:
