@@ -54,17 +54,20 @@ def _core_row(width: int, slots: list[ColumnSlot], number: int, core: CoreRates,
 
 
 def _side_by_side(width: int, height: int, cores: list[tuple[int, CoreRates, str]]) -> list[Line]:
-    """Several cores per row, filled column by column. If not all fit, the busiest ones are shown."""
+    """Several cores per row, filled column by column. If not all fit, the busiest ones are shown, and the number of the
+    others in the last row, or in the rule if there is only one row.
+    """
     most_per_row = max(1, (width - 1) // _CORE_CELLS)
     rows = height - 1
     left_out = len(cores) - most_per_row * rows
     if left_out > 0:
-        rows -= 1
+        rows = max(1, rows - 1)
         busiest = sorted(cores, key=lambda core: -(core[1].busy_ratio or 0.0))[: most_per_row * rows]
         left_out, cores = len(cores) - len(busiest), sorted(busiest)
     per_row = -(-len(cores) // max(1, rows))
     step = (width - 1) // max(1, per_row)
-    out = [rule(width, "cores", [Span("busy%", "dim")])]
+    others = f"{left_out} more, less busy" if left_out > 0 else ""
+    out = [rule(width, "cores", [Span(f"{others}  busy%" if others and height == 2 else "busy%", "dim")])]
     for y in range(min(rows, len(cores))):
         line: list[Cell] = []
         for i, (number, core, hue) in enumerate(cores[y::rows]):
@@ -72,8 +75,8 @@ def _side_by_side(width: int, height: int, cores: list[tuple[int, CoreRates, str
             line += [Cell(x + 2, str(number), hue or "dim", True), Cell(x + 6, text, hue or token_of(text), True)]
             line.append(Cell(x + 8, _bar(core.busy_ratio, min(step - 10, _MOST_BAR_CELLS)), hue or "graph"))
         out.append(place(width, *line))
-    if left_out > 0:
-        out.append(row(width, [Span(f" {left_out} more, less busy", "dim")]))
+    if others and height > 2:
+        out.append(row(width, [Span(f" {others}", "dim")]))
     return out
 
 
