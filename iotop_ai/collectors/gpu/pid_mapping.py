@@ -7,7 +7,7 @@ if it has the GPU open.
 
 from __future__ import annotations
 
-from iotop_ai.collectors.io.root import Root
+from iotop_ai.collectors.io.root import READ_LIMIT, Root
 from iotop_ai.lazy.namedtuple import NamedTuple
 from iotop_ai.model.gpu.state import GpuProcess
 
@@ -126,7 +126,7 @@ class PidMapping:
         return any(link.startswith(_DEVICE) and link[len(_DEVICE) :].isdigit() for link in links)
 
     def _status(self, pid: int) -> dict[str, str] | None:
-        lines = self._root.lines(f"proc/{pid}/status")
+        lines = self._root.lines(f"proc/{pid}/status", READ_LIMIT)  # a list of CPUs may be long
         if not lines:
             return None
         return {key: value.strip() for key, _, value in (line.partition(":") for line in lines)}

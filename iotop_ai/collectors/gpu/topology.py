@@ -8,7 +8,7 @@ slot and the GPU. The search for the slot skips this switch, as drivers/gpu/drm/
 
 from __future__ import annotations
 
-from iotop_ai.collectors.io.root import Root
+from iotop_ai.collectors.io.root import READ_LIMIT, Root
 from iotop_ai.collectors.pcie import known_width, parse_generation
 from iotop_ai.lazy.namedtuple import NamedTuple
 from iotop_ai.lazy.regex import pattern
@@ -80,7 +80,7 @@ def read_topology(root: Root, bus_id: str) -> PciTopology:
     node = root.number_or_none(f"{device}/numa_node")
     return PciTopology(
         None if node is None or node < 0 else node,
-        root.text_or(f"{device}/local_cpulist"),
+        root.text_or(f"{device}/local_cpulist", longest=READ_LIMIT),
         known_width(root.number_or_none(f"{DEVICES}/{edge}/max_link_width")),
         parse_generation(root.text_or(f"{DEVICES}/{bridge}/max_link_speed")) if bridge else None,
         known_width(root.number_or_none(f"{DEVICES}/{bridge}/max_link_width")) if bridge else None,

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from itertools import islice
 from types import TracebackType
 
-from iotop_ai.model.clean import clean, clean_bytes
+from iotop_ai.model.clean import LONGEST, clean, clean_bytes
 from iotop_ai.model.errors import UsageError
 
 READ_LIMIT = 1 << 22
@@ -149,24 +149,27 @@ class Root:
         finally:
             os.close(fd)
 
-    def text(self, relative: str) -> str:
-        """Return the content of a one-line file, without control characters and surrounding blanks. Raises OSError."""
-        return clean_bytes(self._record(relative, 4096).strip(b" \t\r\n\0"))
+    def text(self, relative: str, longest: int = LONGEST) -> str:
+        """Return the content of a one-line file, without control characters and surrounding blanks. Raises OSError.
 
-    def text_or(self, relative: str, default: str = "") -> str:
+        longest: the number of characters to which the content is cut.
+        """
+        return clean_bytes(self._record(relative, 4096).strip(b" \t\r\n\0"), longest)
+
+    def text_or(self, relative: str, default: str = "", longest: int = LONGEST) -> str:
         """Return the same as ``text``, or ``default`` for a file that is missing or cannot be read."""
         try:
-            return self.text(relative)
+            return self.text(relative, longest)
         except OSError:
             return default
 
-    def lines(self, relative: str) -> list[str]:
+    def lines(self, relative: str, longest: int = LONGEST) -> list[str]:
         """Return the lines of a file without control characters; tabs become blanks.
 
-        [] when the file cannot be read.
+        [] when the file cannot be read. longest: the number of characters to which each line is cut.
         """
         try:
-            return [clean_bytes(line.replace(b"\t", b" ")) for line in self.read(relative).splitlines()]
+            return [clean_bytes(line.replace(b"\t", b" "), longest) for line in self.read(relative).splitlines()]
         except OSError:
             return []
 

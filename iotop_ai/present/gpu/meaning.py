@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from iotop_ai.lazy.namedtuple import NamedTuple
+from iotop_ai.model.clean import LONGEST
 from iotop_ai.model.gpu.detail import GpuDetail, recovery_of
 from iotop_ai.model.gpu.state import GpuRates, GpuState
 from iotop_ai.model.gpu.xid import OF_THE_BOARD, REPAIRED
@@ -326,8 +327,13 @@ def _processes(state: GpuState, detail: GpuDetail | None) -> list[Meaning]:
 
 
 def cpu_set(text: str) -> set[int]:
-    """The CPUs of a list in the kernel's form, such as "0-3,8"; empty for any other text."""
+    """The CPUs of a list in the kernel's form, such as "0-3,8"; empty for any other text.
+
+    Also empty for a list of LONGEST characters: a recording's texts are cut there, so CPUs may be missing.
+    """
     out: set[int] = set()
+    if len(text) == LONGEST:
+        return out
     for part in text.split(","):
         first, _, last = part.strip().partition("-")
         if not first.isascii() or not first.isdecimal() or (last and not last.isdecimal()):

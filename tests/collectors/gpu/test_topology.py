@@ -57,6 +57,23 @@ def test_the_slot_and_the_cpus_of_a_gpu_are_read(tmp_path: Path) -> None:
     assert [parse_generation(s) for s in ("2.5 GT/s PCIe", "32.0 GT/s PCIe", "16 GT/s", "Unknown")] == [1, 5, 4, None]
 
 
+def test_a_long_list_of_cpus_is_read_to_its_end(tmp_path: Path) -> None:
+    """On some machines with two sockets, each node has every second CPU, so its list has no ranges."""
+    even = ",".join(map(str, range(0, 384, 2)))
+    device = "sys/devices/pci0000:17/0000:17:01.0/0000:18:00.0"
+    root = tree(
+        tmp_path,
+        {f"{device}/local_cpulist": even, "proc/2001/status": status(2001, cpus=even)},
+        {
+            "sys/bus/pci/devices/0000:18:00.0": "../../../devices/pci0000:17/0000:17:01.0/0000:18:00.0",
+            "proc/self/ns/pid": FIRST_NAMESPACE,
+        },
+    )
+    assert len(even) > 512
+    assert read_topology(root, "00000000:18:00.0").cpus == even
+    assert resolved(root, 2001) == [(2001, True, even)]
+
+
 def status(pid: int, *inner: int, cpus: str = "0-7") -> str:
     return f"Name:\tpython\nNSpid:\t{pid} {' '.join(map(str, inner))}\nCpus_allowed_list:\t{cpus}"
 

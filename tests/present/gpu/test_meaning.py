@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from iotop_ai.model.clean import clean
 from iotop_ai.model.gpu.detail import GpuDetail
 from iotop_ai.model.gpu.state import GpuProcess, GpuRates, GpuState
 from iotop_ai.present.gpu.meaning import GpuContext, Meaning, cpu_set, figures, meanings
@@ -188,6 +189,14 @@ def test_a_trainer_on_cpus_far_from_its_gpu_is_reported() -> None:
     assert text_of("affinity", meanings_of(RATES, far, DETAIL)) == ""
     assert cpu_set("0-2,8") == {0, 1, 2, 8}
     assert cpu_set("rubbish") == cpu_set("0-99999999") == set()
+
+
+def test_a_list_of_cpus_that_a_recording_has_cut_gives_no_sentence() -> None:
+    even = ",".join(map(str, range(0, 384, 2)))
+    bound = STATE._replace(processes=(GpuProcess(7, 1, "compute", cpus="300,302"),))
+    near, odd = DETAIL._replace(cpus=clean(even)), DETAIL._replace(cpus=",".join(map(str, range(1, 384, 2))))
+    assert text_of("affinity", meanings_of(RATES, bound, near)) == ""
+    assert text_of("affinity", meanings_of(RATES, bound, odd)).startswith("pid 7 can run on CPUs 300,302 only")
 
 
 def test_unknown_figures_give_no_sentence() -> None:
