@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from iotop_ai.collectors.io.root import KeptFile, Root, is_transient
+from iotop_ai.collectors.io.root import READ_LIMIT, KeptFile, Root, is_transient
 from iotop_ai.collectors.process.descriptors import open_kept
 from iotop_ai.model.process.records import ProcessKey, has_delay_switch
 
@@ -53,7 +53,7 @@ class DelayAccounting:
             if isinstance(switch, OSError) and is_transient(switch):
                 return None  # the next read tries again
             self._switch = switch
-            boot_options = self._root.text_or("proc/cmdline").split()
+            boot_options = self._root.text_or("proc/cmdline", longest=READ_LIMIT).split()
             old = has_delay_switch(self._root.text_or("proc/sys/kernel/osrelease")) is False
             self._from_boot = old or "delayacct" in boot_options
             # A newer kernel without the sysctl was built without delay accounting, so its tasks' waits are unknown.

@@ -61,9 +61,11 @@ def delays(table: ProcessTable) -> list[int]:
         ("4.18.0-553.el8_10.x86_64", "ro quiet", "", True, [5, 6, 7]),
         ("5.4.0-150-generic", "ro quiet", "", True, [5, 6, 7]),
         ("5.4.0-150-generic", "ro nodelayacct quiet", "", False, []),
+        ("5.4.0-150-generic", "ro isolcpus=" + 512 * "1" + " nodelayacct", "", False, []),
         ("5.13.19", "ro", "", True, [5, 6, 7]),
         ("5.14.0", "ro", "", None, []),  # the switch is missing, because the kernel was built without delay accounting
         ("6.8.0-31-generic", "ro delayacct", "1", True, [5, 6, 7]),
+        ("6.8.0-31-generic", "ro isolcpus=" + 512 * "1" + " delayacct", "1", True, [5, 6, 7]),
         ("6.8.0-31-generic", "ro", "1", True, [6]),
         ("6.8.0-31-generic", "ro", "0", False, []),
         ("", "ro", "", None, []),
