@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from iotop_ai.collectors.gpu.nvml.calls import NvmlCalls, number_of, text_of
+from iotop_ai.collectors.gpu.nvml.calls import PERMANENT_ERRORS, NvmlCalls, number_of, text_of
 from iotop_ai.model.gpu.detail import GpuDetail
 
 _SHUTDOWN, _SLOWDOWN, _MEMORY_MAX = 0, 1, 2
@@ -150,7 +150,7 @@ def _sram(calls: NvmlCalls, uuid: str) -> tuple[int | None, int | None, bool | N
 def _link_errors(calls: NvmlCalls, uuid: str, links: int) -> dict[str, int | None]:
     """Return the error counts of all NVLinks, read with one call.
 
-    A count is None without NVLink, or if the GPU does not report it.
+    A count is None without NVLink, if the GPU does not report it, or if a part of it failed this time.
     """
     out: dict[str, int | None] = dict.fromkeys(_LINK_ERRORS)
     if not links:
@@ -162,19 +162,17 @@ def _link_errors(calls: NvmlCalls, uuid: str, links: int) -> dict[str, int | Non
     if values is None:
         return out
     sums: dict[int, int] = {}
+    failed: set[int] = set()
     for value in values:
         if value.nvmlReturn == 0:
             sums[value.fieldId] = sums.get(value.fieldId, 0) + number_of(value)
-    for name, (totals, per_link) in _LINK_ERRORS.items():
-        counts = next(
-            (
-                field_sums
-                for field_sums in ([sums[f] for f in fields if f in sums] for fields in (totals, per_link))
-                if field_sums
-            ),
-            None,
-        )
-        out[name] = None if counts is None else sum(counts)
+        elif value.nvmlReturn not in PERMANENT_ERRORS:
+            failed.add(value.fieldId)
+    for name, groups in _LINK_ERRORS.items():
+        reported = next((fields for fields in groups if any(f in sums or f in failed for f in fields)), ())
+        # A count without the fields that failed this time would seem to grow when they answer again.
+        if reported and failed.isdisjoint(reported):
+            out[name] = sum(sums.get(f, 0) for f in reported)
     return out
 
 
