@@ -195,7 +195,7 @@ def without_smart(root: Root, disk: Disk) -> SmartState:
         device=disk.device,
         protocol={"sat": "ata"}.get(disk.kind, disk.kind),
         model=root.text_or(f"{base}/model"),
-        serial=root.text_or(f"{base}/serial"),
+        serial=root.text_or(f"{base}/serial") if disk.kind == "nvme" else read_serial(root, f"sys/block/{disk.name}"),
         firmware=root.text_or(f"{base}/firmware_rev") or root.text_or(f"{base}/rev"),
         assessment=None,
         severity="unknown",

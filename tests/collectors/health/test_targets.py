@@ -10,12 +10,15 @@ from iotop_ai.collectors.health.targets import (
     Disk,
     behind_controllers,
     is_behind_controller,
+    smart_disks,
     type_in_name,
     volume_reason,
     with_given_types,
+    without_smart,
 )
 from iotop_ai.collectors.io.root import Root
 from iotop_ai.model.health.volume import DISKS_QUERIED, NOT_QUERIED, bus_in
+from tests.machines import machine
 
 
 @pytest.mark.parametrize(
@@ -62,3 +65,10 @@ def test_a_volume_belongs_to_the_bus_of_its_scsi_host(tmp_path: Path) -> None:
     }  # fmt: skip
     assert [reasons[name] for name in ("sdc", "sdd", "unknown")] == [NOT_QUERIED, DISKS_QUERIED, NOT_QUERIED]
     assert bus_in(volume_reason(root, "unknown", behind[:1])) == "bus/1"
+
+
+def test_a_disk_that_we_may_not_query_has_its_serial_number_from_sysfs(tmp_path: Path) -> None:
+    root = machine("made-gpu-server", tmp_path)
+    found = {disk.name: without_smart(root, disk).serial for disk in smart_disks(root) if disk.kind != "nvme"}
+    assert found == {"sda": "S664NE0R123456", "sdb": "ZR5ABCDE", "sdc": "ZR5ABCDE"}
+    assert without_smart(root, Disk("sda/megaraid,3", "/dev/sda", "megaraid,3")).serial == ""
