@@ -290,9 +290,9 @@ class SmartCollector:
             self._scanned = self._scan(smartctl)
             direct = [disk for disk in disks if disk not in self._disks_behind]
             self._disks_behind = self._select(behind_controllers(self._scanned, direct))
-            present = {disk.name for disk in (*direct, *self._disks_behind)}
-            table = {name: table.get(name, pending) for name in present}
-            to_query = [disk for disk in (*direct, *self._disks_behind) if disk.device and disk.name not in known]
+            disks = (*direct, *self._disks_behind)
+            table = {disk.name: table.get(disk.name, pending) for disk in disks}
+            to_query = [disk for disk in disks if disk.device and disk.name not in known]
         for disk in with_scanned_types(to_query, self._scanned):
             if not self._wait_until_free():
                 return

@@ -44,3 +44,24 @@ def test_the_disks_behind_a_controller_stay_when_a_scan_fails(tmp_path: Path) ->
         assert collector.read()[BEHIND].value is not None
     finally:
         collector.close()
+
+
+@pytest.mark.skipif(bool(NO_SMARTCTL), reason=NO_SMARTCTL or "there")
+def test_disks_keep_their_order_after_a_scan(tmp_path: Path) -> None:
+    smartctl = Smartctl(tmp_path)
+    names = [f"sd{letter}" for letter in "abcdefgh"]
+    for name in names:
+        smartctl.block(name)
+    folder = smartctl.folder
+    (folder / "scan.json").write_text(json.dumps({"devices": [{"name": "/dev/bus/0", "type": "sat+megaraid,3"}]}))
+    (folder / "disk.json").write_text((DATA / "sata_failing_attr5.json").read_text())
+    smartctl.write_script(
+        f'case "$*" in *scan*) cat {folder}/scan.json; exit 0;; *json*) cat {folder}/disk.json; exit 0;; esac', "exit 2"
+    )
+    settings = Settings(smartctl=str(smartctl.path), smart_interval_s=300.0)
+    collector = SmartCollector(Root(str(tmp_path / "root")), Clock(), settings)
+    try:
+        assert collector.wait(20)
+        assert list(collector.read()) == [*names, BEHIND]
+    finally:
+        collector.close()
