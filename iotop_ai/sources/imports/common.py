@@ -57,6 +57,7 @@ class LoggedTime(NamedTuple):
     surely_day_first: whether the date certainly begins with the day, because its separator is "."
     seconds, microseconds: the time since midnight
     offset: the offset from UTC, such as "+0100"; "" without one
+    exists: whether the time of day exists, unlike 09:99:99
     """
 
     numbers: tuple[int, int, int]
@@ -65,6 +66,7 @@ class LoggedTime(NamedTuple):
     seconds: int
     microseconds: int
     offset: str = ""
+    exists: bool = True
 
 
 _LOGGED_TIME = re.compile(
@@ -101,20 +103,24 @@ def parse_logged_time(text: str) -> LoggedTime | None:
     numbers = (int(match[1]), int(match[3]), int(match[4]))
     if max(numbers) > _LAST_YEAR:
         return None
-    seconds = hour * 3600 + int(match[6]) * 60 + int(match[7])
+    minute, second = int(match[6]), int(match[7])
+    seconds = hour * 3600 + minute * 60 + second
+    exists = hour < 24 and minute < 60 and second <= 60  # a leap second is number 60
     micro = int((match[8] or "0").ljust(6, "0"))
     offset = match[10] or ""
     offset = "Z" if offset in ("UTC", "GMT") else offset
-    return LoggedTime(numbers, len(match[1]) == 4, match[2] == ".", seconds, micro, offset)
+    return LoggedTime(numbers, len(match[1]) == 4, match[2] == ".", seconds, micro, offset, exists)
 
 
 def logged_time_ns(logged_time: LoggedTime, day_first: bool, zone: tzinfo | None, before_ns: int | None = None) -> int:
-    """Return the time in Unix ns. Raises InputError for a date that does not exist.
+    """Return the time in Unix ns. Raises InputError for a date or a time of day that does not exist.
 
     day_first: whether the log writes 21/11/2026 rather than 11/21/2026
     before_ns: the previous time in the log. At the end of summer time, one hour occurs twice; the second occurrence is
         meant if the first would be more than a minute before the previous time
     """
+    if not logged_time.exists:
+        raise InputError("a time of day that does not exist")
     a, b, c = logged_time.numbers
     year, month, day = (
         (a, b, c) if logged_time.year_first else (c, b, a) if logged_time.surely_day_first or day_first else (c, a, b)

@@ -267,6 +267,10 @@ def test_a_log_that_is_cut_off_anywhere_has_no_other_figures(tmp_path: Path, aga
             log(("13/32/26 09:00:00", row("sda", 1)), ("13/32/26 09:00:01", row("sda", 1))),
             "log.txt: report 1: a date that does not exist$",
         ),
+        (
+            log(("11/21/26 09:00:00", row("sda", 1)), ("11/21/26 99:99:99", row("sda", 1))),
+            "log.txt: report 2: a time of day that does not exist$",
+        ),
     ],
 )
 def test_another_kind_of_file_is_refused(tmp_path: Path, text: str, message: str) -> None:

@@ -171,6 +171,7 @@ def test_a_log_appended_to_another_is_a_separate_session(tmp_path: Path) -> None
         ("timestamp, utilization.gpu [%]\nsecret, 5 %\n", "line 2: not a row"),
         ("timestamp, utilization.gpu [%]\n2026/11/21 09:32:17.123, 5 %, secret\n", "line 2: not a row"),
         ("timestamp, utilization.gpu [%]\n2026/02/30 09:32:17.123, 5 %\n", "line 2: a date that does not exist"),
+        ("timestamp, utilization.gpu [%]\n2026/11/21 09:60:17.123, 5 %\n", "line 2: a time of day that does not"),
     ],
 )
 def test_another_kind_of_file_is_refused(tmp_path: Path, text: str, message: str) -> None:
