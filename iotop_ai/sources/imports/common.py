@@ -10,7 +10,7 @@ from datetime import datetime, timedelta, timezone, tzinfo
 from typing import Any, NamedTuple
 
 from iotop_ai.collectors.io.own_file import open_to_read
-from iotop_ai.model.block.counters import BlockInfo
+from iotop_ai.model.block.counters import BlockInfo, nvme_head
 from iotop_ai.model.clean import clean
 from iotop_ai.model.errors import InputError
 from iotop_ai.model.reading import Reading, Status
@@ -241,7 +241,7 @@ def device_info(name: str) -> BlockInfo:
         if match is not None:
             kind = kind_of_pattern
             groups = match.groupdict()
-            parent = groups.get("disk") or groups.get("other") or ""
+            parent = groups.get("disk") or groups.get("other") or nvme_head(name)
             break
     transport = next((word for pattern, word in _TRANSPORTS if pattern.match(name)), "unknown")
     if transport == "virtio" and name.startswith("xvd"):

@@ -25,6 +25,7 @@ TOKYO = timezone(timedelta(hours=9))
         ("dasda1", "partition", "dasda"),
         ("zd16p1", "partition", "zd16"),
         ("md127p1", "partition", "md127"),
+        ("nvme0c1n2", "nvme-path", "nvme0n2"),
         ("vg-home", "dm", ""),
     ],
 )
