@@ -26,9 +26,10 @@ PRINTED, STATE, EVENTS = "printed lines", "trainer_state.json", "TensorBoard eve
 _SECOND = 1_000_000_000
 _STEP = re.compile(
     r"\b((?:global[_ ]?)?(?:steps?|iter(?:ation)?s?|batch(?:es)?))\b[\"']?\s{0,4}[=:#\[(]?\s{0,4}"
-    r"([1-9]\d{0,2}(?:,\d{3}){1,3}(?!,?\d)|\d{1,12})\b",
+    r"([1-9]\d{0,2}(?:,\d{3}){1,3}(?!,?\d)|\d{1,12})\b(?!(?:,\d{3})*\.\d)",
     re.IGNORECASE,
 )
+"""A step in a line. A fraction ("step 0.5") is not a step, but a duration or a part of an epoch."""
 _RANK = re.compile(r"(?<![a-z])rank\W{0,3}(\d{1,6})\b|^\s*\[default(\d{1,6})\]", re.IGNORECASE)
 """The rank in a line. torchrun begins each line with "[default3]:"."""
 _EVALUATION = re.compile(

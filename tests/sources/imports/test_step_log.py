@@ -37,6 +37,8 @@ def read(tmp_path: Path, text: str | bytes, name: str = "train.log") -> tuple[st
         ("2026-11-22 20:41:03.120 step 1,234,500 loss 0.5", StepPoint(1_234_500, AT)),
         ("step 40,123,4 loss", StepPoint(40, None)),
         ("step=40,1000", StepPoint(40, None)),
+        ("step 40.", StepPoint(40, None)),
+        ("step 0.5 s, batch 12.7 ms, batch 1,234.5 ms, iter 40", StepPoint(40, None)),
         ('{"": "x"}\nstep 40', StepPoint(40, None)),
         ("Epoch: [0][ 40/1563]  batch 40  Time 0.3", StepPoint(40, None)),
         ('{"step": 40, "timestamp": 1795379263.12, "loss": 1}', StepPoint(40, 1795379263120000000)),
