@@ -184,7 +184,7 @@ class Chain:
             return None
         try:
             new_part = next_part(self._path, self.parts[-1])
-        except InputError:  # another program's file has this name now
+        except InputError:  # another program's file has this name now, or the folder cannot be listed
             return None
         if new_part is not None:
             self.parts.append(new_part)

@@ -71,9 +71,13 @@ def open_chain(path: str, *, allow_root: bool = False) -> list[FileRecording]:
         for part in chain:
             part.close()
         if isinstance(error, OSError):  # the folder cannot be listed
-            raise InputError(f"{error.filename or path}: {error.strerror}") from None
+            raise _as_input_error(error, path) from None
         raise
     return chain
+
+
+def _as_input_error(error: OSError, path: str) -> InputError:
+    return InputError(f"{error.filename or path}: {error.strerror}")
 
 
 def _open_older(chain: list[FileRecording], path: str, allow_root: bool) -> None:
@@ -116,11 +120,19 @@ def _has_parts(path: str) -> bool:
 def next_part(path: str, previous: FileRecording, wait: Callable[[float], bool] | None = None) -> FileRecording | None:
     """Open the part after ``previous``: the oldest one that begins later, or else the newest file; None without either.
 
-    Raises InputError, and OSError if the folder cannot be listed.
+    Raises InputError, also if the folder cannot be listed.
 
     wait: sleeps for a number of seconds while the newest file has no keyframe yet, and returns True to stop; None if a
         newest file without a keyframe counts as missing
     """
+    try:
+        return _find_next(path, previous, wait)
+    except OSError as error:  # the folder cannot be listed
+        raise _as_input_error(error, path) from None
+
+
+def _find_next(path: str, previous: FileRecording, wait: Callable[[float], bool] | None) -> FileRecording | None:
+    """Return the same as ``next_part``. Raises InputError, and OSError if the folder cannot be listed."""
     while True:
         names = parts_of(path)
         try:

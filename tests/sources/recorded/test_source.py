@@ -284,6 +284,21 @@ def test_a_chain_that_cannot_be_opened_keeps_no_file_open(
     assert len(os.listdir("/proc/self/fd")) == before
 
 
+def test_a_follower_whose_folder_cannot_be_listed_ends_with_an_input_error(
+    tmp_path: Path, chain: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, _ = copied(chain, tmp_path)
+    stream = frames(source(path, follow=True))
+    next(stream)
+
+    def refused(_: str) -> list[str]:
+        raise OSError(errno.ESTALE, os.strerror(errno.ESTALE), str(tmp_path))
+
+    monkeypatch.setattr(rotated_parts, "parts_of", refused)
+    with pytest.raises(InputError, match=f"{tmp_path}: Stale file handle"):
+        list(stream)
+
+
 def test_a_live_file_that_does_not_come_back_is_an_error(tmp_path: Path, chain: Path) -> None:
     path, _ = copied(chain, tmp_path)
     path.unlink()
