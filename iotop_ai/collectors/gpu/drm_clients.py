@@ -88,7 +88,7 @@ class DeviceUse(NamedTuple):
     """The use of one GPU.
 
     processes: the processes with their memory, and with the percentage of the time since the previous sweep in which
-    they used the main engines. busy_ns: the busy time by the field of GpuState; it only grows.
+    they used the main engines; None if it is unknown. busy_ns: the busy time by the field of GpuState; it only grows.
     """
 
     processes: tuple[GpuProcess, ...]
@@ -108,6 +108,8 @@ class DrmClients:
         self._sweep = 0
         self._open: dict[int, dict[str, str]] = {}
         """The device file of each open file descriptor, by PID."""
+        self._not_searched: set[int] = set()
+        """The PIDs of the processes that the last sweep did not search for open devices."""
         self._last_busy: dict[tuple[str, str, str], tuple[int, int]] = {}
         """(busy, number of the sweep) by (device, client, engine).
 
@@ -123,6 +125,7 @@ class DrmClients:
 
     def read(self) -> dict[str, DeviceUse]:
         """Return the use of each GPU that a process has open or had open, by PCI address."""
+        not_searched = self._not_searched
         self._find_open_devices()
         before_ns, self.at_ns = self.at_ns, self._clock.monotonic_ns()
         span_ns = 0 if before_ns is None else self.at_ns - before_ns
@@ -136,7 +139,7 @@ class DrmClients:
         processes: dict[str, dict[int, GpuProcess]] = {}
         last_busy: dict[tuple[str, str, str], tuple[int, int]] = {}
         for pid, client in clients.values():
-            main_ns = self._add_work(client, self.at_ns, span_ns, last_busy)
+            main_ns = self._add_work(client, self.at_ns, span_ns, last_busy, may_be_older=pid in not_searched)
             share = None if not span_ns or main_ns is None else min(100, round(100 * main_ns / span_ns))
             device_processes = processes.setdefault(client.device, {})
             old = device_processes.get(pid)
@@ -163,16 +166,26 @@ class DrmClients:
         return any(file in files for fds in self._open.values() for file in fds.values())
 
     def _add_work(
-        self, client: Client, at_ns: int, span_ns: int, last_busy: dict[tuple[str, str, str], tuple[int, int]]
+        self,
+        client: Client,
+        at_ns: int,
+        span_ns: int,
+        last_busy: dict[tuple[str, str, str], tuple[int, int]],
+        *,
+        may_be_older: bool,
     ) -> int | None:
         """Add the busy time of a client's engines since the previous sweep; return the part of its main engines, in ns.
 
-        None if a main engine counts cycles and is read for the first time, because its previous count is unknown. The
-        new counts are stored in ``last_busy``.
+        None if a main engine counts cycles and is read for the first time, because its previous count is unknown. Also
+        None if a new client may have worked before the previous sweep. The new counts are stored in ``last_busy``.
+
+        may_be_older: whether a new client may have opened the device before the previous sweep
         """
         totals, main_ns, is_known = self._busy.setdefault(client.device, {}), 0, True
         for name, (busy, total_cycles) in client.engines.items():
             field, key = ENGINES[name], (client.device, client.client_id, name)
+            if may_be_older and busy and field in _MAIN_FIELDS and key not in self._last_busy:
+                is_known = False
             # A driver may report less than before for a while, so keep the larger value (drm-usage-stats).
             old, _ = self._last_busy.get(key, (0, 0))
             last_busy[key] = max(busy, old), self._sweep
@@ -193,6 +206,7 @@ class DrmClients:
         self._sweep += 1
         pids = {int(name) for name in self._root.names("proc") if name.isdecimal()}
         self._open = {pid: fds for pid, fds in self._open.items() if pid in pids}
+        self._not_searched = set()
         for pid in pids:
             if is_first_sweep or pid % SEARCH_EVERY_SWEEPS == remainder or pid in self._open:
                 folder = f"proc/{pid}/fd"
@@ -202,6 +216,8 @@ class DrmClients:
                     self._open[pid] = fds
                 else:
                     self._open.pop(pid, None)
+            else:
+                self._not_searched.add(pid)
 
 
 def kfd_processes(root: Root) -> dict[str, dict[int, int]]:
