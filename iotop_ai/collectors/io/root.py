@@ -20,9 +20,13 @@ _BOOT = "proc/sys/kernel/random/boot_id"
 """The path of the boot ID. Two trees with the same boot ID belong to the same running kernel."""
 
 
+TRANSIENT = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM})
+"""The errors that say nothing about the file: too many files are open, or the memory is full."""
+
+
 def is_transient(error: OSError) -> bool:
-    """Whether an error says nothing about the file: too many files are open, or the memory is full."""
-    return error.errno in (errno.EMFILE, errno.ENFILE, errno.ENOMEM)
+    """Whether an error says nothing about the file."""
+    return error.errno in TRANSIENT
 
 
 class KeptFile:

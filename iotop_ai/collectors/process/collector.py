@@ -14,7 +14,7 @@ from typing import Any
 
 from iotop_ai.collectors.base import Unavailable
 from iotop_ai.collectors.io.clock import Clock
-from iotop_ai.collectors.io.root import Root
+from iotop_ai.collectors.io.root import TRANSIENT, Root
 from iotop_ai.collectors.process.adaptive import (
     IO_COHORTS,
     AdaptiveSelection,
@@ -215,12 +215,13 @@ class ProcessCollector:
         for remaining, pid in zip(range(len(pids), 0, -1), pids, strict=True):
             # io is read more often than stat, so io gets descriptors first.
             outcome = self._admit(pid, self._budget.in_use + len(admitted) + remaining < self._budget.limit)
+            hidden |= outcome in FORBIDDEN
             if isinstance(outcome, ProcessEntry):
                 admitted.append(outcome)
-            elif outcome in FORBIDDEN:
-                hidden = True
             elif outcome in ENDED:
                 missing.append(pid)
+            elif outcome in TRANSIENT:
+                self._discovery.probe_again(pid)
         self._discovery.retry_missing(missing)
         if listed is not None:
             # If PID 1 is missing, other users' processes are hidden (hidepid=2).
@@ -256,9 +257,8 @@ class ProcessCollector:
         file = self._budget.keep(self._root, path, STAT_SIZE) if keep_stat else None
         if isinstance(file, OSError):
             return file.errno or errno.EIO
-        outcome = self._admit_stat(
-            pid, read_once(self._root, path, STAT_SIZE) if file is None else read_kept_file(file)
-        )
+        raw = read_once(self._root, path, STAT_SIZE) if file is None else read_kept_file(file)
+        outcome = self._admit_stat(pid, raw)
         if not isinstance(outcome, ProcessEntry):
             self._budget.give_back(file)
         elif file is not None:
@@ -357,7 +357,7 @@ class ProcessCollector:
             self._denied -= {key}
         if entry.published:
             self._exited.append(key)
-        self._discovery.probe_exited(pid)
+        self._discovery.probe_again(pid)  # a new process may already have the same PID
 
     def _read_io(self, admitted: list[ProcessEntry]) -> dict[ProcessEntry, int]:
         """Read the io of the selected processes, or of all; return how much each one's ``io_weight`` grew."""

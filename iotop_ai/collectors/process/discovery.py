@@ -67,8 +67,8 @@ class PidDiscovery:
                 pid for pid in pids if pid > self._last - MOST_RETRIED and pid not in self._probed_twice
             ]
 
-    def probe_exited(self, pid: int) -> None:
-        """Try the PID of an exited process in the next tick: a new process may already have the same PID."""
+    def probe_again(self, pid: int) -> None:
+        """Try the PID in the next tick, also if no process starts."""
         self._probe_again.append(pid)
 
     def close(self) -> None:

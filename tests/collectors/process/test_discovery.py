@@ -7,8 +7,13 @@ from pathlib import Path
 
 import pytest
 
+from iotop_ai.collectors.io.clock import Clock
 from iotop_ai.collectors.io.root import Root
+from iotop_ai.collectors.process.collector import ProcessCollector
 from iotop_ai.collectors.process.discovery import PidDiscovery
+from iotop_ai.model.process.records import ProcessKey
+from tests.collectors.process.test_collector import add_process
+from tests.rigs.descriptors import too_many_open_files
 
 pytestmark = pytest.mark.alone
 
@@ -38,9 +43,23 @@ def test_a_pid_that_is_used_again_at_once_is_found_once(tmp_path: Path) -> None:
         assert discovery.find({700}) == []
         loadavg.write_text("0.00 0.00 0.00 1/9 499\n")
         assert discovery.find({500, 700}) == [499]
-        discovery.probe_exited(500)
+        discovery.probe_again(500)
         loadavg.write_text("0.00 0.00 0.00 1/9 501\n")
         assert discovery.find({700}) == [500, 501]
+
+
+def test_a_process_that_starts_while_too_many_files_are_open_is_found_in_the_next_tick(tmp_path: Path) -> None:
+    add_process(tmp_path, 5, 50)
+    loadavg = tmp_path / "proc" / "loadavg"
+    loadavg.write_text("0.00 0.00 0.00 1/9 5\n")
+    with closing(ProcessCollector(Root(str(tmp_path)), Clock())) as collector:
+        collector._discovery._live = True
+        collector.read()
+        add_process(tmp_path, 6, 60)
+        loadavg.write_text("0.00 0.00 0.00 1/9 6\n")
+        with too_many_open_files():
+            assert set(collector.read().stat) == {ProcessKey(5, 50)}
+        assert set(collector.read().stat) == {ProcessKey(5, 50), ProcessKey(6, 60)}
 
 
 def test_if_the_kernel_does_not_print_the_last_pid_each_tick_lists(tmp_path: Path) -> None:
