@@ -152,7 +152,7 @@ def nvidia_smi_rows(
             raise invalid
         heads = [cell.rpartition("[")[0].rstrip() if cell.endswith("]") else cell for cell in cells]
         if not names:
-            names = _check_header(path, heads)
+            names = _check_header(path, line_number, heads)
         elif heads == names:
             follows_header = True
         else:
@@ -182,9 +182,9 @@ def _cells(path: str, line_number: int, line: str) -> list[str]:
     return cells
 
 
-def _check_header(path: str, names: list[str]) -> list[str]:
+def _check_header(path: str, line_number: int, names: list[str]) -> list[str]:
     if not any(name in _FIELDS for name in names):
-        raise InputError(f"{path}: line 1: not a header of nvidia-smi --query-gpu (log without noheader)")
+        raise InputError(f"{path}: line {line_number}: not a header of nvidia-smi --query-gpu (log without noheader)")
     return names
 
 

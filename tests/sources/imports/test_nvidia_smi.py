@@ -166,6 +166,7 @@ def test_a_log_appended_to_another_is_a_separate_session(tmp_path: Path) -> None
     [
         ("", "empty"),
         ("2026/11/21 09:32:17.123, 0, secret, 87 %\n", "line 1: not a header"),
+        ("\nNo devices were found\n2026/11/21 09:32:17.123, 0, secret, 87 %\n", "line 3: not a header"),
         ("timestamp, utilization.gpu [%]\n", "no row"),
         ("timestamp, utilization.gpu [%]\n2026/11/21 09:32:17.123, secret\n", "line 2: not a row"),
         ("timestamp, utilization.gpu [%]\nsecret, 5 %\n", "line 2: not a row"),
