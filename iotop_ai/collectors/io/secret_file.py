@@ -29,7 +29,9 @@ def read_secret(path: str, flag: str, description: str = "a token") -> str:
             status = os.fstat(file.fileno())
             if not stat.S_ISREG(status.st_mode):
                 raise InputError(f"{named} is not a regular file")
-            if status.st_uid not in (0, os.geteuid()) or status.st_mode & (stat.S_IWGRP | stat.S_IWOTH | stat.S_IROTH):
+            if status.st_uid not in (0, os.geteuid()):
+                raise InputError(f"{named}: it belongs to user {status.st_uid}, not to you or to root (chown it)")
+            if status.st_mode & (stat.S_IWGRP | stat.S_IWOTH | stat.S_IROTH):
                 raise InputError(f"{named}: other users can read it or write to it (chmod 600)")
             raw = file.read(_MOST_BYTES + 1)
             if len(raw) > _MOST_BYTES:

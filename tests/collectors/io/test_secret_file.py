@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -17,4 +18,14 @@ def test_a_secret_that_is_too_long_is_refused_and_not_cut(tmp_path: Path) -> Non
     assert len(read_secret(str(path), "--token-file")) == 4096
     path.write_text("a" * 4097)
     with pytest.raises(InputError, match=r"--token-file .*token is longer than 4096 bytes"):
+        read_secret(str(path), "--token-file")
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root to give a file to another user")
+def test_a_secret_of_another_user_is_refused_because_of_its_owner(tmp_path: Path) -> None:
+    path = tmp_path / "token"
+    path.write_text("word")
+    path.chmod(0o640)
+    os.chown(path, 65534, 65534)
+    with pytest.raises(InputError, match=r"it belongs to user 65534, not to you or to root \(chown it\)$"):
         read_secret(str(path), "--token-file")
