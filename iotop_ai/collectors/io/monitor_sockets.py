@@ -137,9 +137,10 @@ def remove_dead_socket(folder: int, name: str, kind: int = socket.SOCK_DGRAM) ->
         aside = f".{name[:60]}.{os.getpid()}.{threading.get_ident():x}.dead"
         os.rename(name, aside, src_dir_fd=folder, dst_dir_fd=folder)
         if file_identity(os.stat(aside, dir_fd=folder, follow_symlinks=False)) != file_identity(status):
-            os.link(aside, name, src_dir_fd=folder, dst_dir_fd=folder, follow_symlinks=False)
+            with contextlib.suppress(FileExistsError):  # a third process has taken the name
+                os.link(aside, name, src_dir_fd=folder, dst_dir_fd=folder, follow_symlinks=False)
         os.unlink(aside, dir_fd=folder)
-    except (FileNotFoundError, FileExistsError):
+    except FileNotFoundError:
         return
 
 

@@ -249,6 +249,27 @@ def test_only_sockets_of_killed_monitors_are_removed(tmp_path: Path) -> None:
     assert [p.name for p in folder.iterdir()] == ["2.sock"]
 
 
+def test_a_socket_whose_name_is_taken_meanwhile_leaves_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A second program replaces the dead socket, and a third one takes the name before it can be given back."""
+    path, second = tmp_path / "1.sock", tmp_path / "2.sock"
+    dead(path)
+    dead(second)
+    rename = os.rename
+
+    def rename_in_between(source: str, target: str, **folders: int) -> None:
+        rename(second, path)
+        rename(source, target, **folders)
+        path.write_text("third")
+
+    monkeypatch.setattr(os, "rename", rename_in_between)
+    folder = os.open(tmp_path, os.O_RDONLY)
+    try:
+        monitor_sockets.remove_dead_socket(folder, path.name)
+    finally:
+        os.close(folder)
+    assert [(p.name, p.read_text()) for p in tmp_path.iterdir()] == [("1.sock", "third")]
+
+
 def test_a_dead_socket_that_cannot_be_removed_does_not_end_the_sending(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
