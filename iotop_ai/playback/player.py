@@ -50,8 +50,10 @@ class RecordingPart(Protocol):
         """The entry at which decoding must begin to show the Frame at a time."""
         ...
 
-    def items(self, first: int = 0, adopt: bool = True, folds_ns: int | None = None) -> Iterator[Snapshot | Keyframe]:
-        """The input of ``pipeline.frames`` from a block on. first: the index of this block.
+    def items(
+        self, first: int = 0, adopt: bool = True, folds_ns: int | None = None, last: int | None = None
+    ) -> Iterator[Snapshot | Keyframe]:
+        """The blocks [first, last) as input of ``pipeline.frames``.
 
         adopt: whether to use the recorded state of the rules if the same rules recorded it. folds_ns: Snapshots before
         this time only build the history and yield no Frame.

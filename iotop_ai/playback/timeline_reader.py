@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from itertools import islice
 
 from iotop_ai.diagnosis.rules_version import stamp
 from iotop_ai.model.finding import Severity
@@ -68,8 +69,10 @@ class TimelineReader:
         """The last interval if it was a gap, otherwise 0."""
         self._key: tuple[str, str, str] | None = None
         """The ``verdict_key`` of the newest verdict; None before the first one."""
-        self._judged_frames: tuple[RecordingPart, Iterator[Frame]] | None = None
-        """(a part, its Frames that still have to be judged again)."""
+        self._judged: Frame | None = None
+        """The newest Frame of the part that was judged again; None before the first one."""
+        self._judged_count = 0
+        """The number of Snapshots of the current block that were judged again."""
 
     def timeline(self, end_wall_ns: int) -> Timeline:
         """The part of the timeline that has been read so far."""
@@ -105,7 +108,7 @@ class TimelineReader:
         if self._block >= len(part.blocks):
             if self._part + 1 >= len(self._parts):
                 return False
-            self._part, self._block, self._lines_read = self._part + 1, 0, 0
+            self._part, self._block, self._lines_read, self._judged = self._part + 1, 0, 0, None
             return True
         trusted = part.stamp_of(self._block) == stamp()
         line_number = 0
@@ -116,12 +119,13 @@ class TimelineReader:
         has_grown = line_number > self._lines_read
         if self._block + 1 < len(part.blocks) or self._part + 1 < len(self._parts):
             if not trusted:
-                self._judge_again(part, part.blocks[self._block].wall_ns)
+                self._judge_again(part)
             self._block, self._lines_read = self._block + 1, max(0, self._lines_read - line_number)
+            self._judged_count = 0
             return True
         self._lines_read = max(line_number, self._lines_read)
         if not trusted and not has_grown:
-            self._judge_again(part, None)
+            self._judge_again(part)
         return has_grown
 
     def _read_line(self, line: bytes, trusted: bool) -> None:
@@ -185,14 +189,23 @@ class TimelineReader:
         if not self._changes or self._changes[-1][1] != state:
             self._changes.append((wall_ns, state))
 
-    def _judge_again(self, part: RecordingPart, until_ns: int | None) -> None:
-        """Judge the Snapshots of a part again, up to a wall time, with the rules of this program; None judges all."""
-        if self._judged_frames is None or self._judged_frames[0] is not part:
-            self._judged_frames = (part, frames(part.items(0, adopt=False)))
-        for frame in self._judged_frames[1]:
+    def _judge_again(self, part: RecordingPart) -> None:
+        """Judge the Snapshots of the current block that were not judged yet with the rules of this program."""
+        if part.blocks[self._block].pre:
+            return
+        first, newest = self._block, self._judged
+        while not self._judged_count and first > 0 and part.blocks[first - 1].pre:
+            first -= 1  # the pre-roll gives the rules their history
+        items = islice(part.items(first, adopt=False, last=self._block + 1), self._judged_count, None)
+        if newest is None:
+            judged = frames(items)
+        else:
+            judged = frames(
+                items, before=newest.snapshot, last=newest.sample, history=newest.history, carry=newest.carry
+            )
+        for frame in judged:
             self._add_verdict(frame.snapshot.wall_ns, str(frame.verdict.state), verdict_key(frame.verdict))
-            if until_ns is not None and frame.snapshot.wall_ns >= until_ns:
-                break
+            self._judged, self._judged_count = frame, self._judged_count + 1
 
 
 def _next(times: Sequence[int], wall_ns: int, step: int) -> int | None:
