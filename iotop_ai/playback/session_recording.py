@@ -122,7 +122,10 @@ class SessionRecorder:
             return None if self._closed else self.start()
 
     def start(self) -> str:
-        """Start a file and return its path. Raises IotopError or OSError if it cannot be started."""
+        """Start a file and return its path. Raises IotopError or OSError if it cannot be started.
+
+        If the session ends before the file is open, and ``close`` does not wait any longer, the file is ended at once.
+        """
         assert self._record is not None  # the screen checks may_record first
         with self._lock:
             self._waiting = []
@@ -139,19 +142,24 @@ class SessionRecorder:
                 if recorder is not None:
                     for frame in waiting:
                         recorder.put(frame)
-        return recorder.state().path
+        path = recorder.state().path
+        if self._closed:
+            self.stop()
+        return path
 
     def close(self, seconds: float = CLOSE_S) -> None:
         """End the ring and the recording, even a recording that is just being started.
 
-        seconds: how long to wait for the disk. Afterwards ``last`` is the state of the recording, or None if there was
-        none.
+        seconds: how long to wait for the disk, and half as long again while a file is being opened. Afterwards ``last``
+        is the state of the recording, or None if there was none.
         """
         self.last = None
         end_ns = self._clock.monotonic_ns() + int(seconds * 1e9)
         locked = self._switching.acquire(timeout=seconds / 2)
+        if not locked and self._waiting is not None:
+            locked = self._switching.acquire(timeout=seconds / 2)
         self._closed = True
-        self.stop(max(0.0, (end_ns - self._clock.monotonic_ns()) / 1e9))
+        self.stop(max(seconds / 2, (end_ns - self._clock.monotonic_ns()) / 1e9))
         if locked:
             self._switching.release()
         if self._ring is not None:

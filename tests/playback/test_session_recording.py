@@ -103,6 +103,27 @@ def test_the_program_ends_while_the_disk_does_not_answer(stopping: Stopping) -> 
     assert stopping.keeper.stuck
 
 
+def test_a_file_that_opens_after_the_end_of_the_session_is_complete(tmp_path: Path) -> None:
+    path, opening, may_open = str(tmp_path / "run.iotop.jsonl"), threading.Event(), threading.Event()
+
+    def record(lines: tuple[str, ...]) -> Recorder:
+        opening.set()
+        assert may_open.wait(WAIT_S)
+        return Recorder(FileSink(path), Clock(), preroll=lines)
+
+    keeper = SessionRecorder(Clock(), record=record)
+    keeper.put(stalling()[0])
+    thread = threading.Thread(target=keeper.switch, daemon=True)
+    thread.start()
+    assert opening.wait(WAIT_S)
+    keeper.close(0.2)
+    may_open.set()
+    thread.join(WAIT_S)
+    assert keeper.last is not None
+    assert keeper.last.path == path
+    assert FileRecording(path).closed()
+
+
 def test_the_last_hour_and_a_recording_begin_when_their_threads_can_start(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
