@@ -41,8 +41,12 @@ _PYTHON_TAKES_VALUE = re.compile(r"-[bBdEiIOPqsSuvx]*[WX]|--check-hash-based-pyc
 """The options of Python that take the next argument as their value."""
 _PYTHON_CODE_OR_MODULE = re.compile(r"(-[bBdEiIOPqsSuvx]*c|-[bBdEiIOPqsSuvx]*m)(.*)", re.DOTALL)
 """Python's -c or -m, alone or after other letters, and the code or module that may follow in the same argument."""
-_CODE_OPTION = re.compile(r"-[A-Za-z]{0,3}c|-e")
-"""An option that is followed by code: -c, alone or after other letters (bash -lc), or -e (perl -e)."""
+_CODE_OPTION = re.compile(r"(-[A-Za-z]{0,3}c|-e|--eval|--print)(?:=.*)?", re.DOTALL)
+"""An option that is followed by code: -c, alone or after other letters (bash -lc), -e (Rscript -e), or a long one, with
+which the code may be in the same argument (node --eval=CODE)."""
+_PERL_CODE = re.compile(r"(-[acdflnpsStTuUvwWX\d]*[eE]).*", re.DOTALL)
+_RUBY_CODE = re.compile(r"(-[acdhlnpsSvwWy\d]*e).*", re.DOTALL)
+"""-e, and -E of Perl, alone or after letters without a value, and the code that may follow in the same argument."""
 _SHELL = re.compile(r"(?:bash|sh|dash|zsh)[\d.]*")
 _SHELL_READS_STDIN = re.compile(r"-[A-Za-z]*s[A-Za-z]*")
 """A shell's -s, alone or with other letters: the script comes from standard input, and only arguments follow."""
@@ -73,6 +77,8 @@ def _script(program: str, cmdline: tuple[str, ...]) -> tuple[str, ...]:
     """The script's name, or -m and the module, or the option before code; () if none of them is certain."""
     is_python, is_shell = program.startswith(("python", "pypy")), _SHELL.fullmatch(program) is not None
     takes_value = _PYTHON_TAKES_VALUE if is_python else _MAY_TAKE_VALUE
+    is_perl, is_ruby = program.startswith("perl"), program.startswith("ruby")
+    code_option = _PERL_CODE if is_perl else _RUBY_CODE if is_ruby else _CODE_OPTION
     was_skipped, rest = False, iter(cmdline[1:])
     for before, argument in zip(cmdline, rest, strict=False):
         code_or_module = _PYTHON_CODE_OR_MODULE.fullmatch(argument) if is_python else None
@@ -81,8 +87,8 @@ def _script(program: str, cmdline: tuple[str, ...]) -> tuple[str, ...]:
             return ("-m", module) if re.fullmatch(r"[\w.]+", module) else ()
         if code_or_module is not None:
             return (code_or_module[1],)
-        if _CODE_OPTION.fullmatch(argument):
-            return (argument,)
+        if code := code_option.fullmatch(argument):
+            return (code[1],)
         if argument == "-" or (is_shell and _SHELL_READS_STDIN.fullmatch(argument)):
             return ()
         if not argument.startswith("-"):
