@@ -149,12 +149,17 @@ class MainThreadWaits:
         return not any(self._is_held(watch, inode, now_ns) for inode in target.inodes)
 
     def _is_held(self, watch: RankWatch, inode: int, now_ns: int) -> bool:
-        """Whether one of the first MOST_LOADERS loaders has the inode open; True also if one cannot be read."""
+        """Whether a loader may have the inode open: one has it, or one is not sampled, not searched or cannot be read.
+
+        PyTorch's loaders all have the same result queue open, so searching the first MOST_LOADERS is enough.
+        """
         own_pid = watch.rank.key.pid
         remembered = self._held_by_loader.get((own_pid, inode))
         if remembered is not None and now_ns - remembered[0] < REMEMBER_NS:
             return remembered[1]
         loaders = [pid for pid in watch.pids() if pid != own_pid]
+        if watch.loading is not Loading.NAMED and (watch.partial or len(loaders) > MOST_LOADERS):
+            return True
         inode_sets = (held_inodes(self._root, pid) for pid in loaders[:MOST_LOADERS])
         is_held = any(inodes is None or inode in inodes for inodes in inode_sets)
         self._held_by_loader[own_pid, inode] = now_ns, is_held

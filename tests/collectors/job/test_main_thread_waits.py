@@ -18,12 +18,17 @@ import pytest
 from iotop_ai.collectors.io import process_memory
 from iotop_ai.collectors.io.clock import Clock
 from iotop_ai.collectors.io.root import Root
+from iotop_ai.collectors.job.main_thread_waits import MOST_LOADERS, MainThreadWaits
+from iotop_ai.collectors.job.rank_watch import RankWatch
 from iotop_ai.collectors.job.task_sampler import TaskSampler
+from iotop_ai.collectors.job.wait_target import WaitTarget
+from iotop_ai.collectors.job.watched_task import WatchedTask
 from iotop_ai.model.job.looks import LookCounts
 from iotop_ai.model.job.records import LOADER, Job, Rank
-from iotop_ai.model.job.task_states import NET, wait_state_of
+from iotop_ai.model.job.task_states import NET, OTHER, QUEUE, RUNNING, wait_state_of
 from iotop_ai.model.process.records import ProcessKey
 from tests.collectors.job.children import fields
+from tests.machines import Entries, build
 from tests.waiting import until
 
 PROGRAM = """\
@@ -118,6 +123,37 @@ def test_only_a_wait_that_a_loader_can_end_counts_as_waiting_for_data(at: str, e
         found = looks_at(job_of(main, worker, evidence))
         assert found.looks == SWEEPS
         assert (found.waits.cpu, found.asleep) == ((SWEEPS, 0) if waits else (0, SWEEPS))
+
+
+@pytest.mark.parametrize(
+    ("loader_count", "kind", "partial", "may_be_data"),
+    [
+        (MOST_LOADERS, "", False, False),
+        (MOST_LOADERS + 1, "", False, True),
+        (MOST_LOADERS, "", True, True),
+        (MOST_LOADERS + 1, LOADER, True, False),
+    ],
+)
+def test_a_pipe_that_an_unread_loader_may_hold_may_bring_data(
+    tmp_path: Path, loader_count: int, kind: str, partial: bool, may_be_data: bool
+) -> None:
+    """PyTorch's loaders share one result queue, so its first loaders are enough."""
+    main, *loaders = [ProcessKey(100 + number, 7) for number in range(1 + loader_count)]
+    entries: Entries = {}
+    for key in (main, *loaders):
+        entries[f"proc/{key.pid}/task/{key.pid}/stat"] = b""
+        entries[f"proc/{key.pid}/fd/3"] = f"pipe:[{key.pid}]"
+    root = build(entries, tmp_path)
+    rank = Rank(main, tuple(loaders), worker_kind=kind)
+    watch, tasks = RankWatch(root), [WatchedTask(root, key) for key in (main, *loaders)]
+    watch.set(Job(main, "train.py", "alice", 0, (rank,)), rank, tasks[0], tasks[1:], partial)
+    watch.tasks_to_sample(0)
+    wait_states: list[int | None] = [QUEUE, *[RUNNING] * loader_count]
+    inode = main.pid + MOST_LOADERS + 1
+    MainThreadWaits(root).update([watch], wait_states, {main.pid: WaitTarget("pipe", (inode,), (3,), "read")}, 10**12)
+    assert wait_states[0] == (QUEUE if may_be_data else OTHER)
+    for task in tasks:
+        task.close()
 
 
 class _LateMemory(Root):
