@@ -102,7 +102,7 @@ class TaskSampler:
         self._most = most
         self._lock = threading.Lock()
         self._run_lock = threading.Lock()
-        """A lock that is taken while the thread runs.
+        """A lock that is taken while the thread runs. Each thread has its own, because an earlier one may end late.
 
         Waiting for a Lock costs a fifth less than waiting for an Event.
         """
@@ -275,7 +275,8 @@ class TaskSampler:
             raise
 
     def _new_thread(self) -> LazyThread:
-        return LazyThread("task-states", self._run)
+        run_lock = self._run_lock = threading.Lock()
+        return LazyThread("task-states", lambda: self._run(run_lock))
 
     def _end(self) -> None:
         if self._thread.started:
@@ -283,14 +284,15 @@ class TaskSampler:
             self._thread.join(1.0)
             self._thread = self._new_thread()
 
-    def _run(self) -> None:
-        earlier = self._cpu_ns
+    def _run(self, run_lock: threading.Lock) -> None:
+        counted_ns = 0
         for wait_s in uneven_waits(self._period_s):
-            if self._run_lock.acquire(timeout=wait_s):
+            if run_lock.acquire(timeout=wait_s):
                 break
             self.sweep()
-            self._cpu_ns = earlier + self._clock.thread_ns()
-        self._run_lock.release()
+            used_ns = self._clock.thread_ns()
+            self._cpu_ns += used_ns - counted_ns
+            counted_ns = used_ns
 
     def _watch_network(self, asleep: list[int], targets: Mapping[int, WaitTarget]) -> None:
         self._count()

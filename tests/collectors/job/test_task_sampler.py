@@ -4,6 +4,7 @@ import os
 import socket
 import subprocess
 import sys
+import threading
 from collections.abc import Sequence
 from contextlib import closing
 from itertools import accumulate, islice
@@ -15,7 +16,7 @@ from iotop_ai.collectors.io.root import Root
 from iotop_ai.collectors.job.network_watch import NetworkWatch
 from iotop_ai.collectors.job.rank_watch import RankWatch
 from iotop_ai.collectors.job.sockets import JobSockets, SocketDiag, Traffic
-from iotop_ai.collectors.job.task_sampler import PERIOD_S, uneven_waits
+from iotop_ai.collectors.job.task_sampler import PERIOD_S, TaskSampler, uneven_waits
 from iotop_ai.collectors.job.watched_task import WatchedTask
 from iotop_ai.model.job.records import Job, Rank
 from iotop_ai.model.process.records import ProcessKey
@@ -38,6 +39,35 @@ def test_there_are_as_many_samples_as_at_regular_intervals() -> None:
     waits = list(islice(uneven_waits(PERIOD_S, seed=1), LOOKS))
     assert min(waits) >= 0
     assert sum(waits) / LOOKS == pytest.approx(PERIOD_S, rel=0.01)
+
+
+class _HangsOnce(TaskSampler):
+    """A sampler whose first sweep lasts until ``goes_on`` is set."""
+
+    def __init__(self) -> None:
+        super().__init__(Root(), Clock(), period_s=0.001)
+        self.hangs, self.goes_on = threading.Event(), threading.Event()
+        self.first_thread: threading.Thread | None = None
+
+    def sweep(self) -> None:
+        if self.first_thread is None:
+            self.first_thread = threading.current_thread()
+            self.hangs.set()
+            assert self.goes_on.wait(20)
+
+
+def test_a_thread_that_ends_late_does_not_sample_beside_the_next_one() -> None:
+    main = ProcessKey(os.getpid(), int(fields(os.getpid())[19]))
+    job, sampler = Job(main, "train.py", "alice", 0, (Rank(main),)), _HangsOnce()
+    sampler.select({main: job})
+    assert sampler.hangs.wait(20)
+    sampler.select({})
+    sampler.select({main: job})
+    sampler.goes_on.set()
+    assert sampler.first_thread is not None
+    sampler.first_thread.join(20)
+    assert not sampler.first_thread.is_alive()
+    sampler.close()
 
 
 OVER_TCP = """\
