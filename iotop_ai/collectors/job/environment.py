@@ -166,19 +166,23 @@ class EnvironmentReader:
     def _mounts(self, job: Job, members: list[ProcessKey], now_ns: int) -> tuple[JobMount, ...]:
         """Return the mounts of the data files that members of the job have, or had, open; the most used come first.
 
-        At most ``MOST_MOUNTS`` are returned. Each read looks at the open files of a few members in rotation.
+        At most ``MOST_MOUNTS`` are returned. Each read looks at the open files of a few members in rotation, and at one
+        mountinfo for each of their mount namespaces: the IDs of mounts are unique on the machine.
         """
         weights = self._weights.get(job.key, {})
         start = self._turns[job.key] * MOST_READERS % len(members)
         ids: Counter[int] = Counter()
+        pid_by_namespace = {self._root.link(f"proc/{members[0].pid}/ns/mnt"): members[0].pid}
         for key in (members[start:] + members[:start])[:MOST_READERS]:
             ids.update(self._open_files(key))
+            pid_by_namespace.setdefault(self._root.link(f"proc/{key.pid}/ns/mnt"), key.pid)
         if ids:
             factor = 0.5 ** ((now_ns - self._weighed_ns.get(job.key, now_ns)) / HALF_LIFE_NS)
             weights = self._weights[job.key] = {mount: weight * factor for mount, weight in weights.items()}
             self._weighed_ns[job.key] = now_ns
-            raw = self._raw(f"proc/{members[0].pid}/mountinfo")
-            line_by_id = {int(line.split(b" ", 1)[0]): line for line in raw.split(b"\n") if line[:1].isdigit()}
+            raws = (self._raw(f"proc/{pid}/mountinfo") for pid in pid_by_namespace.values())
+            lines = (line for raw in raws for line in raw.split(b"\n") if line[:1].isdigit())
+            line_by_id = {int(line.split(b" ", 1)[0]): line for line in lines}
             for number, count in ids.items():
                 for mount in parse_mountinfo(line_by_id.get(number, b"")):
                     job_mount = JobMount(mount.path, mount.fstype, mount.source, mount.device)

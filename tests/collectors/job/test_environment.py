@@ -173,6 +173,16 @@ def test_mounts_of_open_data_files_are_found_by_their_id(tmp_path: Path) -> None
     assert reader.read(JOB).mounts == ()
 
 
+def test_the_mounts_of_ranks_in_containers_of_their_own_are_found(tmp_path: Path) -> None:
+    put(tmp_path, {"proc/10/mountinfo": MOUNTINFO, "proc/20/mountinfo": "90 1 0:60 / / rw - overlay overlay rw\n"})
+    for pid in (10, 20):
+        (tmp_path / f"proc/{pid}/ns").mkdir()
+        (tmp_path / f"proc/{pid}/ns/mnt").symlink_to(f"mnt:[40265318{pid}]")
+    opened(tmp_path, 3, "/nfs/shard-1.tar", 41)
+    job = JOB._replace(ranks=(Rank(ProcessKey(20, 1)), Rank(KEY)))
+    assert [mount.path for mount in EnvironmentReader(Root(str(tmp_path))).read(job).mounts] == ["/nfs"]
+
+
 @pytest.mark.parametrize("path", ["/library/x.jpg", "/opt/ml/input/data/x.jpg", "/run/media/alice/disk/x.jpg"])
 def test_data_may_lie_in_or_beside_a_folder_of_libraries(tmp_path: Path, path: str) -> None:
     put(tmp_path, {"proc/10/mountinfo": MOUNTINFO})
