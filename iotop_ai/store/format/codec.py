@@ -27,7 +27,7 @@ from iotop_ai.model.sample import Sample
 from iotop_ai.model.snapshot import Event, Snapshot
 from iotop_ai.model.verdict_totals import VerdictTotals
 from iotop_ai.store.format.json_chunks import iter_json_chunks, to_line
-from iotop_ai.store.format.line_head import has_key, snap_fields
+from iotop_ai.store.format.line_head import ADDED_BYTES, has_key, snap_fields
 from iotop_ai.store.format.process_times import with_predicted_times, with_written_times
 from iotop_ai.store.format.range_checks import (
     check_carry,
@@ -228,11 +228,14 @@ def _keyframe(line: Mapping[str, Any], frame: Frame) -> Iterator[str]:
 
 
 def _limited(chunks: Iterable[str]) -> Iterator[str]:
-    """The chunks of a line, including its line end. Raises LineTooLong if readers would refuse the line."""
+    """The chunks of a line, including its line end.
+
+    Raises LineTooLong if readers would refuse the line, also with the fields that are added to it later.
+    """
     length = -1
     for chunk in chunks:
         length += _byte_count(chunk)
-        if length > LONGEST_LINE:
+        if length > LONGEST_LINE - ADDED_BYTES:
             raise LineTooLong
         yield chunk
 

@@ -27,6 +27,8 @@ HEAD_BYTES = 2000
 """The head of a line, including the ``continues`` field of a header, ends within this many bytes."""
 
 _SNAP_TEXT, _KEY_TEXT, _PRE_TEXT = SNAP.decode(), KEY.decode(), '"pre":true,'
+ADDED_BYTES = len(_PRE_TEXT) + len('"back":,') + 15
+"""The most bytes that ``with_pre`` and ``with_previous_length`` add to a line; ``back`` has at most 15 digits."""
 _HEAD = re.compile(rb'\{"k":"([a-z]+)",("pre":true,)?(?:"m":(\d{1,19}),"t":(-?\d{1,19})[,}])?')
 _HEADER_TIMES = re.compile(rb',"t":(-?\d{1,19}),"m":\d')
 _PREVIOUS_LENGTH = re.compile(rb',"key":true,"back":([1-9]\d{0,14}),')

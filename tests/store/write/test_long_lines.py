@@ -12,8 +12,10 @@ from iotop_ai.model.frame import Frame
 from iotop_ai.model.snapshot import MOST_EVENTS, NOT_RECORDED, Event
 from iotop_ai.pipeline import frames
 from iotop_ai.store.format import codec, size_limits
-from iotop_ai.store.format.codec import SnapLine
+from iotop_ai.store.format.codec import Encoder, SnapLine
+from iotop_ai.store.format.line_head import is_snap, with_pre, with_previous_length
 from iotop_ai.store.format.redact import command_names
+from iotop_ai.store.format.size_limits import LineTooLong
 from iotop_ai.store.last_hour import Ring
 from iotop_ai.store.read.file import FileRecording
 from iotop_ai.store.write.recorder import ARGUMENTS_LEFT_OUT, Recorder
@@ -115,6 +117,17 @@ def test_earlier_moments_have_only_names_if_lines_would_be_too_long(short_limit:
     assert [snap.snapshot.seq for snap in snaps] == [frame.snapshot.seq for frame in live]
     assert [commands(snap) for snap in snaps] == [{command_names(COMMAND)}] * 3
     assert max(len(line) for block in recording.blocks for line in recording.raw_lines(block)) <= short_limit
+
+
+def test_a_line_has_room_for_the_fields_that_are_added_later(monkeypatch: pytest.MonkeyPatch) -> None:
+    frame = next(machine(3, 1))
+    keyframe = next(line for line in Encoder().lines(frame) if is_snap(line))
+    longest = len(with_pre(with_previous_length(keyframe, 10**15 - 1)).encode())
+    monkeypatch.setattr(codec, "LONGEST_LINE", longest)
+    assert keyframe in Encoder().lines(frame)
+    monkeypatch.setattr(codec, "LONGEST_LINE", longest - 1)
+    with pytest.raises(LineTooLong):
+        Encoder().lines(frame)
 
 
 def test_a_snapshot_that_is_too_long_even_with_names_is_not_written(tmp_path: Path, short_limit: int) -> None:
