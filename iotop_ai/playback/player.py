@@ -25,8 +25,6 @@ from iotop_ai.store.read.file import Entry
 
 FRAMES_KEPT = 256
 """About this many Frames are kept for stepping back and forth; they share unchanged records."""
-_AFTER_ALL_NS = 2**63 - 1
-"""A wall time after all Frames."""
 MOST_STEPS = 40
 """The maximum number of steps taken to reach the first verdict that names a class."""
 _LASTING_NS = 5 * 10**9
@@ -203,15 +201,21 @@ class FrameCursor:
     def seek_before(
         self, at_ns: int, early: Callable[[Frame], None] | None = None, cancelled: Callable[[], bool] = never
     ) -> Frame:
-        """Go to the last Frame before a monotonic time of the newest boot, or to the first Frame if all are later.
+        """Go to the last Frame before a monotonic time of the newest session, or to its first Frame if all are later.
 
-        Unlike ``seek``, this works even if the wall clock was set back. But it steps back from the end one Frame at a
-        time, so use it only for the newest Frames. early, cancelled: as in ``seek``. Raises Cancelled.
+        Unlike ``seek``, this works even if the wall clock was set back. early, cancelled: as in ``seek``. Raises
+        Cancelled.
         """
-        frame = self.seek(_AFTER_ALL_NS, early, cancelled)
-        while frame.snapshot.at_ns >= at_ns and (before := self.back(cancelled)) is not None:
-            frame = before
-        return frame
+        blocks = [self._block(place) for place in self._shown_blocks]
+        index = len(blocks) - 1
+        while index > 0 and blocks[index].at_ns >= at_ns and blocks[index - 1].session == blocks[index].session:
+            index -= 1
+        self._load(index, early, cancelled)
+        while (after := self.peek()) is not None and after.snapshot.at_ns < at_ns:
+            self.forward()
+            if cancelled():
+                raise Cancelled
+        return self._frames[self._position]
 
     def _block_index_of(self, frame: Frame) -> int:
         """The index of a Frame's block in ``_shown_blocks``."""

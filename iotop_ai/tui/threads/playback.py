@@ -108,9 +108,9 @@ class PlaybackFailed(PlaybackMessage):
 class _SeekRequest(NamedTuple):
     """A request to go to a wall-clock time, then forward or back by a number of Frames.
 
-    from_search: whether a search for a mark or a change gave the time. before_ns: the monotonic time of one of the
-    newest Frames, if the request is to go to the Frame before it; otherwise None. With ``before_ns``, ``wall_ns`` is a
-    time just before that Frame.
+    from_search: whether a search for a mark or a change gave the time. before_ns: a monotonic time of the newest
+    session, if the request is to go to the last Frame before it; otherwise None. With ``before_ns``, ``wall_ns`` is
+    about the time of that Frame.
     """
 
     wall_ns: int | None = None
@@ -192,9 +192,13 @@ class PlaybackThread:
         """Go to the last Frame at or before this time."""
         self._put(_SeekRequest(wall_ns))
 
-    def seek_before(self, frame: Frame) -> None:
-        """Go to the Frame before this one, which is among the newest, even if the clock was set back."""
-        self._put(_SeekRequest(frame.snapshot.wall_ns - 1, before_ns=frame.snapshot.at_ns))
+    def seek_before(self, frame: Frame, seconds: float = 0.0) -> None:
+        """Go to the last Frame before this one that is at least so many seconds older, even if the clock was set back.
+
+        frame: a Frame of the newest session
+        """
+        snapshot, older_ns = frame.snapshot, max(1, int(seconds * _SECOND))
+        self._put(_SeekRequest(snapshot.wall_ns - older_ns, before_ns=snapshot.at_ns - older_ns + 1))
 
     def skip(self, seconds: float) -> int:
         """Go forward or back by this many seconds, from the target of a pending seek, or else from the current time.

@@ -149,15 +149,8 @@ class TimeActions:
             self._answer_with_frame()
             playback.step(step)
         elif step < 0 and self._state.view.mode in ("live", "paused", "ended"):
-            self._begin_to_look_back(self._seek_frame_before)
-
-    def _seek_frame_before(self, playback: PlaybackThread) -> None:
-        """Go to the Frame before the one on the screen."""
-        frame = self._state.received
-        if frame is self._state.newest:
-            playback.seek_before(frame)
-        else:  # the screen was paused, so many Frames may have come since
-            playback.seek(frame.snapshot.wall_ns - 1)
+            frame = self._state.received
+            self._begin_to_look_back(lambda playback: playback.seek_before(frame))
 
     def _begin_to_look_back(self, go: Callable[[PlaybackThread], None]) -> None:
         """Begin to look back. go: lets the playback go to the Frame to show first."""
@@ -268,8 +261,8 @@ class TimeActions:
         """Move by ten minutes. If the screen shows now, a leap back begins to look back at that time."""
         if self.skip(step, LEAP_S) or step > 0 or self._state.view.mode not in ("live", "paused", "ended"):
             return
-        wall_ns = self._state.newest.snapshot.wall_ns - round(LEAP_S * 1e9)
-        self._begin_to_look_back(lambda playback: playback.seek(wall_ns))
+        newest = self._state.newest
+        self._begin_to_look_back(lambda playback: playback.seek_before(newest, LEAP_S))
 
     def seek_end(self, step: int) -> bool:
         """Go to the beginning (step < 0) or the end (step > 0) of a timeline; returns whether there is one."""

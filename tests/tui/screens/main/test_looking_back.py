@@ -7,6 +7,7 @@ import pytest
 from iotop_ai.present.screen.keymap import user_keymap
 from iotop_ai.present.screen.view import View
 from iotop_ai.tui.messages import SourceEnded
+from iotop_ai.tui.screens.main import time_actions
 from tests.store.scenario import clock_set_back
 from tests.tui.recorded import stalling
 from tests.tui.screens.main.test_time_actions import live_session
@@ -20,6 +21,27 @@ async def test_a_step_back_shows_the_frame_before_after_the_clock_was_set_back(s
         await session.until(lambda: session.shown == live[97])
         await session.press("end")
         assert session.shown == live[99]
+
+
+@pytest.mark.parametrize("seconds", [3600, 5, 0])
+async def test_a_paused_screen_steps_back_from_its_frame_after_the_clock_was_set_back(seconds: int) -> None:
+    live = clock_set_back(130, 60, seconds)
+    async with live_session(kept_count=99, frames=live) as session:
+        await session.press("space")
+        await session.arrive(100, 129)
+        await session.press("left_square_bracket")
+        await session.until(lambda: session.shown == live[98])
+
+
+@pytest.mark.parametrize("seconds", [3600, 5, 0])
+async def test_a_leap_back_crosses_the_moment_at_which_the_clock_was_set_back(
+    seconds: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(time_actions, "LEAP_S", 45.0)
+    live = clock_set_back(100, 60, seconds)
+    async with live_session(kept_count=99, frames=live) as session:
+        await session.press("left_curly_bracket")
+        await session.until(lambda: session.shown == live[54])
 
 
 @pytest.mark.parametrize(("keys", "base"), [((), 80), (("a",), 60), (("a", "a"), None)])
