@@ -1,7 +1,7 @@
 """Switches the kernel's delay accounting, which measures how long each task waits for block I/O.
 
-The switch is kernel.task_delayacct. It is off by default since Linux 5.14, and the kernel counts only tasks that start
-while it is on. Source: https://docs.kernel.org/accounting/delay-accounting.html.
+The switch is kernel.task_delayacct. It is off by default since Linux 5.14, and the kernel measures only tasks that
+start while it is on. Source: https://docs.kernel.org/accounting/delay-accounting.html.
 """
 
 from __future__ import annotations

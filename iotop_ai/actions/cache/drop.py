@@ -1,8 +1,8 @@
 """Drops the kernel's caches. This is for timing a cold start; it never makes anything faster.
 
 The values of vm.drop_caches are 1 for the page cache, 2 for dentries and inodes, and 3 for both. The kernel drops only
-clean pages, so we sync first. Source: https://docs.kernel.org/admin-guide/sysctl/vm.html. Cached and MemFree show the
-effect. MemAvailable hardly changes, because it counts cached memory as available.
+clean pages, so we sync first. Source: https://docs.kernel.org/admin-guide/sysctl/vm.html. In /proc/meminfo, Cached and
+MemFree show the effect. MemAvailable hardly changes, because it counts cached memory as available.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from iotop_ai.model.machine.page_cache import CACHES, Effect, Levels
 MIN_INTERVAL_S = 60.0
 """The minimum time between two drops by one user, in seconds. Repeated drops would slow every job."""
 STAMP = "drop-caches.json"
-"""The stamp: a file in the state folder with the boot and the monotonic time of the last drop."""
+"""The stamp: a file in the state folder with the boot id and the monotonic time of the last drop."""
 STAMP_BYTES = 512
 """Several times the size of the longest stamp. A longer file is not a stamp."""
 
@@ -114,7 +114,7 @@ def wait_s(root: Root, clock: Clock, folder: Path | None = None) -> float:
 
 
 def _stamp(root: Root, clock: Clock, folder: Path) -> str:
-    """Write the stamp; return "", or a clause for the outcome that says why the stamp cannot be written."""
+    """Write the stamp; return "", or if it cannot be written, the reason as a clause for the outcome's text."""
     text = json.dumps({"boot_id": _boot_id(root), "at_ns": clock.monotonic_ns()}) + "\n"
     try:
         keep_file(folder, STAMP, text.encode())

@@ -199,8 +199,8 @@ def _copy_file(entry: Entry, folder: Folder, name: str, on_bytes: OnBytes) -> in
 def _open_part(folder: Folder, part: str, original: os.stat_result) -> tuple[int, int]:
     """Open the partial file; return its descriptor, and the number of bytes that it already holds.
 
-    A partial file is continued only in a folder that no other user can change. In any other folder it could be another
-    file of ours that was moved there to get a new owner and mode, so a new file is created.
+    A partial file is continued only in a folder that no other user can change. In any other folder, another user could
+    have moved a different file of ours to this name, and it would get a new owner and mode. So a new file is created.
 
     The file stays locked while it is open, so that no other run writes to it or removes it as left over.
 

@@ -134,7 +134,7 @@ def _granularity_ns(mtime_ns: int) -> int:
 
 
 def _block_bytes(space: os.statvfs_result) -> int:
-    """Return the space that a file of one byte takes, at most a page: NFS reports the size of its transfers instead."""
+    """Return the space that a file of one byte takes: a block, at most a page. NFS reports a transfer as a block."""
     return min(space.f_frsize or space.f_bsize or 1, os.sysconf("SC_PAGE_SIZE"))
 
 

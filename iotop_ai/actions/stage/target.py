@@ -124,7 +124,7 @@ class Target:
             self._leave()
 
     def remove_partial_files(self) -> None:
-        """After ``finish``, remove the partial files that earlier runs left for this name. Raises OSError."""
+        """After the copy of a single file, remove its partial files that earlier runs left. Raises OSError."""
         remove_partial_files(self._open[0].handle, of=self._name)
 
     def display_path(self, path: str) -> str:

@@ -112,12 +112,12 @@ def _compare(entry: Entry, folder: int, name: str, content: bool) -> str:
                 return ""
         finally:
             os.close(source)
-        return f"different content{_make_differ(copy_fd, status)}"
+        return f"different content{_change_mtime(copy_fd, status)}"
     finally:
         os.close(copy_fd)
 
 
-def _make_differ(copy_fd: int, status: os.stat_result) -> str:
+def _change_mtime(copy_fd: int, status: os.stat_result) -> str:
     """Set the copy's modification time to now, because the next run would skip a file with the original's time.
 
     Returns what the user can do, as the end of a message; "" if the time stays. A file with a second name (a hard link)
