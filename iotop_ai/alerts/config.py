@@ -32,7 +32,7 @@ MOST_BYTES = 256 * 1024
 MOST_RULES, MOST_DELIVERIES = 100, 20
 TIMEOUT_S, LONGEST_TIMEOUT_S = 10.0, 600.0
 """The default and the maximum of a delivery's ``timeout``, in seconds."""
-AT_MOST = 12
+MESSAGES_PER_HOUR = 12
 """The default of a delivery's ``at_most``, the maximum number of its messages per hour."""
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,40}")
 _RULE_KEYS = ("name", "when", "severity", "enabled", "clear_after", "cooldown", "deliver", "resolved")
@@ -148,7 +148,7 @@ def _delivery(name: str, table: Mapping[str, Any]) -> Delivery:
         raise UsageError(f"{where}: write one of {', '.join(_DELIVERY_KEYS)}")
     _check_keys(table, (*_DELIVERY_KEYS[kind], "timeout", "at_most"), where)
     timeout_s = _seconds(table.get("timeout", TIMEOUT_S), f"{where}: timeout")
-    at_most = table.get("at_most", AT_MOST)
+    at_most = table.get("at_most", MESSAGES_PER_HOUR)
     if not 0 < timeout_s <= LONGEST_TIMEOUT_S:
         raise UsageError(f"{where}: timeout must be more than 0 and at most {LONGEST_TIMEOUT_S:g} s")
     if isinstance(at_most, bool) or not isinstance(at_most, int) or not 1 <= at_most <= 1000:
@@ -202,7 +202,7 @@ def _mail(name: str, table: Mapping[str, Any], where: str) -> MailDelivery:
             check_address(address)
         except UsageError as error:
             raise UsageError(f"{where}: {key}: {error}") from None
-    return MailDelivery(name, to, sender, smtp, TIMEOUT_S, AT_MOST, tls, user, password_file)
+    return MailDelivery(name, to, sender, smtp, TIMEOUT_S, MESSAGES_PER_HOUR, tls, user, password_file)
 
 
 def _command(value: Any, where: str) -> tuple[str, ...]:

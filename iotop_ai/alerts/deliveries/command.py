@@ -29,7 +29,8 @@ _PREFIX = "IOTOP_AI_ALERT_"
 class CommandDelivery(NamedTuple):
     """Runs a command for each alert.
 
-    argv: the words of the command. The first word is an absolute path, and no word comes from the alert.
+    argv: the words of the command. The first word is an absolute path, and no word comes from the alert. at_most: the
+    maximum number of messages per hour.
     """
 
     name: str

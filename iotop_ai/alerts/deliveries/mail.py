@@ -32,9 +32,9 @@ PORTS = {"no": 25, "starttls": 587, "tls": 465}
 class MailDelivery(NamedTuple):
     """Sends each alert as an email.
 
-    smtp: the server as "host" or "host:port"; "" for the local sendmail. tls: a key of PORTS. user: the login name; ""
-    if the server needs no login. password_file: the file with the password. It is read for each email, so a new
-    password works at once.
+    smtp: the server as "host" or "host:port"; "" for the local sendmail. at_most: the maximum number of emails per
+    hour. tls: a key of PORTS. user: the login name; "" if the server needs no login. password_file: the file with the
+    password. It is read for each email, so a new password works at once.
     """
 
     name: str
