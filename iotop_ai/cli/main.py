@@ -43,7 +43,7 @@ GC_THRESHOLD = 20_000
 
 
 def build_parser(argv: Sequence[str]) -> Parser:
-    """Return the parser. Only the commands that ``argv`` names are loaded and have arguments in it."""
+    """Return the parser. It loads only the commands that ``argv`` names, and only these have arguments."""
     from argparse import RawDescriptionHelpFormatter
 
     from iotop_ai.cli.options.common import EXAMPLES, Parser, add_screen_flags, add_source_flags

@@ -56,7 +56,7 @@ def parse_duration(text: str) -> float:
 
 
 class SelectedJob:
-    """The job that --job selects: judges each Frame for that job, and reports a job that no Frame contains.
+    """Judges each Frame for the job that --job selects, and reports a job that no Frame contains.
 
     pid: the pid of any process of the job; 0 selects the leading job.
     """

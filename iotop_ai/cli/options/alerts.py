@@ -63,7 +63,7 @@ def load_alerts(flag: str | None, say: Callable[[str], object] = print_notice) -
     except TimeoutError as error:
         if flag:
             raise UsageError(f"{clean(path)}: {error.strerror}; use --alerts none to run without alerts") from None
-        say(f"alerts are off: {clean(path)}: {error.strerror}")  # a home that hangs must not end a recording
+        say(f"alerts are off: {clean(path)}: {error.strerror}")  # the file is optional, so the command goes on
         return None
 
 

@@ -22,5 +22,5 @@ def drop_variables() -> str:
 
 
 def callers_environment() -> dict[str, str]:
-    """Return the environment with the variables that ``drop_variables`` has removed."""
+    """Return the environment, including the variables that ``drop_variables`` has removed."""
     return {**_dropped, **os.environ}

@@ -106,7 +106,7 @@ class Stage:
         if self._args.dry_run:
             self._report(None, "")
             return FINE
-        # The plan does not count the folders that are missing in the target, so an existing target stands for them.
+        # The plan does not compare folders. A missing target may be an empty folder that is still to be copied.
         is_complete = not (self._plan.left_files or self._plan.left_links) and os.path.lexists(self._ends.target)
         if not confirm(WORD, self._args.yes or is_complete):
             raise NotDoneError("not confirmed")

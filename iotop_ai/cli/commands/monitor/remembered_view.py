@@ -197,7 +197,7 @@ def view_to_remember(
     """Return the view to remember at exit.
 
     A field that the user did not change in this session stays None if it was not remembered. It keeps its remembered
-    value if a flag or setting overrode that value in this session, or if the remembered device was absent.
+    value if a flag or setting overrode that value in this session. So does the device if it was absent or not shown.
 
     chosen_theme: the theme that the user selected by key, or "". settings: the settings with which the screen started.
     """

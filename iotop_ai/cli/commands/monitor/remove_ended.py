@@ -11,7 +11,7 @@ from iotop_ai.model.settings import Settings
 
 
 def remove_ended(settings: Settings, frame: Frame, limit_s: float = HOME_TIMEOUT_S) -> None:
-    """Remove the acknowledgements that the Frame shows as ended from the file; wait at most ``limit_s``.
+    """Remove the stored acknowledgements that the Frame shows as ended; wait at most ``limit_s``.
 
     Does nothing unless ``settings.remember`` is set.
     """

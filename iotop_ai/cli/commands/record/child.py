@@ -24,7 +24,7 @@ class NotStarted(UsageError):  # noqa: N818 - its exit codes are those of a shel
     """The command could not be started. exit_code: the code that a shell returns in this case."""
 
     def __init__(self, name: str, error: OSError) -> None:
-        if not name:  # a shell finds no such command; exec would try the first folder of PATH itself and get EACCES
+        if not name:  # for a shell it does not exist; exec would try to run the first folder of PATH and get EACCES
             super().__init__("cannot run '': the command is empty")
             self.exit_code = NOT_FOUND
             return

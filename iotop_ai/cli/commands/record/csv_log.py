@@ -50,21 +50,21 @@ class CsvLog:
         """Whether the log is still written."""
         self.error_text = ""
         """The error that ended the log; "" without an error, or when the reader of the pipe closed it."""
-        self._said_lossy = False
+        self._loss_reported = False
         self._sink = open_sink(path, lambda: TextSink(path, append=append))
         self._empty = self._sink.fresh
-        """Whether the file holds nothing but the header, which this log has written."""
+        """Whether the file is new and has no line for a disk yet."""
         self._queue = FrameQueue()
         self._thread = threading.Thread(target=self._run, name="csv-log", daemon=True)
         self._thread.start()
 
     def put(self, frame: Frame) -> None:
-        """Queue the lines of one interval without waiting. The first time that lines are dropped is reported."""
+        """Queue the lines of one interval without waiting. Report the first loss of lines."""
         if not self.alive:
             return
         self._queue.put(frame)
-        if self._queue.lost.frames and not self._said_lossy:
-            self._said_lossy = True
+        if self._queue.lost.frames and not self._loss_reported:
+            self._loss_reported = True
             late = "its reader" if self._path == "-" else "its disk"
             self._say(f"the CSV log lacks lines from here on: {late} does not keep up")
 
@@ -99,7 +99,7 @@ class CsvLog:
     def close(self, seconds: float = CLOSE_S) -> None:
         """Write the queued lines and close the file; wait at most ``seconds``. Report missing lines.
 
-        Removes a file that has only our header.
+        Removes a new file that has no line for a disk.
         """
         self._queue.close()
         self._thread.join(seconds)

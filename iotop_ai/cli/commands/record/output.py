@@ -67,7 +67,7 @@ class Output:
             sink = open_sink(self.path, self._open_file)
             self.path = sink.path
         self._device = sink.device() if isinstance(sink, FileSink) else None
-        self._new_file = sink.fresh
+        self._is_new_file = sink.fresh
         self._rotator: Rotator | None = None
         if self.path != STREAM and (options.rotation != (None, None) or options.hook):
             self._rotator = Rotator(clock, say, keep=options.keep, hook=options.hook)
@@ -92,8 +92,8 @@ class Output:
         self._on_end()
 
     def _open_file(self) -> FileSink:
-        # The default name exists if another recording began in the same second, and a program that controls the
-        # recording cannot choose another name if the given one exists, so we choose a free name for both.
+        # The default name exists if another recording began in the same second. A program that controls the recording
+        # cannot choose another name if the one that it gave exists. In both cases we choose a free name.
         options = self._options
         if not options.output or (options.control and not options.append):
             return FileSink.new(self.path)
@@ -133,7 +133,7 @@ class Output:
         if deleted or state.path != self.path:
             why = "was deleted" if deleted else "cannot be written"
             self._say(f"{clean(self.path)} {why}; continuing in {clean(state.path)}")
-            self.path, self._new_file, self._deleted_files = state.path, True, state.deleted_files
+            self.path, self._is_new_file, self._deleted_files = state.path, True, state.deleted_files
 
     def warn_of_own_disk(self, snapshot: Snapshot) -> None:
         """Warn when the file is on a watched disk, because that disk's figures then include the recording's writes."""
@@ -159,7 +159,7 @@ class Output:
             abandon_files()
         self._report_trouble()
         self._print_summary()
-        if self._new_file and not self._recorder.state().size_bytes and self.path != STREAM:
+        if self._is_new_file and not self._recorder.state().size_bytes and self.path != STREAM:
             with contextlib.suppress(OSError):  # the file may be gone, unresponsive or read-only by now
                 call_with_timeout(HOME_TIMEOUT_S, self.path, lambda: os.unlink(self.path))
         if self._rotator is not None:
