@@ -81,7 +81,7 @@ def samples(
     before, last: the Snapshot before the first one, and its Sample.
     spaced: whether the caller left out Snapshots on purpose; then no Sample counts as a gap, however long its interval
         is. A Keyframe after a recorded gap is still not paired with the Snapshot before it.
-    recorded: whether to use a Keyframe's Sample where no Snapshot precedes it.
+    recorded: whether a Keyframe that has no Snapshot to pair with uses its recorded Sample.
     """
     for item in snapshots:
         keyframe = item if isinstance(item, Keyframe) else None
