@@ -73,13 +73,13 @@ def rounded(value: float | None) -> float | int | None:
 
 
 def iostat_object(rates: BlockRates) -> dict[str, float | int | None]:
-    """A device's figures under iostat's JSON keys; None if unknown or undefined (no request completed)."""
+    """A device's figures under iostat's JSON keys. A figure is None if unknown or undefined (no request completed)."""
     terms = device_terms()
     return {key: rounded(terms[key].of(rates)) for key in IOSTAT_KEYS}
 
 
 def rates_object(rates: tuple[object, ...]) -> dict[str, float | int | None]:
-    """A rates record as an object with the names of its fields, in base units, ratios 0..1."""
+    """The fields of a rates record that have a Metric, by name, in base units, ratios 0..1."""
     return {name: rounded(getattr(rates, name)) for name in metrics_of(type(rates))}
 
 

@@ -95,7 +95,7 @@ class LimitedThreads(socketserver.ThreadingMixIn, socketserver.BaseServer):
                 with self._slot(deadline):
                     request = self.wrap(request)
                     self.finish_request(request, client_address)
-        except OSError as error:  # also raised by TLS, and for a client that has disconnected
+        except OSError as error:  # raised after a time limit, by TLS, or if the client has disconnected
             log.debug("request: %s", error)
         except Exception:
             log.exception("request")

@@ -37,7 +37,7 @@ ASSETS = (
 def content(name: str, program: str, python: str = "") -> str:
     """The content of an asset, with the placeholders replaced.
 
-    program, python: the replacements, already quoted for the file's reader (a unit's ExecStart= or a shell).
+    program, python: the replacements, already quoted as the file needs (for ExecStart= of a unit, or for a shell).
     """
     text = (files("iotop_ai.export") / "assets" / name).read_text(encoding="utf-8")
     return text.replace(PROGRAM, program).replace(PYTHON, python)

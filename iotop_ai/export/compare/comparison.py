@@ -68,7 +68,7 @@ class Change(NamedTuple):
 
     @property
     def is_known(self) -> bool:
-        """Whether the difference and its interval are known; if not, ``clear`` is False, which means unknown."""
+        """Whether the difference and its interval are known; if not, it is unknown whether the change is clear."""
         return self.difference is not None and self.interval is not None
 
     @property
@@ -112,8 +112,7 @@ class Comparison(NamedTuple):
 
     aligned_by: one of ALIGNMENTS. job_disks: for each run, the disk with the data of the main job; "" if unknown or if
     there is none. same_disk: whether both are the same disk, as far as its identity was recorded; True if both are "".
-    not_compared: those of the compared disks whose figures are left out, because the name belongs to another disk in
-    the second run.
+    not_compared: the disks whose figures are left out, because the name belongs to another disk in the second run.
     """
 
     before: Story
@@ -232,8 +231,8 @@ def points_of(curve: Curve, window: Window) -> Points:
 
 
 def _changed_disks(before: Story, after: Story) -> Iterator[ChangedDisk]:
-    """Those of the compared disks whose names belong to other disks in the second run."""
-    for name in _all_device_names(before, after):
+    """The disks to compare whose names belong to other disks in the second run."""
+    for name in _disks_to_compare(before, after):
         first, second = _device(before, name), _device(after, name)
         if first is None or second is None or first.info is None or second.info is None:
             continue
@@ -244,7 +243,7 @@ def _changed_disks(before: Story, after: Story) -> Iterator[ChangedDisk]:
 def _changes(
     before: Story, after: Story, windows: tuple[Window, Window], changed_disks: Sequence[str]
 ) -> Iterator[Change]:
-    same_disks = [name for name in _all_device_names(before, after) if name not in changed_disks]
+    same_disks = [name for name in _disks_to_compare(before, after) if name not in changed_disks]
     figures_before, figures_after = (
         _figures(story, window, same_disks) for story, window in zip((before, after), windows, strict=True)
     )
@@ -339,12 +338,12 @@ _UNITS: Mapping[str, str] = {
 }
 
 
-def _all_device_names(before: Story, after: Story) -> list[str]:
-    """The ``_device_names`` of both runs, each once."""
-    return list(dict.fromkeys((*_device_names(before), *_device_names(after))))
+def _disks_to_compare(before: Story, after: Story) -> list[str]:
+    """The ``_key_disks`` of both runs, each once."""
+    return list(dict.fromkeys((*_key_disks(before), *_key_disks(after))))
 
 
-def _device_names(story: Story) -> list[str]:
+def _key_disks(story: Story) -> list[str]:
     """The names of the most important disk (``key_device``) and of the disks that moved the most bytes."""
     key = key_device(story)
     return [*([] if key is None else [key.name]), *(device.name for device in listed_devices(story)[:_MOST_DEVICES])]

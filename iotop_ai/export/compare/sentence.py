@@ -18,7 +18,7 @@ from iotop_ai.present.text.units import figure, percent, plural, rate
 from iotop_ai.present.verdict.advice import milliseconds
 
 _LEAST_READ_RATIO = 0.1
-"""A run does not read from a disk if its read rate is less than this part of the other run's rate."""
+"""A run counts as not reading from a disk if its read rate is below this part of the other run's rate."""
 _FULL = 0.95
 """CPUs that are busy for at least this part of the time are full."""
 _LEAST_CAUSE_CHANGE = 0.5
@@ -179,7 +179,7 @@ def _cause(comparison: Comparison, share: Change) -> str:
     For the wait for data, the cause is the disk, else the workers, else the machine's CPUs; for other shares, only the
     CPUs are considered.
     """
-    better = (share.difference or 0.0) < 0
+    better = (share.difference or 0.0) < 0  # whether the second run is the better one
     if share.name != DATA_WAIT:
         return _cpu_cause(comparison, better)
     parts = {name: comparison.change(name) for name in DATA}

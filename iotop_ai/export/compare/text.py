@@ -87,8 +87,9 @@ def _marks_text(comparison: Comparison) -> str:
 
 
 def not_compared_text(comparison: Comparison) -> str:
-    """The disks that are not compared, and why: "loop0 is another disk in the second run (sizes 480 MB and 160 MB)"; ""
-    if there are none.
+    """The disks that are not compared, and why; "" if all are compared.
+
+    An example: "loop0 is another disk in the second run (sizes 480 MB and 160 MB)".
     """
     return "; ".join(
         f"{disk.name} is another disk in the second run ({_telling_text(disk)})" for disk in comparison.not_compared

@@ -14,7 +14,7 @@ LEFT, RIGHT = 46, 6
 PLOT = WIDTH - LEFT - RIGHT
 """In pixels: the width of a chart, its margins, and the width between the margins."""
 _STEPS_S = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200, 86400)
-"""The possible times between two ticks, in seconds."""
+"""The possible times between two ticks, in seconds. For a longer axis the last one is doubled."""
 _MOST_INTERVALS = 9
 """The most intervals between ticks."""
 _EPOCH = datetime(1970, 1, 1)
@@ -93,5 +93,5 @@ def value_grid(top: float, height: float, unit: str) -> list[Markup]:
 
 
 def three_digits(value: float) -> str:
-    """A value with three significant digits, or a whole number if it is larger (7031 instead of "7.03e+03")."""
+    """A value with three significant digits; from 1000 upwards, a whole number (7031 instead of "7.03e+03")."""
     return f"{value:.3g}" if value < 999.5 else f"{value:.0f}"

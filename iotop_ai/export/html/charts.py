@@ -48,7 +48,7 @@ def _svg(parts: list[Markup], height: float, label: str, **data: str | float | N
 
 
 def _tip(value: float) -> str:
-    """A value for the tooltip, with three significant digits or all whole digits, and at most two decimals."""
+    """A value for the tooltip: ``three_digits`` with at most two decimals."""
     return three_digits(round(value, 2))
 
 

@@ -114,7 +114,7 @@ class Diagnosis(VerdictTotalsBuilder):
     def as_object(self, pid: int = 0) -> Object:
         """The diagnosis as an object with exactly KEYS.
 
-        If nothing was judged, the class is unknown. pid: list only this job; 0 for all.
+        If nothing was judged, the verdict is "unknown". pid: list only this job; 0 for all.
         """
         primary = self.primary
         return {
@@ -141,7 +141,7 @@ class Diagnosis(VerdictTotalsBuilder):
 
 
 def _job_object(job: JobTime) -> Object:
-    """A job with its ratios and seconds; null if they were not recorded."""
+    """A job with its ratios and seconds, which are null if they were not recorded."""
     shares = shares_of(job.counts)
     return {
         "pid": job.key.pid,

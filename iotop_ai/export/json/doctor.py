@@ -15,7 +15,7 @@ _PYTHON_KEYS = ("version", "implementation", "machine", "libc", "executable", "p
 
 
 def doctor_object(diagnosis: Diagnosis) -> Object:
-    """The diagnosis as a JSON object: sizes in bytes, CPU in cores, null when unknown. A null limit may be infinite."""
+    """The diagnosis as a JSON object: sizes in bytes, CPU in cores, null when unknown. An infinite limit is null."""
     host = diagnosis.host
     machine = {**diagnosis.machine._asdict(), "gpus": list(diagnosis.machine.gpus)}
     for key in ("cores", "machine_cores", "quota_cores", "memory_limit_bytes", "cgroup", "shm_bytes", "clock_source"):

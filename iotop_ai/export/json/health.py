@@ -15,7 +15,10 @@ Object = dict[str, Any]
 
 
 def state_object(state: SmartState | None) -> Object:
-    """Every field of a state except the device node: records as objects, times as RFC 3339. {} if state is None."""
+    """The fields of a state except the device node, and ``wear_left_days``; {} if the state is None.
+
+    Records become objects, and times RFC 3339.
+    """
     if state is None:
         return {}
     out: Object = state._asdict()

@@ -44,7 +44,9 @@ def may_see(peer: Peer, rank_uid: int, rank_cgroup: str) -> bool:
 
 
 def render_own_verdict_json(frame: Frame, peer: Peer) -> str:
-    """The peer's jobs, each with its verdict and the shares of its time, as JSON; a job is the peer's if all ranks are.
+    """The peer's jobs as JSON, each with its verdict and the shares of its time.
+
+    A job is the peer's if all its ranks are.
 
     The findings' texts and the rest of the machine are left out, because they name the devices, users and programs of
     others.

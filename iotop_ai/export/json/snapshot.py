@@ -143,7 +143,7 @@ def _gpu_state(state: GpuState, frame: Frame) -> Object:
         None
         if state.processes is None
         else [
-            # A pid of another namespace may also be the pid of a process here.
+            # If not found, it may be of another pid namespace, and its pid that of another process here.
             merged(process._asdict(), {"name": names.get(process.pid) if process.found else None})
             for process in state.processes
         ]

@@ -215,5 +215,5 @@ def csv_line(fields: Sequence[Field], line: GpuLine, *, units: bool = True) -> s
 
 
 def json_object(fields: Sequence[Field], line: GpuLine) -> dict[str, Value]:
-    """The figures of one GPU in the units of the titles; None when unknown."""
+    """The figures of one GPU in the units of the titles; an unknown figure is None."""
     return {field.title: value if (value := field.value(line)) != "" else None for field in fields}

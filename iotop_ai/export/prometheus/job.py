@@ -60,7 +60,7 @@ def _identity(job: Job) -> Labels:
 def _late_ranks(findings: Iterable[Finding], jobs: Mapping[ProcessKey, Job]) -> dict[ProcessKey, int]:
     """For each job with an imbalance warning, the number of the late rank.
 
-    An imbalance of severity info means that a rank has less to do, so it gives no late rank.
+    An imbalance of severity info means that a rank has less to do; then no rank is late.
     """
     out = {}
     for finding in findings:

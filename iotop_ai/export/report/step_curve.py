@@ -105,7 +105,7 @@ def _main_series(points: Sequence[StepPoint]) -> list[StepPoint]:
 
 
 def _with_evaluations(all_points: Sequence[StepPoint], points: Iterable[StepPoint]) -> list[StepPoint]:
-    """The points, each with whether the log shows an evaluation between the point before and this one.
+    """The points; ``after_evaluation`` is whether the log shows an evaluation since the point before.
 
     all_points: those of the whole log. A progress bar other than the most frequent one shows an evaluation, too.
     """
@@ -163,8 +163,8 @@ def _spans(timed_steps: Sequence[_TimedStep]) -> tuple[int, list[_Span]]:
 def _grid(story: Story, usual_ns: int) -> Grid:
     """The grid of the steps per second. usual_ns: the usual time between two logged steps.
 
-    As many points as times between logged steps fit into the run, at most one for each interval. More points would
-    repeat the same value, and a comparison would take them for readings.
+    It has a point for each usual time that fits into the run, but at most one for each interval of the recording. More
+    points would repeat the same value, and a comparison would take them for readings.
     """
     run_ns = max(1, story.end_ns - story.begin_ns)
     most_points = run_ns // usual_ns if usual_ns else run_ns

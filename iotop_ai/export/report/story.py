@@ -95,8 +95,8 @@ class DeviceStory(NamedTuple):
     """One block device.
 
     read, write: bytes per second. reads, writes: requests per second. busy: a ratio. queue: the aqu-sz. full_s: the
-    seconds in which it was at least 90 % busy; None if unknown, or if only some Snapshots were read and the means
-    between them do not show it.
+    seconds in which it was at least 90 % busy; None if unknown. It may be unknown because only some Snapshots were
+    read: the mean over a long interval does not show short busy times.
     """
 
     name: str

@@ -108,7 +108,7 @@ class SqliteOut:
 def _connect(path: str) -> sqlite3.Connection:
     # After "file:", two slashes would begin the name of a host.
     uri_path = quote(b"/" + os.fsencode(os.path.abspath(path)).lstrip(b"/"))
-    # SQLite's locks are off: on NFS, SQLite would wait for the lock that the stream's owner holds.
+    # SQLite's locks are off: on NFS, SQLite would wait for the lock that this program holds on the file.
     return sqlite3.connect(f"file:{uri_path}?vfs=unix-none", isolation_level=None, uri=True)
 
 
