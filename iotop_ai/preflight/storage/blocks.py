@@ -38,16 +38,16 @@ class Blocks:
 
     def __init__(self, handle: int, span: int, block: int, *, drop: bool = False) -> None:
         self._handle, self._block, self._drop = handle, block, drop
-        self._blocks = max(1, span // block)
+        self._block_count = max(1, span // block)
         self._random = _ForkedRandom()
 
     def sequential_offset(self, number: int) -> int:
         """Return the offset of the sequential read with this number. The first block follows the last one."""
-        return number % self._blocks * self._block
+        return number % self._block_count * self._block
 
     def random_offset(self, number: int) -> int:
         """Return the offset of a random block."""
-        return self._random.below(self._blocks, number) * self._block
+        return self._random.below(self._block_count, number) * self._block
 
     def sequential(self, buffer: mmap.mmap, number: int) -> int:
         """Read the block of this sequential operation into the buffer; return the number of bytes."""
@@ -76,13 +76,13 @@ class Slots:
     def __init__(self, folder: int, name: str, span: int, size: int, *, direct: bool) -> None:
         self._folder, self._name, self._direct = folder, name, direct
         self._size = size
-        self._slots = max(1, span // size)
+        self._slot_count = max(1, span // size)
         self._random = _ForkedRandom()
         self._flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC | (os.O_DIRECT if direct else 0)
 
     def read(self, buffer: mmap.mmap, number: int) -> int:
         """Read a random part, as if it were a small file; return the number of bytes."""
-        offset = self._random.below(self._slots, number) * self._size
+        offset = self._random.below(self._slot_count, number) * self._size
         handle = os.open(self._name, self._flags, dir_fd=self._folder)
         try:
             if not self._direct:

@@ -22,7 +22,7 @@ from iotop_ai.preflight.storage.reader import HANG_S
 from iotop_ai.preflight.storage.session import Request
 
 SILENT_S = 2 * HANG_S
-"""If the child writes nothing for this many seconds, it hangs in a system call before its first read."""
+"""If the child writes nothing for this many seconds, it hangs in a system call. It reports a hang of its readers."""
 _STOP_S = 3.0
 """The longest wait for the child to end after SIGTERM, in seconds."""
 

@@ -27,9 +27,9 @@ No two readers get the same n: with d readers, reader r does the operations r, r
 """
 NOTHING = -1
 Share = Callable[[int, int, int], None]
-"""A function that is called with a reader's operations and bytes so far, and the time at which the last one ended.
+"""A function that is called with a reader's operations and bytes so far, and the end of its last operation.
 
-During an operation in pieces, the bytes include its pieces so far, and the time is the end of the last piece.
+During an operation in pieces, the bytes include its pieces so far, and the end is that of the last piece.
 """
 
 

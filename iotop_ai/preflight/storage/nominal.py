@@ -28,12 +28,12 @@ def link_bytes_per_s(link: str) -> float | None:
 
 
 def nominal_of(info: BlockInfo) -> Nominal | None:
-    """Return the speed that a physical disk should reach; None if its kind does not show it, as in a network."""
+    """Return the speed that a physical disk should reach; None if its kind does not show it, as for a network disk."""
     if info.transport == "nvme":
         if is_network_volume(info):
             return None
-        narrow = info.pcie and info.pcie_max and info.pcie != info.pcie_max
-        reduced = f"{info.pcie} of {info.pcie_max}" if narrow else ""
+        is_reduced = info.pcie and info.pcie_max and info.pcie != info.pcie_max
+        reduced = f"{info.pcie} of {info.pcie_max}" if is_reduced else ""
         typical = LIMITS.nvme_prior_bytes_per_s
         full = link_bytes_per_s(info.pcie_max or info.pcie)
         why = f"NVMe, PCIe {info.pcie_max or info.pcie}" if info.pcie else "NVMe"

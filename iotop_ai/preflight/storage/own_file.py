@@ -1,4 +1,4 @@
-"""Opens the target of a check: a block device, a file, or one file of a folder: our own, or else the largest.
+"""Opens the target of a check: a block device, a file, or one file of a folder (our own, or else the largest).
 
 The name of our file is ``.iotop-ai-check-UID``. The file is created with O_EXCL, locked while it is open, and removed
 at the end. If a check is killed, its file stays but is no longer locked, and a later check in the same folder removes

@@ -102,7 +102,7 @@ class Session:
         self._opened: Opened | None = None
         self._own_handle = -1
         """The descriptor of our file; -1 while it does not exist."""
-        self._run: Run | None = None
+        self._newest_run: Run | None = None
         self._handles: list[int] = []
 
     def run(self) -> None:
@@ -222,8 +222,8 @@ class Session:
 
     def _remove_created(self, folder: int) -> None:
         """Wait for the readers, then remove the file that a reader created and did not delete. Raises OSError."""
-        if self._run is not None:
-            self._run.wait()
+        if self._newest_run is not None:
+            self._newest_run.wait()
         if not remove_left_over(own_name(), folder):
             raise OSError(errno.EEXIST, "another file is in its place")
 
@@ -239,8 +239,8 @@ class Session:
         if self._stop.is_set():
             return
         bounds = Bounds(self._stop, most_bytes or READ_MOST_BYTES, most_ops, hang_s)
-        self._run = Run(phase, work, bounds, self._clock)
-        result = self._run.measure(lambda ops, size, seconds: self._emit.progress(phase, ops, size, seconds))
+        self._newest_run = Run(phase, work, bounds, self._clock)
+        result = self._newest_run.measure(lambda ops, size, seconds: self._emit.progress(phase, ops, size, seconds))
         if result.ops:
             self._emit.result(result)
 
@@ -379,7 +379,7 @@ class _Writing:
     """
 
     def __init__(self, handle: int, most_bytes: int, clock: Clock) -> None:
-        self._handle, self._most, self._clock = handle, most_bytes // MIB, clock
+        self._handle, self._most_mib, self._clock = handle, most_bytes // MIB, clock
         # Zeros would be compressed or stored as a hole. A number in each block prevents deduplication.
         self._part = memoryview(bytearray(Random(2).randbytes(MIB))).cast("Q")
         self._number = clock.monotonic_ns()
@@ -390,7 +390,7 @@ class _Writing:
         """Write and flush as one operation of an InPieces. The fsync follows even if a write fails."""
         start_ns, flushed_bytes = self._clock.monotonic_ns(), self.written_bytes
         try:
-            for _ in range(min(self._mebibytes, self._most - self.written_bytes // MIB)):
+            for _ in range(min(self._mebibytes, self._most_mib - self.written_bytes // MIB)):
                 self._part[:: _BLOCK // 8] = array("Q", range(self._number, self._number + MIB // _BLOCK))
                 self._number += MIB // _BLOCK
                 piece_bytes = os.pwrite(self._handle, self._part, self.written_bytes)
