@@ -13,7 +13,7 @@ from iotop_ai.collectors.io.spawn import start
 from iotop_ai.model.clean import clean
 from iotop_ai.model.errors import UnknownError, UsageError
 from iotop_ai.train.program import program, program_environment
-from iotop_ai.train.recorder import exit_code, not_ended
+from iotop_ai.train.recorder import not_ended, wait_or_kill
 
 COLUMNS = ("r/s", "w/s", "rkB/s", "wkB/s", "r_await", "w_await", "aqu-sz", "util%")
 """Columns of ``record --csv``, in iostat's units: 1 kB is 1024 B, and times are in ms."""
@@ -62,7 +62,7 @@ def monitor_disk(
                 out.flush()
             code = child.wait()
         finally:
-            if exit_code(child, 0) is None:
+            if wait_or_kill(child, 0) is None:
                 warnings.warn(not_ended("iotop-ai record", child.pid), RuntimeWarning, stacklevel=2)
             child.stdout.close()
         messages.seek(0)

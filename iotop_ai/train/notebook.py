@@ -29,13 +29,13 @@ class Session:
         self._duration_s = 0.0
         self._early_end: float | None = None
         """The monotonic time at which an early end of the recording was noticed; None without an early end."""
-        self._stop = threading.Event()
+        self._stop_progress = threading.Event()
         self._handle: Any = None
         self.monitor.start()
         self._thread: threading.Thread | None = None
         if show_progress and not self.monitor.error:
             self._handle = _display(_html(self._progress()), display_id=True)
-            thread = threading.Thread(target=self._run, name="monitor_io", daemon=True)
+            thread = threading.Thread(target=self._update_progress, name="monitor_io", daemon=True)
             with contextlib.suppress(RuntimeError):  # this user has too many threads: the line stays as it is
                 thread.start()
                 self._thread = thread
@@ -45,7 +45,7 @@ class Session:
         if self.ended:
             return
         self.ended = True
-        self._stop.set()
+        self._stop_progress.set()
         if self._thread is not None:
             self._thread.join(2 * PROGRESS_S)
         self.monitor.verdict()
@@ -67,8 +67,8 @@ class Session:
         else:
             self._handle.update(self.report())
 
-    def _run(self) -> None:
-        while not self._stop.wait(PROGRESS_S):
+    def _update_progress(self) -> None:
+        while not self._stop_progress.wait(PROGRESS_S):
             if self._handle is not None:
                 self._handle.update(_html(self._progress()))
 

@@ -103,7 +103,7 @@ class Recorder:
         """Read the answers that have arrived, and request the next status if no answer is due."""
         self._read_output(0.0)
         if self.ready and self._requests == self._answers:
-            self._ask()
+            self._request_status()
 
     def ask(self, seconds: float) -> None:
         """Request a new status and wait for it, for at most ``seconds``."""
@@ -112,14 +112,14 @@ class Recorder:
             self._read_output(end - time.monotonic())
         if self.ended:
             return
-        self._ask()
+        self._request_status()
         while self._answers < self._requests and not self.ended and time.monotonic() < end:
             self._read_output(end - time.monotonic())
 
     def end(self, seconds: float) -> int | None:
         """Let the recorder take a last Snapshot and end; kill it after ``seconds``.
 
-        Return what ``exit_code`` returns.
+        Return what ``wait_or_kill`` returns.
         """
         try:
             # Closing the pipe is not enough, because a forked worker may hold a copy of its descriptor.
@@ -135,11 +135,11 @@ class Recorder:
             raise
 
     def _wait_for_end(self, seconds: float) -> int | None:
-        """Read the rest of the recorder's output and wait for its end; return what ``exit_code`` returns."""
+        """Read the rest of the recorder's output and wait for its end; return what ``wait_or_kill`` returns."""
         end = time.monotonic() + seconds
         while not self.ended and time.monotonic() < end:
             self._read_output(end - time.monotonic())
-        code = exit_code(self._child, max(1.0, end - time.monotonic()))
+        code = wait_or_kill(self._child, max(1.0, end - time.monotonic()))
         self._killed_in_vain = code is None
         self._read_output(0.0)
         with self._lock:
@@ -166,7 +166,7 @@ class Recorder:
             reason_line = next((line for line in lines if not line.startswith(_REMARKS)), "")
         return clean(reason_line) or (f"the recorder ended with exit code {code}" if code else "the recorder has ended")
 
-    def _ask(self) -> None:
+    def _request_status(self) -> None:
         with self._lock:  # another thread must not take the answer before the request is counted
             if self._try_send({"kind": "status"}):
                 self._requests += 1
@@ -232,7 +232,7 @@ def _without_sigpipe() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def exit_code(child: subprocess.Popen[bytes], seconds: float) -> int | None:
+def wait_or_kill(child: subprocess.Popen[bytes], seconds: float) -> int | None:
     """Wait for the exit code of a child; after ``seconds`` send SIGTERM, and then SIGKILL.
 
     Return None if the child does not end even then, because it waits for a disk or a filesystem (state D). A negative
@@ -252,7 +252,7 @@ def exit_code(child: subprocess.Popen[bytes], seconds: float) -> int | None:
 
 
 def not_ended(name: str, pid: int) -> str:
-    """Return a sentence about a process for which ``exit_code`` has returned None."""
+    """Return a sentence about a process for which ``wait_or_kill`` has returned None."""
     return f"{name}, pid {pid}, has not ended after SIGKILL: it may wait for a disk or a filesystem (state D)"
 
 
