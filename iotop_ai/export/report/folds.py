@@ -55,7 +55,7 @@ class _Device:
         self.reads, self.writes, self.queue = Track(), Track(), Track()
         self.full_s = 0.0
         self.has_unclear_mean = False
-        """Whether an interval's mean is between _SURELY_NOT_FULL and _SURELY_FULL. Then ``full_s`` may be wrong."""
+        """Whether a mean is between _SURELY_NOT_FULL and _SURELY_FULL; for long intervals, ``full_s`` is then wrong."""
         self.info: BlockInfo | None = None
 
     def is_replaced(self, diskseq: int, info: BlockInfo | None, boot_id: str) -> bool:
