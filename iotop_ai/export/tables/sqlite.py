@@ -56,15 +56,16 @@ class SqliteOut:
             with tempfile.TemporaryDirectory(prefix="iotop-ai-export-") as folder:
                 path = os.path.join(folder, "tables.sqlite")
                 self._temporary, self._db = open(path, "x+b"), _connect(path)  # noqa: SIM115
-        # The file gets its name only when it is complete, so it needs no journal.
-        self._db.execute("PRAGMA journal_mode = OFF")
-        self._db.execute("PRAGMA synchronous = OFF")
-        self._db.execute("BEGIN")
-        self._db.execute("CREATE TABLE recording (name TEXT PRIMARY KEY, value TEXT)")
-        self._db.execute('CREATE TABLE columns ("table" TEXT, number INTEGER, name TEXT, unit TEXT, meaning TEXT)')
         self._insert: dict[str, str] = {}
-        for table in tables:
-            self._create(table)
+        with self._errors_with_path():
+            # The file gets its name only when it is complete, so it needs no journal.
+            self._db.execute("PRAGMA journal_mode = OFF")
+            self._db.execute("PRAGMA synchronous = OFF")
+            self._db.execute("BEGIN")
+            self._db.execute("CREATE TABLE recording (name TEXT PRIMARY KEY, value TEXT)")
+            self._db.execute('CREATE TABLE columns ("table" TEXT, number INTEGER, name TEXT, unit TEXT, meaning TEXT)')
+            for table in tables:
+                self._create(table)
 
     def _create(self, table: Table) -> None:
         name = _quoted(table.name)
