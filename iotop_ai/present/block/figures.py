@@ -180,14 +180,14 @@ def process_attribution(frame: Frame, view: View, device: BlockDevice) -> tuple[
     """(the reason for the choice of processes that the disk's screen lists, the job as "NAME of USER" for JOB_FILES,
     otherwise "").
 
-    ONLY_DISK: only this disk moved bytes, so all disk I/O of processes was on it; the other disks, and other partitions
-    or volumes of the same disks, have not written within the whole history, because written bytes may reach a disk much
-    later than the page cache. JOB_FILES: the job's files are on this disk. BUSIEST: neither is true, and the kernel
-    does not say which disks a process uses, so the busiest processes are listed.
+    ONLY_DISK: only this disk moved bytes, so all disk I/O of processes was on it. The other disks, and other partitions
+    or volumes of the same disks, must not have written within the whole history either: written bytes may reach a disk
+    much later than the page cache. JOB_FILES: the job's files are on this disk. BUSIEST: neither is true, and the
+    kernel does not say which disks a process uses, so the busiest processes are listed.
     """
     below = set(devices.leaves(device.name, frame))
     others = [d for d in devices.all_devices(frame, view) if _is_other(frame, device, d)]
-    if _moves(device.rates) and all(_moves(d.rates) is False and not d.totals.write_bytes_per_s for d in others):
+    if _moves(device.rates) and all(_moves(d.rates) is False and not d.totals.write_rate_sum for d in others):
         return ONLY_DISK, ""
     job = current_job(frame)
     mount = None if job is None else job_mount(frame, job)

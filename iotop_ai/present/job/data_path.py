@@ -245,7 +245,7 @@ def _may_be_on(device: BlockDevice, group: Group, way: str, moved: float, frame:
         return is_on
     if way == "write":
         # A disk may receive the bytes much later, so the whole history counts.
-        return _bytes_elsewhere(device, frame, view, lambda d: d.totals.write_bytes_per_s) == 0
+        return _bytes_elsewhere(device, frame, view, lambda d: d.totals.write_rate_sum) == 0
     others = _bytes_elsewhere(device, frame, view, lambda d: d.rates.read_bytes_per_s)
     delivered = device.rates.read_bytes_per_s
     if not delivered or others is None:

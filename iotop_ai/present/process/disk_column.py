@@ -71,7 +71,7 @@ def _may_move_bytes(device: BlockDevice, way: str) -> bool:
     """Whether the device moves bytes in this direction, or may do so, because its rate is unknown. A device that wrote
     at any time in the history counts as writing.
     """
-    return bytes_per_s(device.rates, way) != 0 or (way == "write" and device.totals.write_bytes_per_s > 0)
+    return bytes_per_s(device.rates, way) != 0 or (way == "write" and device.totals.write_rate_sum > 0)
 
 
 def bytes_per_s(rates: BlockRates | ProcessRates, way: str) -> float | None:
