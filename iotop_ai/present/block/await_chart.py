@@ -17,8 +17,8 @@ LEAST_CHART_ROWS = 6
 _LOWEST_MS = 0.1
 """The lowest value on the logarithmic scale."""
 _FAR_RATIO = 10.0
-"""If the typical await is above this multiple of the peak, only its figure is shown, because a scale that includes it
-would flatten the curves.
+"""A typical await above this multiple of the peak has a figure but no line, because a scale that includes it would
+flatten the curves.
 """
 
 

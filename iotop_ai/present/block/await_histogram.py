@@ -49,7 +49,7 @@ def await_rows(frame: Frame, key: BlockKey, width: int, bar_rows: int) -> list[L
 
 def _note(frame: Frame, key: BlockKey, histogram: AwaitHistogram, room: int) -> list[Span]:
     """The await percentiles of reads and writes, with the numbers of requests if there is room; with little room, only
-    those of the reads (of the writes if nothing was read); an empty text if nothing fits.
+    the percentiles of the reads (of the writes if nothing was read); an empty text if nothing fits.
 
     They are percentiles of the mean awaits of intervals, because the kernel counts only the total time of all requests,
     not the time of each.

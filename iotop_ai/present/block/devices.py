@@ -198,8 +198,8 @@ def selected_device(frame: Frame, view: View) -> BlockDevice | None:
 
 
 def nested_devices(name: str, frame: Frame, view: View) -> list[BlockDevice]:
-    """The devices nested under the device ``name``, in natural order: its partitions and volumes in use, the one that
-    the user selected, or the members of an array.
+    """The partitions, volumes or members nested under the device ``name``, in natural order. An unused partition is
+    left out unless the user selected it.
     """
     rows = _tree(frame).rows
     nested = [d for d in all_devices(frame, view) if (row := rows.get(d.name)) is not None and row.under == name]

@@ -208,7 +208,7 @@ def _top(frame: Frame, view: View, width: int, device: BlockDevice, recent: Devi
     """
     word, hue = _state(frame, device, recent)
     own_health, degrees = health(frame, device.name), temperature(frame, device.name)
-    is_health = own_health.token in ("bad", "warn") and word == own_health.word.upper()
+    health_decides = own_health.token in ("bad", "warn") and word == own_health.word.upper()
     info = device.info
     names = [d.name for d in devices.panel_devices(frame, view)]
     row_name = device.name if device.name in names else devices.top_row_of(device.name, frame)
@@ -222,14 +222,14 @@ def _top(frame: Frame, view: View, width: int, device: BlockDevice, recent: Devi
         left.append(Span("".join(f"  {part}" for part in rest if part), "dim"))
     out = [row(width, left, [*mode_spans(frame, view), Span(position, "dim")])]
     # Only the word for the state is in the state's colour; the reason for a bad state is strong.
-    token = "strong" if hue in ("bad", "warn") and not is_health else "text"
-    label = " latency" if is_health else " because"
+    token = "strong" if hue in ("bad", "warn") and not health_decides else "text"
+    label = " latency" if health_decides else " because"
     for line in wrap(_reason_text(device, recent, word), max(20, width - _STATE_CELLS - 2)):
         out.append(row(width, [Span(label.ljust(_STATE_CELLS + 1), "dim"), Span(line, token)]))
         label = ""
     spans = [Span(" health".ljust(_STATE_CELLS + 1), "dim"), Span(own_health.word, own_health.token)]
     if own_health.reason:
-        spans.append(Span(f"  {own_health.reason}", "strong" if is_health else "dim"))
+        spans.append(Span(f"  {own_health.reason}", "strong" if health_decides else "dim"))
     if degrees is not None:
         spans += [Span("  temp ", "dim"), Span(f"{degrees:.0f}"), Span(" C", "dim")]
     room = width - spans_cells(spans) - 2

@@ -187,7 +187,7 @@ def ordered_rows(frame: Frame, view: View, room: int) -> list[tuple[BlockDevice,
 
 
 def visible_rows(frame: Frame, view: View, room: int) -> tuple[list[tuple[BlockDevice, bool]], list[BlockDevice]]:
-    """([(device, whether it is nested under the row above)], the devices without a row that the last row names).
+    """([(device, whether it is nested under the row above)], the devices without a row, which the last row names).
 
     If not all fit, the rows around the cursor are shown; without a cursor, the culprit, the selected device, the other
     devices that a finding names and the busiest are shown, in the usual order.
