@@ -37,7 +37,7 @@ def finding_words(finding: FleetFinding) -> str:
 
 
 def cause_words(machine: FleetMachine) -> str:
-    """The machine's primary finding; "-" if it has none. If the finding is unknown, the reason, or "?"."""
+    """The machine's primary finding; "-" if it has none. If the finding is unknown: why, or "?"."""
     if machine.silent:
         return "no reading" if machine.age_s is None else f"no reading for {duration(machine.age_s)}"
     if "iotop" not in machine.sources:

@@ -148,7 +148,9 @@ def selected_gpu(frame: Frame, view: View, uuid: str) -> Gpu | None:
 
 
 def _are_near(values: Sequence[float | None], distance: float) -> list[bool]:
-    """Whether each value lies within ``distance`` of the median. An unknown value does only if most are unknown."""
+    """Whether each value lies within ``distance`` of the median. An unknown value counts as near only if most are
+    unknown.
+    """
     known_values = [v for v in values if v is not None]
     if not known_values:
         return [True] * len(values)

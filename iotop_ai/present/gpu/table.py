@@ -319,8 +319,8 @@ def _range_text(values: list[float | None], text: Callable[[float], str] = _roun
 
 
 def _fitting_range(text: str, slot: ColumnSlot) -> str:
-    """A range or a single figure. If a range does not fit, its lower end with a sign ("≥98"); of the temperature, which
-    matters when it is high, its upper end ("≤105").
+    """A range or a single figure. If a range does not fit, its lower end with a sign ("≥98"); for the temperature,
+    which matters when it is high, its upper end ("≤105").
     """
     low, dash, high = text.partition("-")
     if not dash or cells(text) <= _room(slot):

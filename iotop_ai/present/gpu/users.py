@@ -34,7 +34,7 @@ class GpuUser(NamedTuple):
 
 @cached_per_frame
 def _by_pid(frame: Frame, view: View) -> dict[int, tuple[ProcessKey, ProcessInfo]]:
-    """The processes of the table that are on a GPU."""
+    """The processes of the process table that are on a GPU, by pid."""
     table, readings = frame.snapshot.processes.value, frame.snapshot.gpu.value or {}
     states = [reading.value for reading in readings.values() if reading.value is not None]
     gpu_pids = {process.pid for state in states for process in state.processes or ()}
