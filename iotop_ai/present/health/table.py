@@ -112,7 +112,7 @@ _STACKED_KINDS = ("loop", "dm", "md", "zram", "ram", "ublk", "zloop")
 _ATTRIBUTES = ("realloc", "pending", "crc")
 """The columns that are attributes of an ATA disk. They show "-" for a disk without the attribute."""
 _SILENT = ((("asking",), "without an answer"), (("asleep",), "asleep"), (("not read", "no tool"), "not read"))
-"""(the health words of disks without a verdict, where the reason is known, the sentence's words for these disks)."""
+"""For each known reason why a disk has no verdict: (the health words for it, the sentence's words for such disks)."""
 _PROBLEMS = (("bad", "fails", "fail"), ("warn", "warns", "warn"), ("unsure", "unknown", "unknown"))
 """(the token of disks with a problem, the sentence's word for one such disk, its word for several)."""
 

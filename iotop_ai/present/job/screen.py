@@ -96,7 +96,8 @@ _KINDS = {
 class JobRow(NamedTuple):
     """One job of the list. lost_gpu_hours: the GPU-hours lost so far; None without a GPU or while the GPU's use is
     unknown. device: the disk or mount that the job reads from, such as "sda", "sda +1" for two disks, or "/mnt/data";
-    "" when unknown. disk: the kernel name of that disk, of several the first slow one; "" for a mount or when unknown.
+    "" when unknown. disk: the kernel name of that disk; of several disks, the name of the first slow one; "" for a
+    mount or when unknown.
     """
 
     facts: JobFacts
@@ -252,7 +253,7 @@ def _detail(frame: Frame, view: View, width: int, job_row: JobRow) -> list[Line]
         if clauses := fit(clauses_of(verdict), width - 12):
             spans = [Span(s.text, "strong") if s.token == "bad" else s for s in clauses]
             out.append(row(width, [Span(f" {label:<9}", "dim"), *spans]))
-    own_view = view._replace(device="") if view.device else view  # whichever disk the user has pinned
+    own_view = view._replace(device="") if view.device else view  # a disk that the user has pinned does not count here
     out.append(row(width, [Span(f" {'path':<9}", "dim"), *hops(job_frame, own_view, width - 11)]))
     waits_row = job_waits(job_frame, width, culprit_of(job_frame, view))
     if waits_row is not None:

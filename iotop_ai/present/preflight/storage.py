@@ -50,7 +50,7 @@ _LIMITS = {"read_bytes": "{}B/s of reads", "read_ios": "{} reads/s", "write_byte
 def phase_title(phase: Phase | Measured) -> str:
     """The name of a phase: "random read 4 KB", "small files 128 KB".
 
-    For a dataset's files, the name contains the mean size of the files that were read, at least in part.
+    For a dataset's files, the name contains the mean size of the files that were read in whole or in part.
     """
     block = phase.block_bytes if phase.name not in (WRITE, CREATE, STAT, DATASET) else 0
     if phase.name == DATASET and not phase.depth:

@@ -9,7 +9,7 @@ from iotop_ai.present.preflight.dataset import speed
 from iotop_ai.present.text.units import amount, count
 
 _FEW_READS = 4
-"""The maximum number of reads in flight that counts for samples of 4 KiB if no small files were read."""
+"""If no small files were read, samples of 4 KiB are judged by random reads with at most this many in flight."""
 _BANDWIDTH_RATIO = 0.7
 """Files that are read at this share of the fastest sequential read, or more, are limited by the bandwidth."""
 _SCALING_RATIO = 1.5
@@ -17,7 +17,8 @@ _SCALING_RATIO = 1.5
 
 
 def supply_text(report: Report) -> list[str]:
-    """The storage's highest rate, its limit, the samples per second that it feeds, and the options for a run's demand.
+    """The storage's highest rate, its limit, the samples per second that it feeds, and the command-line options for a
+    run's demand.
 
     [] if the demand is known, or if the check has no figures.
     """
