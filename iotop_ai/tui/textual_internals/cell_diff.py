@@ -14,8 +14,8 @@ from iotop_ai.lazy.regex import pattern
 from iotop_ai.present.text.line import Line, is_single_width
 
 _RANGE = pattern(rb"[^\0]+(?:\0{1,4}[^\0]+)*")
-"""The changed columns. Up to four columns between them are sent again, because moving the cursor would take as many
-bytes.
+"""A range of changed columns, which are not 0. Up to four unchanged columns within it are sent again, because moving
+the cursor would take as many bytes.
 """
 _FIRST_MARK = 0x21
 """The code of the character that stands for the first style. It is low, because CPython caches only the characters up

@@ -103,7 +103,7 @@ class BlockingInputDriver(LinuxDriver):
         super().write(data)
 
     def start_application_mode(self) -> None:
-        """Take over the terminal. The attributes kept for its return are those of the shell, not of the first frame.
+        """Take over the terminal. The attributes to restore at the end are those of the shell, not of the first frame.
 
         A hang-up while the app ends sends SIGCONT, after which Textual calls this method again. The terminal must then
         not be taken over.

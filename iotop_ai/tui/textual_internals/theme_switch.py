@@ -21,7 +21,7 @@ RGB_THEME = "textual-dark"
 def switch_textual_theme(app: App[Any], theme: str) -> None:
     """Set the theme of Textual that belongs to this theme. A theme chosen by the user also overrides NO_COLOR.
 
-    If Textual lacks the list of filters, the screen stays without colours.
+    If Textual lacks the list of filters, NO_COLOR stays in force.
     """
     filters = getattr(app, "_filters", None)
     if isinstance(filters, list):

@@ -41,7 +41,7 @@ class PlaybackState(NamedTuple):
     playing: whether it plays, or waits at the end for more Frames. speed: a factor of 0.25 to 64. ended: whether it is
     at the last Frame. follows: whether the recording may still grow. note: a message for the screen ("failed: ..."); ""
     for none. judged_anew: whether the recording was made with other rules, so that the verdicts are computed again;
-    this begins some minutes before the Frame that is shown.
+    the computation begins some minutes before the Frame that is shown.
     """
 
     playing: bool = False

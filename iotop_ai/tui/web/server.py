@@ -126,7 +126,7 @@ class BrowserServer:
         return app
 
     async def _guarded(self, request: web.Request, handler: _Handler) -> web.StreamResponse:
-        """Refuse other host names, which an attacker can make resolve to this address, requests from other pages, and
+        """Refuse other host names (an attacker can make them resolve to this address), requests from other pages, and
         addresses without a valid secret part.
         """
         if request.headers.get("Host") != f"{HOST}:{self._port}":

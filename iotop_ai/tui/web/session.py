@@ -94,7 +94,7 @@ class Session:
                 try:
                     child.stdin.write(packet.encoded())
                     await child.stdin.drain()
-                except ConnectionError:  # the other side returns the reason
+                except ConnectionError:  # the monitor has ended, and _from_monitor returns why
                     await asyncio.sleep(LEAVE_S)
                     return ""
 
