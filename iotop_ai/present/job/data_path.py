@@ -319,7 +319,11 @@ def fold_names(names: Sequence[str]) -> str:
     runs: list[tuple[str, int, int]] = []
     for name in names:
         stem = name.rstrip("0123456789")
-        number = int(name[len(stem) :]) if len(stem) < len(name) else -1
+        digits = name[len(stem) :]
+        if digits and digits == str(int(digits)):
+            number = int(digits)
+        else:  # without a number, or with a leading zero, which a run would lose
+            stem, number = name, -1
         if runs and number >= 0 and runs[-1][0] == stem and runs[-1][2] + 1 == number:
             runs[-1] = (stem, runs[-1][1], number)
         else:

@@ -89,6 +89,7 @@ def test_waits_show_known_and_unknown_pressure() -> None:
 
 def test_numbered_names_are_written_as_ranges() -> None:
     assert fold_names(["nvme0", "nvme1", "nvme2", "sda", "sdb", "nvme7"]) == "nvme0-2 sda sdb nvme7"
+    assert fold_names(["md_home01", "md_home02", "md0", "md1"]) == "md_home01 md_home02 md0-1"
 
 
 def test_graphs_follow_the_selected_device() -> None:
