@@ -72,7 +72,7 @@ class Mount(NamedTuple):
 
 
 class BlockInfo(NamedTuple):
-    """A device's identity and settings; they change only with hardware, mounts or settings.
+    """A device's identity, its settings, and facts that change slowly, such as its temperature.
 
     kind: disk, partition, dm, md, loop, ublk, zloop, ram, zram, rom, floppy, zvol, or nvme-path (a hidden path of a
         multipath head)
@@ -323,7 +323,7 @@ def block_rates(
     out = {}
     for key, now in after.items():
         old = before.get(key)
-        # The reader keeps the record of a line that did not change.
+        # For a line that did not change, the reader returns the old record itself.
         if old is now and now.fl_ios is not None and now.in_flight == 0:
             out[key] = IDLE_BLOCK_RATES
         elif old is None:
@@ -416,7 +416,7 @@ def is_leaf(info: BlockInfo) -> bool:
 
 
 class BlockTotals(NamedTuple):
-    """Sums over the leaves (``is_leaf``), so that each byte counts once; None without a leaf or if one is unknown."""
+    """Sums over the leaves (``is_leaf``), which count each byte once; None without leaves, or if a rate is unknown."""
 
     read_bytes_per_s: float | None
     write_bytes_per_s: float | None

@@ -19,7 +19,7 @@ ENGINE_TIMES = ("graphics_ns", "compute_ns", "copy_ns", "decoder_ns", "encoder_n
 _READ_TIME_FIELDS = {
     "energy_mj": "energy_at_ns", "pcie_replays": "replays_at_ns", **dict.fromkeys(ENGINE_TIMES, "engines_at_ns"),
 }  # fmt: skip
-"""For each counter that a separate call reads, the field with the time of that call; one call reads the others."""
+"""For each counter that a separate call reads, the field with the time of that call; for others, it is fields_at_ns."""
 SLOWED_REASONS = 0x8 | 0x20 | 0x40 | 0x80
 """Bits of nvmlClocksEventReasons: hardware slowdown, thermal slowdown by software and by hardware, power brake."""
 THERMAL_REASONS = 0x20 | 0x40
@@ -84,7 +84,7 @@ class GpuInstance(NamedTuple):
 
 
 class GpuState(NamedTuple):
-    """One GPU at one moment. None means that this GPU or driver does not report the figure, for example NOT_SUPPORTED.
+    """One GPU at one moment; a figure is None if this GPU or driver does not report it.
 
     Percentages are integers from 0 to 100, as in NVML; only those of GPM are floats. Power is in mW; energy in mJ since
     the driver was loaded.

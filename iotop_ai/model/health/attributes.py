@@ -88,7 +88,7 @@ Some disks count something else: Total_Unc_Read_Failures or ECC_Error_Count unde
 Host_Writes_GiB under 199. smartctl calls an attribute that it does not know Unknown_Attribute or Unknown_SSD_Attribute.
 """
 _BOGUS = pattern(r"bogus|not_in_use", re.IGNORECASE)
-_BOGUS_PENDING = pattern(r"CT\d+MX500SSD\d")
+_BOGUS_PENDING_MODEL = pattern(r"CT\d+MX500SSD\d")
 """The Crucial MX500, whose attribute 197 alternates between 0 and 1 on a sound disk; since smartctl 7.5 its name is
 Bogus_*."""
 _LEADING_NUMBER = pattern(r"(\d+)(?![0-9A-Za-z])")
@@ -101,7 +101,7 @@ def has_usual_meaning(number: int, name: str, model: str = "") -> bool:
 
     An attribute without a name is assumed to count it.
     """
-    if _BOGUS.search(name) or (number == 197 and _BOGUS_PENDING.match(model)):
+    if _BOGUS.search(name) or (number == 197 and _BOGUS_PENDING_MODEL.match(model)):
         return False
     return not name or re.search(COUNTED[number], name, re.IGNORECASE) is not None
 

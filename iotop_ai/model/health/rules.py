@@ -131,7 +131,7 @@ def _assessment(word: str, text: str) -> Check:
 
 
 def _attributes(failed: str, prefail: bool, clause: Callable[[SmartAttribute], str]) -> Check:
-    """A check for attributes whose fields ``failed`` and ``prefail`` have these values; ``clause`` words each one."""
+    """A check for attributes whose fields ``failed`` and ``prefail`` have these values; ``clause`` describes each."""
 
     def clauses(state: SmartState) -> tuple[str, ...]:
         rows = [row for row in state.attributes if row.failed == failed and row.prefail == prefail]

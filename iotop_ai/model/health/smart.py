@@ -99,7 +99,7 @@ class SmartState(NamedTuple):
     assessment: "PASS", "WARN" or "FAIL" (pySMART's words); None if not reported
     protocol: ata, nvme or scsi; figures that only NVMe has are None for the other two
     severity: ok, warning, critical, or unknown if there is nothing to judge
-    reasons: clauses with a number ("312 reallocated sectors"), the worst first; if severity is ok, they are only notes
+    reasons: clauses such as "312 reallocated sectors", the worst first; if severity is ok, they are only notes
     reallocated, reported_uncorrectable, command_timeouts, pending, uncorrectable, crc_errors: the counts of ATA
         attributes 5, 187, 188 (low 16 bits), 197, 198 and 199, by ``count_of`` of model/health/attributes.py; None if
         the vendor counts something else under the number; for SCSI, reallocated is the size of the grown defect list
@@ -148,7 +148,7 @@ class SmartState(NamedTuple):
     critical_warning: Annotated[int | None, Exported("count", "NVMe critical warning, a bit mask.", level=True)] = None
     available_spare_percent: Annotated[int | None, Exported("%", "Spare blocks left.", level=True)] = None
     spare_threshold_percent: int | None = None
-    used_percent: Annotated[int | None, Exported("%", "Rated life used; may exceed 1.", level=True)] = None
+    used_percent: Annotated[int | None, Exported("%", "Rated life used; may exceed 100 %.", level=True)] = None
     media_errors: Annotated[int | None, Exported("count", "Media and data integrity errors.")] = None
     error_log_entries: int | None = None
     unsafe_shutdowns: Annotated[int | None, Exported("count", "Power losses without a shutdown.")] = None

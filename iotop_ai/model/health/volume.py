@@ -5,12 +5,12 @@ from __future__ import annotations
 NOT_QUERIED = "a RAID volume: it has no health of its own"
 """The reason if none of the disks behind the volume is queried."""
 DISKS_QUERIED = "a RAID volume: the disks behind it are queried"
-"""The reason if disks behind the volume are queried, which are named by the volume: "sda/megaraid,3"."""
+"""The reason if disks behind the volume are queried and named after it: "sda/megaraid,3"."""
 _ON = " on "
 
 
 def disks_queried_on(bus: str) -> str:
-    """The reason if disks behind the volume are queried, which are named by their bus: "bus/0/megaraid,3"."""
+    """The reason if disks behind the volume are queried and named after their bus: "bus/0/megaraid,3"."""
     return f"{DISKS_QUERIED}{_ON}{bus}"
 
 
