@@ -107,7 +107,7 @@ class CgroupRates(NamedTuple):
 
     read_bytes_per_s: Annotated[
         float | None,
-        Metric("B/s", "Bytes read per second, all disks (io.stat rbytes, once in a stack of dm and md devices)."),
+        Metric("B/s", "Bytes read per second, all disks (io.stat rbytes; each byte once, even if disks are stacked)."),
     ]
     write_bytes_per_s: Annotated[float | None, Metric("B/s", "Bytes written per second, all disks (io.stat wbytes).")]
     cpu_cores: Annotated[float | None, Metric("count", "CPU time used per second, in cores (cpu.stat usage_usec).")]

@@ -77,8 +77,8 @@ class LookCounts(NamedTuple):
 
     Each look counts in ``looks`` and in exactly one other field; ``crowded`` additionally counts a part of ``running``.
 
-    waits: the main thread waits at its result queue, or where the kernel does not show, while makers of its data work
-        or sleep in the middle of a batch
+    waits: the main thread waits at its result queue, or at a place that the kernel does not show, while makers of its
+        data work or sleep in the middle of a batch
     futex: the main thread sleeps in a futex while makers work: it waits for a loader that uses threads, or for a GPU
     futex_computing: the main thread sleeps in a futex while makers work and a thread of the trainer is on a CPU
     main_disk: the main thread itself waits for a device
@@ -88,7 +88,7 @@ class LookCounts(NamedTuple):
     backward: the main thread sleeps while its backward pass runs
     asleep: the main thread sleeps for another reason, such as a timer or a call of a driver
     resting: the main thread sleeps in a queue or a futex while nothing makes data, or until a child process ends, or at
-        a terminal; also in a futex that is not the queue of PyTorch's workers, whatever these do
+        a terminal; with PyTorch's workers, also in a futex other than their queue while only they work
     stopped: the process is stopped
     hidden: the kernel does not show where the main thread sleeps, and nothing makes data
     crowded: the looks of ``running`` in which a process that makes its data also ran, or was ready to run

@@ -20,7 +20,8 @@ PROGRESS_BYTES_PER_S = 32_768
 """A job makes progress if the mean rate of one of its training processes over the window exceeds either limit.
 
 Beside an idle trainer, wandb 0.23 uses 0.002 cores and moves 60 B/s, plus 180 kB every 15 s. The threads of
-torch.distributed use 0.006 cores in each rank that waits for a lost peer, so each process has its own limit.
+torch.distributed use 0.006 cores in each rank that waits for a lost peer, so the limits apply to each process, not to
+their sum.
 """
 
 

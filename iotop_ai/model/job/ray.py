@@ -92,7 +92,7 @@ def _job_order(ray_job: str) -> list[str]:
 def _owners(tree: CandidateTree, workers: list[ProcessKey], programs: list[ProcessKey]) -> dict[ProcessKey, ProcessKey]:
     """The owner of each worker: the only program of their user, or else the user's nth program for the nth job id.
 
-    If the numbers of programs and of job ids differ, it is the oldest worker with the same job id.
+    If the numbers of programs and of job ids differ, the owner is the oldest worker with the same job id.
 
     workers: the workers of one raylet and one user, oldest first
     """

@@ -102,7 +102,11 @@ def wait_state_in(wchan: bytes) -> int | None:
 
 
 def wait_state_of(state: bytes, wchan: bytes) -> int:
-    """The wait state of a task. state: its state letter. wchan: "0" or empty if the task runs, or if unknown."""
+    """The wait state of a task.
+
+    state: its state letter
+    wchan: the kernel function in which it sleeps; "0" or empty if it does not sleep, or if unknown
+    """
     if wchan.startswith(STOPS) or state in (b"T", b"t"):
         return STOPPED
     if state == b"D":
@@ -262,7 +266,7 @@ class JobRates(NamedTuple):
 
 
 def task_rates(before: TaskCounts | None, after: TaskCounts, seconds: float | None) -> TaskRates:
-    """The shares between two readings; None without an earlier reading or a look since then, and if a count fell."""
+    """The shares between two readings; each is None if its counts fell, or without an earlier reading or a new look."""
     n = COUNTED_WAIT_STATES
     growths = None if before is None else [delta(a, b) for a, b in zip(before[:n], after[:n], strict=True)]
     looks = None if growths is None or None in growths else sum(count for count in growths if count is not None)

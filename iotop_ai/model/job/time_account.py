@@ -64,15 +64,15 @@ class Interval(NamedTuple):
     own_cores: float | None = None
     phase: Phase = Phase.TRAINING
     lately_written_bytes_per_s: float | None = None
-    """The mean over the last 10 s, because a write counts when it is issued, but is waited for when it is flushed."""
+    """The mean of write_bytes_per_s over the last 10 s: a write counts when issued, but is waited for when flushed."""
     gpus_spin: bool = False
     """Whether its GPUs are busy without computing, because they wait for each other."""
     gpu_receives: bool = False
     """Whether one of its GPUs receives as much as its link can carry."""
-    own_written_bytes_per_s: float | None = None
+    own_lately_written_bytes_per_s: float | None = None
     """Bytes per second that the process itself wrote, as a mean over the last 10 s."""
-    own_read_bytes_per_s: float | None = None
-    """Bytes per second that the process itself read: from a device, or by calls if that is more."""
+    own_lately_read_bytes_per_s: float | None = None
+    """The same for bytes that it read: from a device, or by calls if that is more."""
     reads_local_fs: bool = False
     """Whether it is known to read from a local filesystem, where read_bytes_per_s includes all reads that can block."""
     others_busy: float = 0.0
@@ -131,7 +131,7 @@ def main_saves(interval: Interval) -> bool:
     written, lately = interval.write_bytes_per_s, interval.lately_written_bytes_per_s
     if interval.loading is not Loading.ITSELF:
         written = _own_part(interval.own_write_bytes_per_s, written)
-        lately = _own_part(interval.own_written_bytes_per_s, lately)
+        lately = _own_part(interval.own_lately_written_bytes_per_s, lately)
     return _mostly_writes(written, _reads(interval)) or _mostly_writes(lately, reads)
 
 
@@ -157,7 +157,7 @@ def _loaders_save(interval: Interval) -> bool:
 
 def saves_in_background(interval: Interval) -> bool:
     """Whether the trainer's other threads save data rather than load it; they use CPU time to prepare the writes."""
-    written, read = interval.own_written_bytes_per_s or 0.0, interval.own_read_bytes_per_s
+    written, read = interval.own_lately_written_bytes_per_s or 0.0, interval.own_lately_read_bytes_per_s
     return written >= SAVE_BYTES_PER_S and read is not None and read < SAVE_READS * written
 
 
@@ -227,8 +227,9 @@ def _share_of_computing(interval: Interval) -> str:
 def _trains_in_a_thread(interval: Interval) -> bool:
     """Whether the one thread that computes may run the training loop instead of loading data.
 
-    While the GPU works, the main thread has not run for a minute, so it does not take the batches. Nothing is read.
-    One loader thread looks the same if all steps of a minute are one call, as with TensorFlow's steps_per_execution.
+    It may if the main thread has not run for a minute, and so takes no batches, while the GPU works and nothing is
+    read. A single loader thread looks the same if all steps of a minute are one call, as with TensorFlow's
+    steps_per_execution.
     """
     one_thread = interval.own_cores is not None and interval.own_cores <= _ONE_THREAD
     works = interval.main_sleeps and one_thread and (interval.gpu_busy or 0.0) >= IDLE

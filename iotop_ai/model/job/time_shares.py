@@ -13,7 +13,7 @@ from iotop_ai.model.metric import Metric
 
 
 class TimeCounts(NamedTuple):
-    """Milliseconds since the job was first watched, by share. They only grow while one monitor watches the job.
+    """Milliseconds since the job was first watched, by share. They never fall while the same monitor watches the job.
 
     compute: the job's GPUs work; without a GPU, its threads compute
     collective: ranks wait for another rank

@@ -22,7 +22,7 @@ FUTEX_DISK = LookCounts(looks=20, futex=Split(disk=20.0))
 
 SAVING = Interval(
     LookCounts(looks=20, futex_computing=Split(disk=5.0, cpu=15.0)), ITSELF, 0.8,
-    own_written_bytes_per_s=8 * MB, own_read_bytes_per_s=0.2 * MB,
+    own_lately_written_bytes_per_s=8 * MB, own_lately_read_bytes_per_s=0.2 * MB,
 )  # fmt: skip
 """A GPU that is idle for a fifth of the time, while a thread of the trainer computes and writes."""
 
@@ -167,19 +167,22 @@ def named(interval: Interval) -> dict[str, float]:
                 60 * MB,
                 lately_written_bytes_per_s=60 * MB,
                 own_write_bytes_per_s=0.0,
-                own_written_bytes_per_s=8 * MB,
+                own_lately_written_bytes_per_s=8 * MB,
             ),
             {"checkpoint": 1.0},
         ),
         # A thread that saves does not load data if the process reads little. Beside named loaders, no thread loads.
         (SAVING, {"compute": 0.8, "checkpoint": 0.2}),
-        (SAVING._replace(own_read_bytes_per_s=2 * MB), {"compute": 0.8, "data_cpu": 0.15, "data_disk": 0.05}),
-        (SAVING._replace(own_written_bytes_per_s=0.5 * MB), {"compute": 0.8, "data_cpu": 0.15, "data_disk": 0.05}),
-        (SAVING._replace(own_read_bytes_per_s=None), {"compute": 0.8, "data_cpu": 0.15, "data_disk": 0.05}),
+        (SAVING._replace(own_lately_read_bytes_per_s=2 * MB), {"compute": 0.8, "data_cpu": 0.15, "data_disk": 0.05}),
+        (
+            SAVING._replace(own_lately_written_bytes_per_s=0.5 * MB),
+            {"compute": 0.8, "data_cpu": 0.15, "data_disk": 0.05},
+        ),
+        (SAVING._replace(own_lately_read_bytes_per_s=None), {"compute": 0.8, "data_cpu": 0.15, "data_disk": 0.05}),
         (SAVING._replace(loading=OTHERS), {"compute": 0.8, "data_cpu": 0.15, "data_disk": 0.05}),
         (SAVING._replace(loading=NAMED), {"compute": 0.8, "checkpoint": 0.2}),
         (
-            SAVING._replace(loading=NAMED, own_written_bytes_per_s=0.0),
+            SAVING._replace(loading=NAMED, own_lately_written_bytes_per_s=0.0),
             {"compute": 0.8, "host": 0.15, "data_disk": 0.05},
         ),
         (SAVING._replace(looks=LookCounts(looks=20, waits=Split(cpu=20.0))), {"compute": 0.8, "checkpoint": 0.2}),
