@@ -71,8 +71,10 @@ class FuseMount(NamedTuple):
 
 
 class NetfsTable(NamedTuple):
-    """The NFS mounts by mount point, one for each filesystem (that with the shortest mount point), and all FUSE
-    connections by number.
+    """The network filesystems.
+
+    nfs: the NFS mounts by mount point; of several mounts of one filesystem, that with the shortest mount point
+    fuse: all FUSE connections by number
     """
 
     nfs: Mapping[str, NfsMount]

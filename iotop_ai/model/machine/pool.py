@@ -53,7 +53,7 @@ class ProgramIo(NamedTuple):
 class BtrfsErrors(NamedTuple):
     """The errors of a mounted btrfs on all its devices, since the counts were last reset.
 
-    Missing devices are left out; None if a device is missing and the others count no errors.
+    Missing devices are left out. All counts are None if a device is missing and the others count no errors.
 
     label: the label of the filesystem; "" without one
     """

@@ -154,7 +154,7 @@ class Forecast(NamedTuple):
     bound: the limit: gpu, storage, memory or decode; if too few workers limit the rate, what takes most of a worker's
         time for a sample
     workers: the number of workers that would keep the GPU busy; None if the GPU is busy already, if more would not
-    help, or without workers
+        help, or without workers
     cached: the share of the dataset that counts as read from the page cache
     at_least: whether ``samples_per_s`` and ``first`` are lower limits, because a part is cached, and reading
         from memory was not measured or the dataset does not fit into memory

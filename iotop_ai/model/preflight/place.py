@@ -10,7 +10,7 @@ class Nominal(NamedTuple):
     """The sequential read rate that a device of this kind and link should have.
 
     why: the kind and link, such as "NVMe, PCIe 4x4"
-    reduced: such as "1x1 of 4x4" if the link is slower than device and slot allow; otherwise ""
+    reduced: the link, such as "1x1 of 4x4", if it is slower than device and slot allow; otherwise ""
     """
 
     bytes_per_s: float

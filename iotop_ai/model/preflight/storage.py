@@ -50,8 +50,8 @@ class Measured(NamedTuple):
     """The result of a phase.
 
     size_bytes: the bytes read or written by all operations
-    cpu_bound: whether a reader kept its core busy, or all readers together kept every core that they can use busy
-    unread_bytes: the bytes left to read of the files that were not read to their end, because the time was over
+    cpu_bound: whether one reader used a whole core, or all readers together used all cores that they can run on
+    unread_bytes: the bytes that were not read of files whose reading had begun when the time was over
     """
 
     name: str
@@ -205,7 +205,7 @@ def files_per_s(phase: Measured, dataset: Dataset | None) -> float | None:
     return by_bytes if dataset.read_in_part else min(by_bytes, phase.ops_per_s)
 
 
-def most_files(results: Sequence[Measured], dataset: Dataset | None) -> float | None:
+def most_files_per_s(results: Sequence[Measured], dataset: Dataset | None) -> float | None:
     """The highest rate in files per second that any number of readers reached; None if one of the rates is unknown.
 
     The files are those of the dataset or, without a dataset, the small files of the check.

@@ -116,7 +116,7 @@ class Limit(NamedTuple):
 
 
 class ProcessIdentity(NamedTuple):
-    """The facts of a process that rarely change, except for the use of its limits.
+    """The facts of a process that rarely change.
 
     started_s: the start time as Unix time in seconds
     io_class: none, realtime, best or idle; "" if unknown

@@ -1,4 +1,4 @@
-"""Subtracts the I/O of a child from the process that inherited it.
+"""Subtracts the I/O of a child from that of the process that inherited it.
 
 At wait() the kernel adds the whole I/O of the child to the /proc/PID/io of its parent, and at the same time the child's
 minflt + cminflt to the parent's cminflt (kernel/exit.c, wait_task_zombie). Without this module, the bytes of the child
@@ -101,16 +101,16 @@ class _Heirs:
         out = {}
         for key, left in self.unclaimed_faults.items():
             now, old = self._after.stat[key].cminflt, self._before.stat[key].cminflt
-            waiting = old - earlier.get(key, old)
-            base = old + max(0, self.claimed_faults.get(key, 0) - waiting)
+            earlier_growth = old - earlier.get(key, old)
+            base = old + max(0, self.claimed_faults.get(key, 0) - earlier_growth)
             if left > 0 and base < now:
                 out[key] = base
         return out
 
 
-_newest: list[tuple[ProcessTable, ProcessTable, tuple[Debt, ...], Mapping[ProcessKey, int], Settlement]] = []
-"""The arguments and the result of the last call of ``settle``, because the rates and the job times of a tick need the
-same result."""
+_last_call: list[tuple[ProcessTable, ProcessTable, tuple[Debt, ...], Mapping[ProcessKey, int], Settlement]] = []
+"""The arguments and the result of the last call of ``settle``, which are kept because the rates and the job times of a
+tick need the same result."""
 
 
 def settle(before: ProcessTable, after: ProcessTable, last: ProcessSample | None) -> Settlement:
@@ -120,11 +120,11 @@ def settle(before: ProcessTable, after: ProcessTable, last: ProcessSample | None
     """
     waiting = last.debts if last is not None else ()
     earlier = last.cminflt_before if last is not None else {}
-    for old, new, debts, cminflt, settlement in tuple(_newest):
+    for old, new, debts, cminflt, settlement in tuple(_last_call):
         if old is before and new is after and debts == waiting and cminflt == earlier:
             return settlement
     settlement = _find_settlement(before, after, waiting, earlier)
-    _newest[:] = [(before, after, waiting, earlier, settlement)]
+    _last_call[:] = [(before, after, waiting, earlier, settlement)]
     return settlement
 
 

@@ -283,7 +283,7 @@ class Debt(NamedTuple):
 class ProcessSample(NamedTuple):
     """The processes with a non-zero or unknown rate or in state D; all others are idle and only in the Snapshot.
 
-    A rate that is unknown because of a missing permission or of delay accounting does not count.
+    A rate that is unknown because of a missing permission or of delay accounting does not count as unknown.
 
     debts: the debts that wait for one more Snapshot (see inherited_io.py)
     """

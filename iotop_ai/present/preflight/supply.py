@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from iotop_ai.model.preflight.dataset import DATASET
 from iotop_ai.model.preflight.report import Report
-from iotop_ai.model.preflight.storage import FILES, KIB, MIB, RANDOM, SEQUENTIAL, Measured, fastest_read, most_files
+from iotop_ai.model.preflight.storage import (
+    FILES,
+    KIB,
+    MIB,
+    RANDOM,
+    SEQUENTIAL,
+    Measured,
+    fastest_read,
+    most_files_per_s,
+)
 from iotop_ai.present.preflight.dataset import speed
 from iotop_ai.present.text.units import amount, count
 
@@ -36,7 +45,7 @@ def supply_text(report: Report) -> list[str]:
         out[0] += f"; what limits files of {amount(files[-1].block_bytes)}: {limit}"
     out.append(f"samples/s that it feeds, before decoding: {samples}")
     if any(result.name == DATASET for result in report.results):
-        out.append(f"of the dataset's own files: {count(most_files(report.results, report.dataset))}/s")
+        out.append(f"of the dataset's own files: {count(most_files_per_s(report.results, report.dataset))}/s")
     if not report.thresholds:
         size = "" if report.dataset is not None else " --sample-size 128k (or --dataset)"
         out.append(f"to compare it with a training run: --samples-per-s RATE{size}")

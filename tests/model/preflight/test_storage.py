@@ -19,7 +19,7 @@ from iotop_ai.model.preflight.storage import (
     files_per_s,
     is_uneven,
     latency_of,
-    most_files,
+    most_files_per_s,
     plan,
     read_await_ms,
 )
@@ -64,7 +64,7 @@ def test_a_measurement_without_operations_has_no_rate() -> None:
 def test_the_fastest_read_and_the_await_of_a_single_random_read_are_found() -> None:
     results = (SLOW_READ, READ, RANDOM_READ, SMALL)
     assert fastest_read(results) == 50 * MIB
-    assert most_files(results, None) == 300
+    assert most_files_per_s(results, None) == 300
     assert read_await_ms(results) == 2.0
     assert fastest_read(()) is None
     assert read_await_ms((RANDOM_READ._replace(depth=4),)) is None
@@ -73,8 +73,8 @@ def test_the_fastest_read_and_the_await_of_a_single_random_read_are_found() -> N
 def test_partly_read_files_count_by_their_bytes() -> None:
     parts = Measured(DATASET, 128 << 10, 4, 5, 320 * MIB, 1.0)
     whole = Dataset(100, 100 << 30, True, most_bytes=1 << 30)
-    assert most_files((SMALL, parts), whole) == 320 / 1024
-    assert most_files((SMALL, parts), whole._replace(most_bytes=64 * MIB, size_bytes=100 * 64 * MIB)) == 5
+    assert most_files_per_s((SMALL, parts), whole) == 320 / 1024
+    assert most_files_per_s((SMALL, parts), whole._replace(most_bytes=64 * MIB, size_bytes=100 * 64 * MIB)) == 5
 
 
 def test_the_rate_of_a_datasets_files_is_within_that_of_its_bytes() -> None:
@@ -89,7 +89,7 @@ def test_the_rate_of_a_datasets_files_is_within_that_of_its_bytes() -> None:
     mixed = together._replace(ops=3700, size_bytes=files.size_bytes, seconds=0.5)
     assert is_uneven(mixed, files)
     assert files_per_s(mixed, files) is None
-    assert most_files((alone, mixed), files) is None
+    assert most_files_per_s((alone, mixed), files) is None
     only_the_large = alone._replace(ops=1, size_bytes=64 * MIB)
     assert files_per_s(only_the_large, files) is None
 

@@ -26,7 +26,7 @@ from iotop_ai.model.preflight.storage import (
     FILE_BYTES,
     Threshold,
     fastest_read,
-    most_files,
+    most_files_per_s,
     plan,
     read_await_ms,
 )
@@ -191,7 +191,7 @@ def _thresholds(args: argparse.Namespace, report: Report) -> tuple[Threshold, ..
     results = report.results
     thresholds = (
         Threshold("--min-read", args.min_read or 0.0, fastest_read(results)),
-        Threshold("--min-files", args.min_files or 0.0, most_files(results, report.dataset)),
+        Threshold("--min-files", args.min_files or 0.0, most_files_per_s(results, report.dataset)),
         Threshold("--max-await", args.max_await or 0.0, read_await_ms(results), at_most=True),
         _gpu_threshold(args.min_gpu or 0.0, report),
     )

@@ -60,8 +60,8 @@ class PythonFacts(NamedTuple):
     packages: its distributions in the order of the path; of several with one name, the first is imported
     unmet: the requirements that are not met; None if unknown
     numpies: the folders that contain a numpy
-    shadows: modules in the folder of the training script that hide a standard module or an installed framework: names
-        in the current folder, or paths in another folder
+    shadows: modules in the training script's folder that hide a standard module or an installed framework; as names if
+        that is the current folder, else as paths
     locks: files whose mere existence is a lock, if older than ten minutes, as (program, path)
     libstdcxx: the libstdc++ of LD_LIBRARY_PATH and that of the system, as (folder, N), where GLIBCXX_3.4.N is the
         newest version
@@ -111,7 +111,7 @@ class PythonFacts(NamedTuple):
 
     @property
     def pip_uninstall(self) -> str:
-        """The beginning of a shell command that removes packages, always from this Python: a venv cannot hide them."""
+        """The beginning of a shell command that removes packages from this Python: a new venv would not hide them."""
         return self._pip("uninstall") + " --break-system-packages" * self.managed
 
     def _pip(self, action: str) -> str:

@@ -28,7 +28,7 @@ class Outcome(NamedTuple):
     phase: the last phase: import, build, start or batches
     start: the start method of the workers; "" for Python's default
     silent_s: the seconds without a batch or a step; 0 if the run did not hang
-    returncode: the exit code of the loader's main process; None while it ran
+    returncode: the exit code of the loader's main process; None if it had not ended
     error, text, trace: the exception's class, message and traceback; "" without one
     refused: why the factory's loader cannot be run in several configurations
     stderr: the end of the output on stderr
