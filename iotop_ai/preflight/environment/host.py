@@ -24,7 +24,7 @@ from iotop_ai.store.format.secrets import variable_redacted
 SHM = "/dev/shm"
 LINKS = "sys/class/net"
 COMPAT = "usr/local/cuda/compat"
-"""The folder of the libraries with which CUDA runs on an older driver. NGC images have them in its folder lib.real."""
+"""The folder of CUDA's own driver libraries, which run on an older driver; in NGC images, they are in its lib.real."""
 JUPYTER = ("JPY_PARENT_PID", "JPY_SESSION_NAME")
 """The variables that a notebook's kernel and server set for the processes that they start."""
 FIRST_PID_NAMESPACE = "pid:[4026531836]"
@@ -139,10 +139,10 @@ def count_nvidia_cards(root: Root) -> int:
 
 
 def read_compat_driver(root: Root) -> str:
-    """Return the version of the driver whose libraries for an older driver are in COMPAT; "" without such libraries.
+    """Return the version of CUDA's own driver libraries in COMPAT, which run on an older driver; "" without them.
 
     Source: https://docs.nvidia.com/deploy/cuda-compatibility/forward-compatibility.html (the package cuda-compat, whose
-    libcuda.so.VERSION has the version of its driver).
+    libcuda.so.VERSION names the version).
     """
 
     def names() -> list[str]:

@@ -34,7 +34,7 @@ INDICES; for them, it is in BLACKWELL_INDEX.
 CUDA_13_CAPABILITY = (7, 5)
 """The lowest compute capability for which CUDA 13 makes programs."""
 COMPAT = "/usr/local/cuda/compat"
-"""The folder of the libraries with which CUDA runs on an older driver."""
+"""The folder of CUDA's own driver libraries, which run on an older driver."""
 CUDA, ROCM, XPU = "CUDA", "ROCm", "XPU"
 _INDEX = "https://download.pytorch.org/whl"
 _SELECTOR = "https://pytorch.org/get-started/locally/"

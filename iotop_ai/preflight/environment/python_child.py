@@ -192,7 +192,7 @@ def can_be_hidden(name: str, folder: str) -> bool:
 def shadows(folder: str, script: str) -> list[str]:
     """Return the modules in the training script's folder that hide a standard module or an installed framework.
 
-    Each is a name if the script is in ``folder``, in which training starts, or unknown (""), else a path.
+    Each is a path, or only a name if the script is unknown ("") or is in ``folder``, in which training starts.
     """
     import sysconfig
     from importlib.machinery import PathFinder

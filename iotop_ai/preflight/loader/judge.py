@@ -166,7 +166,7 @@ def _hang_failure(outcome: Outcome, output: str) -> Failure | None:
 
 
 def _hang_remedy(outcome: Outcome, ordered: list[Stuck]) -> str:
-    """Return the remedy for a hang; "" if the cause is open. ordered: the processes, the most informative first."""
+    """Return the remedy for a hang; "" if the cause is unknown. ordered: the processes, the most informative first."""
     if ordered and ordered[0].state == "D":
         return "the storage does not answer: iotop-ai check PATH"
     if outcome.start == "fork" and ordered and ordered[0].worker:

@@ -21,7 +21,7 @@ REPORT_EVERY_S = 0.1
 LONGEST_TEXT = 8000
 MOST_STAGES = 64
 DEEPEST_PART = 4
-"""The samples of a batch are counted in its parts that are in at most this many lists and dicts."""
+"""The samples of a batch are counted in the parts of it that are nested in at most this many lists and dicts."""
 MOST_FIELDS = 8
 """A batch that is a longer list than this is a list of samples, not of fields."""
 
@@ -265,10 +265,10 @@ def sample_counter(
 
 
 def samples_in_item(item: Any) -> int:
-    """Return the number of samples in an item of a loader that makes no batches, because the dataset may yield batches.
+    """Return the number of samples in an item of a loader that makes no batches; the dataset itself may yield batches.
 
     The arrays of a batch have the same first dimension, and some have more dimensions than others, as pictures and
-    their labels. An item without this is one sample; so is a picture of 3 dimensions with its mask of 2.
+    their labels. Any other item is one sample; so is a picture of 3 dimensions with its mask of 2.
     """
     shapes = list(shapes_in(item, 0))
     dimensions = {len(shape) for shape in shapes}
