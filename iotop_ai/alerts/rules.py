@@ -114,7 +114,7 @@ class _RuleWatch:
                 if self._fired_ns is not None and now_ns - self._fired_ns < rule.cooldown_s * 1e9:
                     return None
                 self._firing, self._fired_ns = True, now_ns
-            names = self._note_reported((results[0].name, *sorted(results[0].all_met)), frame)
+            names = self._note_reported((results[0].name, *sorted(results[0].meeting_names)), frame)
             return _merge([alert_of(rule, FIRING, self._watch.about(name, results, now_ns), frame) for name in names])
         if self._firing and all(result.met or result.holds for result in results):
             self._unmet_ns = None

@@ -11,11 +11,11 @@ RECENT = "1h"
 """A machine that has reported within this time is listed, even if it is silent now."""
 _JOB = "instance, pid, script, slurm_job_id, unit"
 """The labels that identify a job on one machine."""
-_DISKS = 'device!~"loop.*|ram.*|zram.*|sr.*|fd.*"'
+_ONLY_DISKS = 'device!~"loop.*|ram.*|zram.*|sr.*|fd.*"'
 """A matcher for the devices of node_exporter that count as disks."""
 _BUSIEST = "topk by (instance) (1, max by (instance, device) (rate({}[WINDOW])))"
 _DISK = _BUSIEST.format("iotop_disk_io_time_seconds_total")
-_NODE_DISK = _BUSIEST.format(f"node_disk_io_time_seconds_total{{{_DISKS}}}")
+_NODE_DISK = _BUSIEST.format(f"node_disk_io_time_seconds_total{{{_ONLY_DISKS}}}")
 _AWAIT = """
     (max by (instance, device) (rate({disk}_read_time_seconds_total[WINDOW]))
       + max by (instance, device) (rate({disk}_write_time_seconds_total[WINDOW])))
@@ -93,5 +93,5 @@ def history_queries(instance: str, window_s: float) -> dict[str, str]:
 
 def node_history_queries(instance: str, window_s: float) -> dict[str, str]:
     """The queries for the graphs of a machine that has only node_exporter."""
-    matchers = f"instance={quote(instance)},{_DISKS}"
+    matchers = f"instance={quote(instance)},{_ONLY_DISKS}"
     return {"disk": f"max(rate(node_disk_io_time_seconds_total{{{matchers}}}{_window(window_s)}))"}

@@ -85,6 +85,8 @@ def ask_history(
 ) -> dict[str, tuple[float | None, ...]]:
     """The values of a machine's graphs by name, oldest first: one value for each of ``slots`` steps; None if unknown.
 
+    The result is {} if neither iotop-ai nor node_exporter reports about the machine.
+
     Raises NoAnswerError or BadAnswerError.
     """
     if IOTOP in machine.sources:

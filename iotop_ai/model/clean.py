@@ -27,9 +27,9 @@ def clean(text: str, longest: int = LONGEST) -> str:
     """The text with every non-printable character replaced by U+FFFD, cut to ``longest`` characters.
 
     Characters are non-printable if ``str.isprintable`` is false (C0, DEL, C1, bidi controls, zero-width characters,
-    surrogates, line ends) or if they have no visible form (fillers, variation selectors). Combining marks at the start
-    of the text are replaced too; so are those beyond MOST_MARKS on one letter, all by a single U+FFFD. The result
-    cannot move a terminal's cursor, but it may look like markup, so it is passed to widgets only as Text or Content.
+    surrogates, line ends) or if they have no visible form (fillers, variation selectors). The combining marks at
+    the start of the text become a single U+FFFD; so do those beyond MOST_MARKS on one letter. The result cannot move a
+    terminal's cursor, but it may look like markup, so it is passed to widgets only as Text or Content.
     """
     if len(text) > longest:
         text = text[:longest]
@@ -46,7 +46,7 @@ def _without_invisible_and_excess_marks(text: str) -> str:
     from unicodedata import category
 
     out: list[str] = []
-    marks = MOST_MARKS  # no letter precedes the first character
+    marks = MOST_MARKS  # marks at the start have no letter, so they are excess
     for c in text:
         if c < _FIRST_MARK:
             marks = 0

@@ -39,7 +39,7 @@ class Advice(NamedTuple):
 
 
 class RuledOut(NamedTuple):
-    """A class that was considered, and the reason why it does not apply as (template id, arguments)."""
+    """A class that was considered but does not apply; template id and arguments give the reason."""
 
     class_id: str
     template: str

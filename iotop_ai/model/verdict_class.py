@@ -51,8 +51,8 @@ class ClassSpec(NamedTuple):
     """Whether it is a cause of a job's wait for data. Such a class replaces another cause of the same job only after
     its own condition has lasted for some time."""
     confirm_s: float = 0.0
-    """For how many seconds beyond the window the condition must have been true before the finding becomes active. Time
-    before the session began is not required."""
+    """For how many seconds beyond the window the condition must have been true before the finding becomes active. If
+    less time beyond the window has been observed, all of that time is enough."""
     leave: float | None = None
     """The finding ends when its main signal falls below this share of the threshold; None for
     Thresholds.leave_level."""

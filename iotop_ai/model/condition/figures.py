@@ -315,7 +315,7 @@ def _value(figure: Figure, record: Any) -> tuple[float | None, float]:
 
 
 _NOT_COUNTED_KINDS = ("ram", "zram", "partition", "nvme-path")
-"""Kinds of block devices that are memory, or a part or a path of another disk in the list."""
+"""Kinds of block devices that are memory, or a part or a path of another disk."""
 
 
 def _left_out(figure: Figure, frame: Frame) -> set[str]:

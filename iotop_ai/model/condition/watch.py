@@ -23,7 +23,7 @@ class ClauseResult(NamedTuple):
     value: the value of that object; None for a finding, and if the value is unknown
     held_s: how long the clause, without its "for", has been true without a break; in a result about a whole recording,
         how long the finding was active
-    all_met: all objects that meet the clause; empty unless a ClauseWatch made the result
+    meeting_names: the names of all objects that meet the clause; empty unless a ClauseWatch made the result
     holds: whether an object meets the clause now, its "for" aside; False unless a ClauseWatch made the result
     """
 
@@ -32,7 +32,7 @@ class ClauseResult(NamedTuple):
     name: str = ""
     value: float | None = None
     held_s: float = 0.0
-    all_met: tuple[str, ...] = ()
+    meeting_names: tuple[str, ...] = ()
     holds: bool = False
 
 

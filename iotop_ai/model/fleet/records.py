@@ -264,7 +264,7 @@ def sum_of_known(values: Iterable[float | None]) -> float | None:
 
 
 def without_replaced(parts: Iterable[JobPart]) -> tuple[JobPart, ...]:
-    """The parts of a job without the ended ones on a machine that has a current one, such as an earlier attempt."""
+    """The parts of a job, except each ended part (such as an earlier attempt) whose machine also has a current part."""
     parts = tuple(parts)
     machines = {part.machine for part in parts if part.current}
     return tuple(part for part in parts if part.current or part.machine not in machines)
