@@ -1,4 +1,4 @@
-"""Decides when a slow recording uses a short interval.
+"""Decides when a recording with a long interval uses a short one.
 
 The reasons are a finding above INFO that begins, and a sharp change in the rate of a disk or GPU.
 """

@@ -167,7 +167,7 @@ def _ranked(
     opened: the active findings that are not acknowledged. full: whether the window is long enough.
     """
     findings, others = split_by_job(facts, opened, lead)
-    # Drop OK findings while a problem is active: an OK finding may be active only because of its minimum stay.
+    # Drop OK and CALM findings while a problem is active: they may be active only because of their minimum stay.
     if any(f.state in (State.STARVED, State.BLOCKED, State.STARTING) and not is_aside(f) for f in findings):
         findings = [f for f in findings if f.state not in (State.OK, State.CALM)]
     else:

@@ -303,8 +303,8 @@ class Thresholds(NamedTuple):
     other_share: float = 0.4
     """Other programs can be the cause only if they have at least this part of a device's bytes, or of the CPU use."""
     own_share: float = 0.5
-    """Other programs can be the cause only if the job has less than this part of the device's bytes, or if they use at
-    least this part of the busy cores."""
+    """Other programs can be the cause of slow reads only if the job has less than this part of the device's bytes, and
+    the cause of waits for a core only if they use at least this part of the busy cores."""
     crowded: float = 1.5
     """The cores are crowded if a worker waits for a core this many times as long as it has one."""
     respawn_s: float = 1.0

@@ -45,8 +45,8 @@ class DeviceFacts(NamedTuple):
     """For each sample, whether the await is at least inflation_slow times normal; for a serial device, equal to
     ``saturated``."""
     saturated: Flags
-    """For each sample, whether the device is saturated: a serial device is busy and slow (disk_busy, disk_await_ms);
-    the await of another device is at least inflation_severe times normal."""
+    """For each sample, whether the device is saturated: for a serial device, whether it is busy and slow (disk_busy,
+    disk_await_ms); for any other, whether its await is at least inflation_severe times normal."""
     critical: Flags
     """For each sample, whether the device is saturated and its await is at least disk_await_bad_ms; the busy ratio of a
     serial device must also be at least disk_busy_bad."""
@@ -73,7 +73,7 @@ class DeviceFacts(NamedTuple):
 def base_of(info: BlockInfo, infos: Mapping[str, BlockInfo]) -> BlockInfo:
     """The physical device below a stacked device; of several, the first of the slowest kind.
 
-    A cache is a member too: what it does not hold is read from the slower disk behind it.
+    Of a cache and the slower disk behind it, that is the disk: it delivers what the cache does not hold.
     """
     if not (info.slaves or info.parent):
         return info

@@ -130,9 +130,9 @@ class Facts(NamedTuple):
         )
 
     def mount(self, device: DeviceFacts) -> str:
-        """The mount point of the device, or of a device on top of it, that holds a job's data; else the nearest.
+        """The mount point of the device, or of a device on top of it, that holds a job's data.
 
-        "" if nothing is mounted.
+        Without one, the nearest mount point; "" if nothing is mounted.
         """
         infos = self.snapshot.disks.value or {}
         return next(iter(self._data_mounts(device)), "") or mount_on(device.name, infos)

@@ -41,9 +41,10 @@ class GpuFacts(NamedTuple):
     power_ratio: float | None
     """The mean of power divided by limit over the GPUs in use (over all cards if none is in use); None when unknown."""
     pids: frozenset[int] | None
-    """The processes on the GPUs and their descendants; None if no process on a GPU is visible, as in a container."""
+    """The pids of the processes on the GPUs and of their descendants; None if no process on a GPU is visible, as in a
+    container."""
     on_gpu: frozenset[int]
-    """The processes on the GPUs that are in the monitor's /proc."""
+    """The pids of those processes on the GPUs that are in the monitor's /proc."""
     uuids: tuple[str, ...] = ()
     """The UUIDs of the GPUs in use."""
 

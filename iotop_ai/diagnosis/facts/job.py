@@ -86,8 +86,8 @@ class JobFacts(NamedTuple):
     cpu_ratio: float | None
     """The CPU use of all processes of the job, in cores."""
     gpu_busy: float | None
-    """The mean utilisation of the job's GPUs, without the part that other jobs cause; None when unknown or without a
-    GPU."""
+    """The mean utilisation of the job's GPUs, without the part that other programs cause; None when unknown or
+    without a GPU."""
     used_gpus: frozenset[str]
     """The UUIDs of the GPUs that the job uses. If the processes on the GPUs are hidden, the only job that may use a
     GPU and works uses all that are in use."""
@@ -103,7 +103,7 @@ class JobFacts(NamedTuple):
     long_time: TimeShares | None = None
     """The shares of the job's time over the long window."""
     shares_gpu: bool = False
-    """Whether another job computes, or may compute, on its GPUs. Busy GPUs then do not show that this job has its
+    """Whether another program computes, or may compute, on its GPUs. Busy GPUs then do not show that this job has its
     data."""
     loaders_compute: bool = False
     """Whether the loader processes compute or wait for a core most of the time. A small ``time.host`` may then be time
@@ -273,8 +273,7 @@ def _long_stall(
 ) -> float | None:
     """The share of time without data over the long window, from the job's time shares or else from samples.
 
-    busy: returns the utilisation, as in ``_data_wait``, over that window; it is called only if the shares or GPUs are
-        unknown.
+    busy: returns the result of ``gpu_busy`` for that window; it is called only if the shares or GPUs are unknown.
     """
     if time is not None:
         stall = time.data + handover(time, min_own_work)

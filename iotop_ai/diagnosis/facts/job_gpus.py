@@ -1,4 +1,4 @@
-"""Which GPUs a job uses, and how busy it keeps them over a window, even if other jobs also compute on them."""
+"""Which GPUs a job uses, and how busy it keeps them over a window, even if other programs also compute on them."""
 
 from __future__ import annotations
 

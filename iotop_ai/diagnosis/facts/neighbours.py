@@ -16,8 +16,8 @@ from iotop_ai.model.preflight.storage import CHILD
 
 RESYNC, PROCESS, CHECK, UNSEEN = "resync", "process", "check", "unseen"
 _BOUND = 1.3
-"""A group that moves more than this factor times the others' traffic on the device is left out: it must also use other
-devices. So is a group that uses more than this factor times all cores in use."""
+"""A group that moves more than this factor times the others' traffic on the device is left out, because it then uses
+other devices too. So is a group that uses more than this factor times all cores in use."""
 _BUSY = 0.8
 """A device counts as busy at or above this busy ratio."""
 _LEAST_PART = 0.1
@@ -93,7 +93,7 @@ def disk_neighbour(
 
 
 def _inside(facts: Facts, job: JobFacts) -> tuple[frozenset[int], list[TaskFacts]]:
-    """(the pids of the job's members and of all processes below them, the tasks of those that are not members).
+    """The pids of the job's members and of all processes below them, and the tasks of those that are not members.
 
     A process below a member, such as a decoder that a trainer starts, works for the job. In most jobs, all of them are
     members; then ``facts.tasks``, which covers every process, is not needed.
@@ -110,9 +110,9 @@ def _bytes_per_s(task_or_device: TaskFacts | DeviceFacts) -> float:
 def _storage_check(facts: Facts, needed: float, most: float) -> Neighbour | None:
     """The storage check of this program that moves ``needed`` to ``most`` bytes per second; None if there is none.
 
-    The monitor's own check is not in ``facts.tasks``. A check starts several reading processes, one after the other.
-    When such a process ends, the kernel adds its I/O to the check's I/O. The rate is therefore the mean since the check
-    began.
+    It is searched for in the process table, because ``facts.tasks`` leaves out a check that the monitor itself started.
+    A check starts several reading processes, one after the other. When such a process ends, the kernel adds its I/O to
+    the check's I/O. The rate is therefore the mean since the check began.
     """
     table = facts.snapshot.processes.value
     if table is None:
@@ -172,7 +172,7 @@ def core_neighbour(facts: Facts, job: JobFacts) -> Neighbour | None:
     """The other program that keeps the cores busy while the job's workers wait for a core; None if there is none.
 
     An exhausted CPU quota looks the same to the workers, but it is not a neighbour. None also for a job that cannot use
-    every core: the others may run on the other cores.
+    every core: the other programs may run on the other cores.
     """
     waits, runs, limits = job.worker_cpu_wait, job.worker_cpu, facts.limits
     ease = limits.leave_level if facts.is_active("noisy_neighbour", job.subject) else 1.0

@@ -13,7 +13,7 @@ from iotop_ai.model.block.read_latency_baseline import MINUTE_NS, DeviceBaseline
 from iotop_ai.model.sample import Sample
 
 MOST_DEVICES = 64
-"""The most baselines that are kept; the devices that have not read for longest are dropped."""
+"""The most baselines that are kept; the devices that were read longest ago are dropped."""
 JUDGED_KINDS = ("disk", "dm", "md", "loop")
 """The kinds of devices whose awaits are judged and kept as baselines."""
 

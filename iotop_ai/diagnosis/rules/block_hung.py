@@ -16,8 +16,8 @@ from iotop_ai.model.finding import Advice, Evidence, Finding, Severity
 WITH_WAIT, WITHOUT_WAIT = 0.96, 0.8
 """The confidence with a process in state D, and without one."""
 _START_INTERVALS = 1.5
-"""A count of requests in flight that got stuck within this many intervals after the monitor started needs a process in
-state D, because the kernel may have miscounted earlier."""
+"""If requests in flight got stuck within this many intervals after the monitor started, the rule also requires a
+process in state D, because the kernel may have miscounted earlier."""
 
 
 def disk_does_not_answer(facts: Facts) -> tuple[Claim, ...]:

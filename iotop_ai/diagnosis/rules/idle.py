@@ -63,7 +63,7 @@ def nothing_runs(facts: Facts) -> tuple[Claim, ...]:
 
 
 def _lacks_something(job: JobFacts, limits: Thresholds) -> bool:
-    """Whether a job with GPUs or workers waits for data, or rests although neither a person nor a client uses it."""
+    """Whether a job with GPUs or workers waits for data, or rests without waiting for a person or client."""
     if not (job.gpus or job.workers):
         return False
     wait, unexplained = job.stall or 0.0, 0.0 if job.time is None else job.time.unexplained

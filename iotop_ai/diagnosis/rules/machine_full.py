@@ -11,7 +11,7 @@ from iotop_ai.model.finding import Advice, Evidence, Finding, Severity
 MEMORY_BASE = 0.9
 SURE = 0.95
 _SWAP_PRESSURE = 0.5
-"""Swapping counts if tasks wait for memory at least this part of the pressure that is enough by itself."""
+"""Swapping counts if the memory pressure is unknown, or at least this part of ``Thresholds.memory_pressure``."""
 _TIGHT = 0.1
 """If less than this part of a memory limit is left, the memory is nearly exhausted."""
 _IMAGES = ("squashfs", "iso9660", "erofs")

@@ -201,7 +201,8 @@ def _has_ended(name: str, value: str, disk: str | None, snapshot: Snapshot) -> b
     """Whether an acknowledged finding that is not active has ended; False unless its device answers.
 
     disk: the finding's subject if the finding was active at the previous decision; otherwise None. A disk's own report
-    may be minutes old, so only a finding that ends shows that the report is good. A GPU answers at every tick.
+    may be minutes old, so only the end of an active finding shows that the disk is well again. A GPU answers at every
+    tick.
     """
     figures = set(_acknowledged_figures(value) or ())
     in_log = bool(figures & {"errors", "log_errors"})

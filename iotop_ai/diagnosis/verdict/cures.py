@@ -49,7 +49,7 @@ def _only_torch(facts: Facts, finding: Finding, advice: Advice) -> Advice | None
 
 
 def _reset_or_reboot(facts: Facts, finding: Finding, advice: Advice) -> Advice:
-    """The advice to reset the GPU; a reboot if NVLink joins the GPUs, because a reset would break their links."""
+    """The advice as it is; a reboot if NVLink joins the GPUs, because a reset would break their links."""
     details = [reading.value for reading in (facts.snapshot.gpu_slow.value or {}).values()]
     joined = any(detail is not None and (detail.nvlinks_active or detail.fabric_state) for detail in details)
     return Advice("reboot_node", advice.args) if joined else advice

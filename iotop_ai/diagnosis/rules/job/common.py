@@ -142,9 +142,10 @@ _CONTAINERS = ("container ", "pod ")
 def shm_args(facts: Facts, job: JobFacts | None) -> Args:
     """The size of the job's /dev/shm and whether the job runs in a container, for the advice about /dev/shm.
 
-    job: None for a job that is gone. The size is then unknown, and the container too, unless the monitor runs in a
-    container: all jobs that the monitor sees then run in a container, although their cgroups show no id there. An LXC
-    container does not count, because it mounts its /dev/shm itself and can change its size like a machine.
+    job: None for a job that is gone. The size is then unknown, and so is whether it ran in a container, unless the
+    monitor runs in one: all jobs that the monitor sees then run in a container, although their cgroups show no id
+    there. An LXC container does not count, because it mounts its /dev/shm itself and can change its size like a
+    machine.
     """
     inside = facts.snapshot.host.container not in ("", "lxc")
     total = None if job is None else job.place.shm_total_bytes

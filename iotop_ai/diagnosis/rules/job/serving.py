@@ -66,7 +66,10 @@ def job_waits_for_requests(facts: Facts) -> tuple[Claim, ...]:
 
 
 def _loses_time(facts: Facts, job: JobFacts) -> bool:
-    """Whether the job's largest share of time without work has a known reason; a rest between requests has none."""
+    """Whether the job's largest share of time without work has a known reason; a rest between requests has none.
+
+    False if the job's time is not counted, or if its GPU is idle.
+    """
     limits, time = facts.limits, job.time
     if time is None or (job.gpu_busy is not None and job.gpu_busy < limits.idle_gpu):
         return False
