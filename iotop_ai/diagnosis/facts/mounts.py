@@ -47,7 +47,7 @@ def mounts_of_data(name: str, infos: Mapping[str, BlockInfo], job_mounts: Iterab
 
 
 def fullest_mount_on(name: str, snapshot: Snapshot) -> str:
-    """The mount point on the device with the most used bytes, of equals the nearest; "" if nothing is mounted.
+    """Of the device's mount points, the one with the most used bytes, of equals the nearest; "" if nothing is mounted.
 
     A boot filesystem is named only if there is no other.
     """

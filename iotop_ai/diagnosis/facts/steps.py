@@ -108,7 +108,9 @@ class StepComparison:
 
     def __init__(self) -> None:
         self._begin: dict[ProcessKey, tuple[TimeCounts, int, int]] = {}
+        """For each process at its first message: its job's time; the time and its wait for data so far, in ns."""
         self._ratios: dict[ProcessKey, tuple[float, float]] = {}
+        """For each process, the wait that it measures and the wait that the monitor measures, as shares of time."""
 
     def add(self, frame: Frame) -> None:
         """Add the newest totals of each reporting process whose job is known."""

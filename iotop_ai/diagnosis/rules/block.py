@@ -43,7 +43,7 @@ def slowest(devices: list[DeviceFacts]) -> DeviceFacts | None:
 
 
 def devices_read_by(group: Group, devices: list[DeviceFacts], part: float) -> list[DeviceFacts]:
-    """The devices to which the group makes at least ``part`` of all reads; all devices if its reads are unknown.
+    """The devices on which the group makes at least ``part`` of all reads; all devices if its reads are unknown.
 
     [] if the group reads nothing or writes more than it reads.
     """
