@@ -14,7 +14,7 @@ from iotop_ai.model.finding import Advice, Evidence, Finding, Severity
 BOUND_BASE = 0.8
 BOUND_BY_SM = 0.95
 HEALTHY_BASE = 0.75
-WITHOUT_POWER = 0.6
+WITHOUT_SIGNAL = 0.6
 """The confidence of gpu_bound and of healthy. The last figure is the upper limit when a signal is missing."""
 
 
@@ -108,7 +108,7 @@ def _bound_claim(facts: Facts, gpus: _BusyGpus) -> Claim | None:
     finding = Finding(
         "gpu_bound",
         Severity.INFO,
-        confidence(base, 3, 1.0 if agrees else WITHOUT_POWER),
+        confidence(base, 3, 1.0 if agrees else WITHOUT_SIGNAL),
         gpus.subject,
         (*gpus.args, ("power", power), ("sm", sm), ("small", float(small)), ("blocked", _most_blocked(facts))),
         tuple(evidence),
@@ -136,7 +136,7 @@ def gpus_fed(facts: Facts) -> tuple[Claim, ...]:
     finding = Finding(
         "healthy",
         Severity.INFO,
-        confidence(HEALTHY_BASE, 2 + (power is not None), 1.0 if facts.gpu.pids is not None else WITHOUT_POWER),
+        confidence(HEALTHY_BASE, 2 + (power is not None), 1.0 if facts.gpu.pids is not None else WITHOUT_SIGNAL),
         "",
         (*gpu_args(facts), ("power", power), ("blocked", _most_blocked(facts))),
         gpu_evidence(facts, limits.gpu_fair),
