@@ -89,7 +89,7 @@ def judge_variables(host: HostFacts) -> Iterator[Check]:
         text = f"{host.variables['PYTHONHOME']}: every Python takes its modules from there"
         yield Check("python", "PYTHONHOME", WARN, text, "unset PYTHONHOME")
     if host.variables.get("KMP_DUPLICATE_LIB_OK", "").lower() in ("true", "1"):
-        text = "two OpenMP libraries are loaded: results may be wrong, and too many threads may start"
+        text = "two OpenMP libraries may be loaded: results may be wrong, and too many threads may start"
         yield Check(
             "python", "KMP_DUPLICATE_LIB_OK", WARN, text, "install numpy and torch from one source, then unset it"
         )
