@@ -23,11 +23,11 @@ from iotop_ai.present.text.units import UNDEFINED, UNKNOWN
 class _Disks(NamedTuple):
     """The disks that the column can name.
 
-    only: by direction ("read" or "write"), the disk that alone moves bytes in that direction; for writes, alone over
-    the whole history, because the kernel writes data later than the process. A direction for which no disk or several
-    disks do so, or for which this is unknown, is left out. by_pid: the short name of the disk that holds the files of
-    a process's job, or "network", by the pid of the process. stack_by_pid: the kernel names of the device that holds
-    these files and of the devices below it, by the same pid.
+    only: the only disk that moves bytes, by direction ("read" or "write"). For writes, it is the only one in the whole
+    history, because the kernel writes data later than the process. A direction is left out if there is no such disk,
+    or if this is unknown. by_pid: the short name of the disk that holds the files of a process's job, or "network", by
+    the pid of the process. stack_by_pid: the kernel names of the device that holds these files and of the devices below
+    it, by the same pid.
     """
 
     only: Mapping[str, BlockDevice]
@@ -93,8 +93,8 @@ def disk_of(group: Group, frame: Frame, view: View) -> str:
     """The short name of the group's disk, or "network"; "-" if the group has no I/O, "?" if its I/O or its disk is
     unknown, or if its processes use different disks.
 
-    A process that is not part of a job is assumed to use ``_Disks.only`` of each direction in which the group has I/O.
-    If these are two disks, its disk is unknown.
+    A process for which ``_Disks.by_pid`` has no disk is assumed to use ``_Disks.only`` of each direction in which the
+    group has I/O. If these are two disks, its disk is unknown.
     """
     if group.io is None:
         return UNKNOWN

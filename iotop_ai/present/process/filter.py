@@ -2,9 +2,10 @@
 
 A query compares the values of a row: ``read write io`` (bytes per second, K M G T are powers of 1024), ``cpu delay``
 (percent), ``mem`` (bytes), ``threads pid ppid`` and ``name user command state``. The operators are ``= != > >= < <=``,
-and ``~`` and ``!~`` for regular expressions, which search a name as in /proc and as in the list; comparisons are
-combined with ``and or not`` and brackets. The word ``tagged``, without an operator, matches the tagged processes.
-A comparison with an unknown value does not match.
+and ``~`` and ``!~`` for a regular expression; with these two, ``name`` is the name in /proc and that in the list.
+Comparisons are combined with ``and or not`` and brackets. A comparison with an unknown value does not match. Without
+an operator, the word ``tagged`` matches the tagged processes; any other word is searched in names, users, command
+lines and pids.
 """
 
 from __future__ import annotations
@@ -109,7 +110,7 @@ _TAGGED_TERM = pattern(r"(?:^|\(|\b(?:and|or|not)\s)\s*tagged\s*(?:$|\)|\s(?:and
 _MOST_NESTING = 16
 """The deepest nesting of brackets and ``not``."""
 _MOST_CHARACTERS = 200
-"""A longer text is not a regular expression, but plain text that is cut to this many characters."""
+"""A longer text is taken as plain text, and cut to this many characters."""
 _SEARCH_LENGTHS = (1 << 15, 2048, 512)
 """How many characters of a text are searched, by the number of unbounded repeats in the regular expression."""
 _PARTS = pattern(r"\\(?:\d+|.)|\[\^?\]?(?:\\.|[^\]\\])*\]|\(\?P=\w+\)|\(\?\(|[*+][?+]?|\{\d*,?\d*\}|.", re.DOTALL)
@@ -245,7 +246,7 @@ class _Parser:
     """Parses a query by recursive descent.
 
     The grammar: expression = conjunction or conjunction ...; conjunction = term and term ...; term = not term,
-    (expression), field operator value, or a word. The methods raise _QueryError for a query without this form.
+    (expression), field operator value, or a word. The methods raise _QueryError for any other query.
     """
 
     def __init__(self, tokens: list[str]) -> None:

@@ -24,7 +24,7 @@ def process_graphs(frame: Frame, view: View, key: ProcessKey, slots: int) -> lis
     begin_ns, end_ns = start_ns(frame, key), _end_ns(frame, samples, key)
 
     def series_of(value: Callable[[ProcessRates], float | None], if_unlisted: float | None) -> Series:
-        """The series of a rate. if_unlisted: its value in a Sample that does not list the process, as while idle."""
+        """The series of a rate. if_unlisted: its value in a Sample that leaves out the process because it is idle."""
 
         def of_sample(sample: Sample) -> float | None:
             listed = sample.processes.value

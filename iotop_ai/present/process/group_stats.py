@@ -59,14 +59,14 @@ class GroupStatsCache:
             return group_stats(keys, table)
         entry = self._entries.get(group_id)
         # ``TrackedDict.touched`` lists changed stats, but not changed states of threads.
-        has_threads = any_in_group(group_id, table.threads, table)
-        if entry is not None and entry.keys is keys and not has_threads and _unchanged(group_id, entry.stat, table):
+        any_sampled = any_in_group(group_id, table.threads, table)
+        if entry is not None and entry.keys is keys and not any_sampled and _unchanged(group_id, entry.stat, table):
             if entry.stat is not table.stat:
                 self._entries[group_id] = entry._replace(stat=table.stat)
             return entry.result
         result = group_stats(keys, table)
         self._entries.pop(group_id, None)
-        if not has_threads:
+        if not any_sampled:
             self._entries[group_id] = _Entry(keys, table.stat, result)
             while len(self._entries) > _MOST_GROUPS:
                 self._entries.popitem(last=False)

@@ -62,7 +62,7 @@ class Group(NamedTuple):
 
     @property
     def first_only(self) -> Group:
-        """The group reduced to its first process, which is the only one that its row depends on."""
+        """The group with only the first of its keys, because its row shows no other key."""
         return self if len(self.keys) == 1 else self._replace(keys=self.keys[:1])
 
     @property
@@ -94,7 +94,7 @@ def rates_of(frame: Frame, view: View) -> tuple[Mapping[ProcessKey, ProcessRates
 
 _IO_RATES = frozenset(ProcessRates._fields[:7])
 _PER_S = tuple(name for name in ProcessRates._fields if name.endswith("_per_s"))
-"""The rates that count events over time. Those in _IO_RATES are derived from /proc/PID/io, the others from stat."""
+"""The fields that hold a rate per second. Those in _IO_RATES are derived from /proc/PID/io, the others from stat."""
 
 
 def _rates_over(rates: ProcessRates, seconds: float) -> ProcessRates:
@@ -162,9 +162,9 @@ def _is_idle(rates: ProcessRates, key: ProcessKey, table: ProcessTable) -> bool:
 class ProcessList(NamedTuple):
     """The groups of the process list.
 
-    matching: the number of processes that match the filter; without a filter None or, in a tree, the number of listed
-    processes, idle ones included. active: how many of them are active, if only these are listed; otherwise None. Both
-    are None while unknown.
+    matching: the number of processes that match the filter. active: how many of them are active, if only active ones
+    are listed; otherwise None. Without a filter, both are None, except in a tree, which counts all processes that it
+    can list. Both are None while the process table is unknown.
     """
 
     groups: tuple[Group, ...]
@@ -236,7 +236,7 @@ def groups(frame: Frame, view: View) -> tuple[Group, ...]:
 @cached_per_frame
 def group_at_cursor(frame: Frame, view: View) -> Group | None:
     """The group under the cursor of the process panel; None without one, or while the group has no row. The processes
-    of one name, user and job may have an active and an idle row; if the one under the cursor is gone, it is the other.
+    of one name, user and job may have an active and an idle row; if the cursor's row is gone, the other one counts.
     """
     if view.focus != "process" or not view.cursor:
         return None
@@ -259,7 +259,7 @@ _MATCH_ALL = Filter(lambda _one: True)
 
 
 def _subject(key: ProcessKey, info: ProcessInfo) -> Subject:
-    """The process for a filter that searches only names, users, command lines and pids."""
+    """The Subject for a filter that searches only names, users, command lines and pids."""
     return Subject(key, info, None, None, 0)
 
 
@@ -440,7 +440,7 @@ class IdleGroupsCache:
 
 
 def _inputs(table: ProcessTable, pattern: str, own_pid: int, kernel: bool) -> tuple[object, ...]:
-    """The inputs of the idle groups besides the processes."""
+    """The inputs of the idle groups besides the processes and their jobs."""
     return pattern, own_pid, kernel, table.denied, bool(table.delayacct), table.delayacct_since
 
 

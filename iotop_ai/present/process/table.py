@@ -225,7 +225,7 @@ class _Facts(NamedTuple):
     loud_wait: float
     """An IO-wait is highlighted if it is at least this share of the time; 0 for never."""
     age_s: int
-    """The age of cpu% and state in seconds if they are older than ``_RECENT_INTERVALS``; otherwise 0."""
+    """The age of cpu% and state in seconds if it is more than ``_RECENT_INTERVALS`` intervals; otherwise 0."""
     hue: str = ""
     """The verdict's colour if the verdict names a process of the group; otherwise ""."""
     named_column: str = ""
@@ -255,14 +255,14 @@ def _facts(group: Group, frame: Frame, table: ProcessTable, view: View, *, comma
 def _age_s(group: Group, table: ProcessTable, interval_s: float) -> int:
     """The age in seconds of the oldest reading of a member; 0 if it is from the last few intervals.
 
-    It is also 0 for an idle group. Idle processes are read in turns, so their rows would change in every interval, and
-    only in the age.
+    It is also 0 for an idle group. Idle processes are read in turns, so the age would be the only part of their rows
+    that changes in every interval.
     """
     if group.idle or not table.stat_at:
         return 0
     keys = group.keys
     age_s = (table.stat_at_ns - (table.stat_time(keys[0]) if len(keys) == 1 else min(map(table.stat_time, keys)))) / 1e9
-    # The length of an interval varies: three can be as short as two and a half.
+    # Three intervals can be as short as two and a half, because their length varies.
     return round(age_s) if age_s >= (_RECENT_INTERVALS + 0.5) * interval_s else 0
 
 
@@ -421,7 +421,7 @@ def _footer(
             clauses.append(_Clause(*([Span(f"{above} above", "dim")],) * 2))
     elif more > 0:
         number = f"{above} above, {more - above} below" if above else f"{more} more"
-        limit = "" if rates_of(frame, view)[0] is None else _at_most((*hidden[0], *hidden[1]), view.tree)
+        limit = "" if rates_of(frame, view)[0] is None else _most_io_text((*hidden[0], *hidden[1]), view.tree)
         clauses.append(_Clause([Span(f"{number}{limit}", "dim")], [Span(number, "dim")]))
     recorded = view.mode == "replay"
     if table.denied:
@@ -455,7 +455,7 @@ def _joined(clauses: list[list[Span]]) -> list[Span]:
     return [span for i, spans in enumerate(clauses) for span in ([Span("; ", "dim")] if i else []) + spans]
 
 
-def _at_most(hidden: tuple[Group, ...], tree: bool) -> str:
+def _most_io_text(hidden: tuple[Group, ...], tree: bool) -> str:
     """An upper limit on the I/O of each hidden group, in words; "" if it is unknown for all, or over 1 GB/s for one.
 
     If only some are unknown, the limit is for the others: another clause counts the unreadable processes.
