@@ -56,7 +56,7 @@ def _key(
 
 
 PANEL_KEYS = ("banner", "path", "graphs", "gpu", "disk", "process", "system")
-"""The panels that the keys 1, 2, ... show and hide, from top to bottom."""
+"""The names of the panels that the keys 1, 2, ... show and hide, from top to bottom."""
 _PANELS_HINT = Hint("panels", "show or hide a panel", 7, f"panel.{PANEL_KEYS[-1]}")
 
 APP_ACTIONS: tuple[Action, ...] = (

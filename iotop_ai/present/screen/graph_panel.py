@@ -23,8 +23,8 @@ from iotop_ai.present.text.units import percent
 from iotop_ai.present.verdict.culprit import culprit_of
 
 _LEAST_GRAPHS, _AT_TWO_ROWS, _MOST_ROWS = 3, 4, 4
-"""_LEAST_GRAPHS: the number of graphs in a low panel. _AT_TWO_ROWS: up to this number, a graph is added as soon as each
-graph has two rows. _MOST_ROWS: a graph gets at most this many rows before another graph is added.
+"""_LEAST_GRAPHS: a low panel has this many graphs, if they exist. _AT_TWO_ROWS: up to this number of graphs, one is
+added as soon as each of them has two rows. _MOST_ROWS: a graph gets at most this many rows before another is added.
 """
 
 

@@ -116,9 +116,9 @@ _REPLAY_ROW = (
 )
 _BACK_ROW = (*_REPLAY_ROW[:2], _END, *_REPLAY_ROW[2:])
 _REMOTE_ROW = tuple(name for name in _LIVE_ROW if name not in _LOCAL_ONLY and not name.startswith(_CHANGING_PREFIXES))
-"""The rows of keys of the main screen, by mode, from left to right: _LIVE_ROW, _REPLAY_ROW, _BACK_ROW, _REMOTE_ROW.
-_LIST_KEYS and _LAST_KEYS are parts that they share. Where two actions share an entry, the row holds the one that has
-the hint.
+"""The actions in the main screen's row of keys, from left to right. Each mode has its row: _LIVE_ROW, _REPLAY_ROW,
+_BACK_ROW, _REMOTE_ROW; _LIST_KEYS and _LAST_KEYS are parts that they share. Where two actions share an entry, the row
+holds the one that has the hint.
 """
 
 

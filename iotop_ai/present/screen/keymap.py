@@ -43,8 +43,8 @@ class KeyConflict(NamedTuple):
 def user_keymap(settings: Mapping[str, Iterable[str]]) -> tuple[Keymap, tuple[KeyConflict, ...]]:
     """The keymap for the user's settings, and the keys in it that another action of the same screen uses too.
 
-    settings: the keys of each action, by Textual's names. A key in the settings is taken from the action that has it by
-    default.
+    settings: the keys of each action, by Textual's names. A key in the settings no longer runs another action
+    that has it by default.
     """
     keys = {name: tuple(dict.fromkeys(wanted)) for name, wanted in settings.items()}
     conflicts: dict[tuple[str, str, str], KeyConflict] = {}

@@ -205,9 +205,9 @@ def _plan_slots(
 ) -> tuple[Slot, ...]:
     """``plan``, computed from numbers alone, so that it can be cached.
 
-    graphs: the number of graphs in a panel of few rows. disks, parts: the numbers of disks, and of the selected disk's
-    partitions. gpu_count, folded_gpus: the numbers of GPUs, and of rows when equal GPUs share a row. links: the number
-    of network links. listed: the rows that the process list needs with its title and footer; 0 on a short screen.
+    graphs: the number of graphs in a panel of few rows. disks, parts: the numbers of disks, and of devices nested under
+    the selected disk. gpu_count, folded_gpus: the numbers of GPUs, and of rows when equal GPUs share a row. links: the
+    number of network links. listed: the rows of the process list with title and footer; 0 on a short screen.
     """
     tall = tall_enough(height)
     first_disks = min(max(disks, 1), _FIRST_DISKS)

@@ -59,7 +59,9 @@ SEARCH_WORDS = {
 
 
 class Entry(NamedTuple):
-    """An action of the screen below the palette. keys: its keys as shown; "" if it has none."""
+    """An entry of the list: an action, or another choice in the form of an Action. keys: the text on the left, which
+    for an action is its keys; "" if it has none.
+    """
 
     action: Action
     keys: str

@@ -65,7 +65,7 @@ class View(NamedTuple):
 
     interval_s: float = 1.0
     device: str = ""
-    """The kernel name of the selected disk; "" for the disk that the verdict names, otherwise the busiest."""
+    """The kernel name of the selected disk; "" for the disk that the verdict names, or else the busiest."""
     sort: str = "io"
     """The order of the processes, one of model.settings.SORT_KEYS."""
     reverse: bool = False
