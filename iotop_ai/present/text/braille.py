@@ -35,7 +35,7 @@ class Series(NamedTuple):
         """The largest known value; None when no value is known."""
         values = self.values
         unknown = values.count(None)
-        if values[:unknown].count(None) == unknown:  # most unknown values lie before the first sample
+        if values[:unknown].count(None) == unknown:  # usually, all unknown values lie before the first sample
             return max(values[unknown:], default=None)  # type: ignore[type-var]
         return max([v for v in values if v is not None])
 

@@ -159,8 +159,8 @@ def _without_dangling_end(spans: Spans) -> Spans:
 
 
 def _without_cut_end(text: str) -> str:
-    """A cut sentence without its incomplete end: cut before an unclosed bracket, otherwise at a comma or colon in its
-    second half.
+    """A cut sentence without its incomplete end: cut before an unclosed bracket, otherwise at a separator or an "or" in
+    its second half.
     """
     closed = _without_open_bracket(text)
     if closed == text:

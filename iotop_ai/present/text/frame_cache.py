@@ -24,7 +24,9 @@ class FrameCache:
 
     def __init__(self) -> None:
         self.results: dict[object, tuple[Frame, object, Any]] = {}
+        """(Frame, View, result) by function."""
         self.parts: dict[object, Any] = {}
+        """The objects of ``cache_part``, by the function that makes them."""
 
 
 class Caching(Protocol):

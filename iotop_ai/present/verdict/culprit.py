@@ -29,7 +29,7 @@ _GPU_CELLS = {
 _COMPUTE = ("cpu_prep", "single_thread", "host_bound")
 """The classes whose cause is that the job's processes compute."""
 _WRITES = ("checkpoint_write",)
-"""The classes whose argument ``device`` is the disk that is written."""
+"""The classes whose argument ``device`` is the disk that is written to."""
 
 
 class Culprit(NamedTuple):
@@ -91,8 +91,8 @@ def hue_of(state: State) -> str:
 
 @cached_per_frame
 def named_disks(frame: Frame, view: View) -> Mapping[str, str]:
-    """By kernel name, the hue of each disk that a finding names, in the order of the findings; then that of
-    ``verdict.slow_disk``.
+    """By kernel name, the hue of each disk that a finding with a state in LOUD names, in the order of the findings, and
+    then of ``verdict.slow_disk``. INFO findings after the first do not count.
     """
     present = {key.name for key in frame.snapshot.block.value or {}}
     out: dict[str, str] = {}

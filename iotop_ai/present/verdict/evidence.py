@@ -10,7 +10,7 @@ from iotop_ai.present.verdict.advice import milliseconds, rate
 
 MET, UNMET, UNKNOWN, PLAIN = "met", "unmet", "unknown", "plain"
 """The standing of a piece of evidence: threshold met, threshold not met, value unknown, or neither for nor against the
-finding, as without a threshold.
+finding, for example because there is no threshold.
 """
 
 _WORDS = {
