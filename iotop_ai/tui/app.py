@@ -37,7 +37,7 @@ RECORDING_END_S = 0.3
 ALERTS_END_S = 0.2
 """When the app ends: the minimum time in seconds for the deliveries of alerts."""
 DOCTOR_AFTER_S = 2.0
-"""The seconds from the start of the app to doctor's checks, which would delay the first paint."""
+"""The seconds from the start of the app to doctor's checks, which would otherwise delay the first paint."""
 
 
 class MonitorApp(TerminalApp):
@@ -198,7 +198,7 @@ class MonitorApp(TerminalApp):
             return None
         return PlaybackThread(cursor, self, Clock(), follows=True, slots=lambda: 2 * self.size.width)
 
-    def end_by_force(self) -> None:
+    def save_before_forced_end(self) -> None:
         """Close the recording before the process is ended by force."""
         if self.keeper is not None:
             self.keeper.close()

@@ -78,8 +78,8 @@ class TerminalApp(ExceptionKeepingApp, inherit_bindings=False):
         self._resized = False
         """Whether the initial resize event has been handled."""
 
-    def end_by_force(self) -> None:
-        """Close what must not be lost before the process is ended by force."""
+    def save_before_forced_end(self) -> None:
+        """Save what would be lost when the process is ended by force."""
 
     def get_default_screen(self) -> RootScreen:
         """The screen at the bottom."""
@@ -208,7 +208,7 @@ class TerminalApp(ExceptionKeepingApp, inherit_bindings=False):
         """Restore the terminal, close the recording, and end the process."""
         assert self.ended_by is not None
         restore_terminal(self)
-        self.end_by_force()
+        self.save_before_forced_end()
         os._exit(128 + self.ended_by)
 
     def handle_hangup(self) -> None:

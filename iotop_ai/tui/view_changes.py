@@ -25,8 +25,8 @@ def theme_after(theme: str) -> str:
 
 
 def interval_after(current_s: float, step: int) -> float:
-    """The next longer (step +1) or shorter (-1) of INTERVALS_S; ``current_s``, which need not be one of them, if there
-    is none.
+    """The next longer (step +1) or shorter (-1) of INTERVALS_S; ``current_s`` if there is none. ``current_s`` need not
+    be one of them.
     """
     if step > 0:
         return next((s for s in INTERVALS_S if s > current_s), current_s)

@@ -59,9 +59,9 @@ class SmartRefresher(Protocol):
 class HealthScreen(TimedScreen):
     """The health screen. While the dialog before a self-test is open, the dialog takes all keys.
 
-    state, time: the main screen's state, and its controller of the keys that move through time. threads: run the
-    command of a self-test, even after the user has left the screen. disk: the disk whose page opens first; "" for the
-    list.
+    state, time: the main screen's state, and its controller of the keys that move through time. threads: the
+    threads that run the command of a self-test, even after the user has left the screen. disk: the disk whose page
+    opens first; "" for the list.
     """
 
     BINDINGS = HEALTH_KEYS

@@ -38,6 +38,7 @@ OpenList = Callable[[tuple[Entry, ...], Callable[[Action], Awaitable[None]], Wor
 
 
 def _entry(name: str, text: str, current: bool) -> Entry:
+    """The entry for a choice that is not a key's action. current: whether it is chosen now, and so has a mark."""
     return Entry(Action((), "", text, name), f"{_CURRENT if current else ' '} {name}")
 
 

@@ -36,8 +36,8 @@ def choose_first(view: View) -> str:
 class MachineActions:
     """The controller of the keys that change the machine.
 
-    threads: run the actions. backdrop: returns the parts of the main screen that a dialog needs. open_dialog: opens a
-    dialog.
+    threads: the threads that run the actions. backdrop: returns the parts of the main screen that a dialog needs.
+    open_dialog: opens a dialog.
     """
 
     def __init__(

@@ -58,8 +58,8 @@ class TimeActions:
         self._source_ended = False
         self._judged_anew_shown = False
         self._answer: str | None = None
-        """The answer to the last key that moves time; "" for none. It is shown with the Frame that the playback sends
-        for that key. None once it is shown.
+        """The answer to the last key that moves time, shown with the Frame that the playback sends for that key; "" if
+        the key has no answer, None after that Frame.
         """
         self._message_before = ""
         """The message on the screen when that key was pressed. It answers an earlier key, so it is removed when the
