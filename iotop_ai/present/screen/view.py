@@ -94,7 +94,7 @@ class View(NamedTuple):
     zoom: str = ""
     """The panel that fills the whole window; "" for all panels."""
     message: str = ""
-    """The answer to the last key ("done: sorted by cpu"), which is shown beside the keys for 4 s."""
+    """The answer to the last key ("done: sorted by cpu"), or an alert, shown beside the keys for 4 s; "" for none."""
     past: tuple[Sample, ...] = ()
     """The Samples older than the Frame's history, the oldest first, for graphs longer than a minute; () for none."""
     utc_offset_s: int | None = None
