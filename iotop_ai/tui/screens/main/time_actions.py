@@ -194,6 +194,7 @@ class TimeActions:
             speed=1.0,
             back_s=0.0,
             cursor="",
+            scroll=0,
             timeline=None,
         )
 
@@ -261,8 +262,8 @@ class TimeActions:
         """Move by ten minutes. If the screen shows now, a leap back begins to look back at that time."""
         if self.skip(step, LEAP_S) or step > 0 or self._state.view.mode not in ("live", "paused", "ended"):
             return
-        newest = self._state.newest
-        self._begin_to_look_back(lambda playback: playback.seek_before(newest, LEAP_S))
+        frame = self._state.received
+        self._begin_to_look_back(lambda playback: playback.seek_before(frame, LEAP_S))
 
     def seek_end(self, step: int) -> bool:
         """Go to the beginning (step < 0) or the end (step > 0) of a timeline; returns whether there is one."""

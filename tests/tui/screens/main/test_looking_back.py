@@ -44,6 +44,16 @@ async def test_a_leap_back_crosses_the_moment_at_which_the_clock_was_set_back(
         await session.until(lambda: session.shown == live[54])
 
 
+async def test_a_leap_back_from_a_paused_screen_begins_at_its_frame(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(time_actions, "LEAP_S", 45.0)
+    live = stalling()
+    async with live_session(kept_count=80, frames=live) as session:
+        await session.press("space")
+        await session.arrive(81, 99)
+        await session.press("left_curly_bracket")
+        await session.until(lambda: session.shown == live[34])
+
+
 @pytest.mark.parametrize(("keys", "base"), [((), 80), (("a",), 60), (("a", "a"), None)])
 async def test_sums_go_on_after_a_look_back_to_before_them(keys: tuple[str, ...], base: int | None) -> None:
     async with live_session(kept_count=80) as session:
