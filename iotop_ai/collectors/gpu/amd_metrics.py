@@ -37,7 +37,8 @@ class ThrottleDecoder:
     """Decodes successive tables of one card. In newer formats, a reason applies while its counter grows."""
 
     def __init__(self) -> None:
-        self._before: tuple[int, ...] | None = None
+        self._counters: tuple[int, ...] | None = None
+        """The counters in the newest table of a format with counters."""
 
     def bits(self, raw: bytes) -> int | None:
         """Return the SMU_THROTTLER_* bits that are set in a table; None when the table does not report them.
@@ -56,10 +57,10 @@ class ThrottleDecoder:
         offset = _COUNTER_OFFSETS.get(version)
         if offset is None or len(raw) < offset + 24:
             return None
-        before, self._before = self._before, struct.unpack_from("<6I", raw, offset)
-        if before is None or self._before[0] <= before[0] or NOT_REPORTED & 0xFFFFFFFF in self._before:
+        before, self._counters = self._counters, struct.unpack_from("<6I", raw, offset)
+        if before is None or self._counters[0] <= before[0] or NOT_REPORTED & 0xFFFFFFFF in self._counters:
             return None
-        has_grown = (new != old for new, old in zip(self._before[1:], before[1:], strict=True))
+        has_grown = (new != old for new, old in zip(self._counters[1:], before[1:], strict=True))
         return sum(1 << bit for bit, applies in zip(_COUNTER_BITS, has_grown, strict=True) if applies)
 
 

@@ -217,7 +217,7 @@ class GpuCollector:
         self._plan_reopening()
         try:
             published = self._publish_drm_alone()
-        except Exception:  # the error may be that of these cards; the thread must stay alive
+        except Exception:  # the error may come from these cards; the thread must stay alive
             log.exception("reading the cards of AMD and Intel failed")
             published = False
         if not published:

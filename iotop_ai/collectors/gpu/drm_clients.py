@@ -87,8 +87,8 @@ def _computes(client: Client) -> bool:
 class DeviceUse(NamedTuple):
     """The use of one GPU.
 
-    processes: the processes with their memory, and with the percentage of the time since the previous sweep in which
-    they used the main engines; None if it is unknown. busy_ns: the busy time by the field of GpuState; it only grows.
+    processes: the processes with their memory and, if it is known, the percentage of the time since the previous sweep
+    in which they used the main engines. busy_ns: the busy time by the field of GpuState; it only grows.
     """
 
     processes: tuple[GpuProcess, ...]
@@ -137,9 +137,9 @@ class DrmClients:
                 if client is not None:
                     clients.setdefault((client.device, client.client_id), (pid, client))
         processes: dict[str, dict[int, GpuProcess]] = {}
-        last_busy: dict[tuple[str, str, str], tuple[int, int]] = {}
+        busy_now: dict[tuple[str, str, str], tuple[int, int]] = {}
         for pid, client in clients.values():
-            main_ns = self._add_work(client, self.at_ns, span_ns, last_busy, may_be_older=pid in not_searched)
+            main_ns = self._add_work(client, self.at_ns, span_ns, busy_now, may_be_older=pid in not_searched)
             share = None if not span_ns or main_ns is None else min(100, round(100 * main_ns / span_ns))
             device_processes = processes.setdefault(client.device, {})
             old = device_processes.get(pid)
@@ -150,7 +150,7 @@ class DrmClients:
                 share if old is None or share is None else min(100, share + (old.sm_percent or 0)),
             )
         oldest = self._sweep - SEARCH_EVERY_SWEEPS
-        self._last_busy = {key: last for key, last in self._last_busy.items() if last[1] >= oldest} | last_busy
+        self._last_busy = {key: last for key, last in self._last_busy.items() if last[1] >= oldest} | busy_now
         for _, client in clients.values():
             for name, (_, total_cycles) in client.engines.items():
                 if total_cycles is not None:
@@ -170,16 +170,16 @@ class DrmClients:
         client: Client,
         at_ns: int,
         span_ns: int,
-        last_busy: dict[tuple[str, str, str], tuple[int, int]],
+        busy_now: dict[tuple[str, str, str], tuple[int, int]],
         *,
         may_be_older: bool,
     ) -> int | None:
         """Add the busy time of a client's engines since the previous sweep; return the part of its main engines, in ns.
 
         None if a main engine counts cycles and is read for the first time, because its previous count is unknown. Also
-        None if a new client may have worked before the previous sweep. The new counts are stored in ``last_busy``.
+        None if a new client may have worked before the previous sweep. The new counts are stored in ``busy_now``.
 
-        may_be_older: whether a new client may have opened the device before the previous sweep
+        may_be_older: whether a new client may have opened the device before the previous sweep.
         """
         totals, main_ns, is_known = self._busy.setdefault(client.device, {}), 0, True
         for name, (busy, total_cycles) in client.engines.items():
@@ -188,7 +188,7 @@ class DrmClients:
                 is_known = False
             # A driver may report less than before for a while, so keep the larger value (drm-usage-stats).
             old, _ = self._last_busy.get(key, (0, 0))
-            last_busy[key] = max(busy, old), self._sweep
+            busy_now[key] = max(busy, old), self._sweep
             growth = max(0, busy - old)
             if total_cycles is not None:
                 before = self._cycles.get((client.device, name))

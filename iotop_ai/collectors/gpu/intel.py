@@ -94,8 +94,8 @@ class IntelCards:
     def _reasons(self, *prefixes: str) -> int | None:
         """Return the present throttle reasons; 0 when the card is not throttled.
 
-        None when no driver has these files, or when no present reason is in _REASONS. prefixes: for each driver two
-        strings: the beginning of the paths of its files, and the prefix of a reason's name.
+        None when no driver has these files, or when no present reason is in _REASONS. prefixes: for each driver,
+        the beginning of the paths of its files, and the prefix of a reason's name.
         """
         for start, prefix in zip(prefixes[::2], prefixes[1::2], strict=True):
             status = self._root.number_or_none(f"{start}status")

@@ -92,7 +92,10 @@ class GpmReader:
                 self._calls.get("", "nvmlGpmSampleFree", sample, without_handle=True)
 
     def _read(self, uuid: str, instance: int) -> dict[str, float | None]:
-        """Take a sample unless the previous one is too new; return the newest figures. instance: -1 for the GPU."""
+        """Take a sample unless the previous one is too new; return the newest figures.
+
+        All figures are None if no sample can be taken. instance: the number of a MIG instance; -1 for the whole GPU.
+        """
         pair = self._pairs.get((uuid, instance)) or self._begin(uuid, instance)
         if pair is None:
             return dict.fromkeys(METRICS)
@@ -144,7 +147,7 @@ class GpmReader:
         if self._calls.get(uuid, _METRICS_GET, request, without_handle=True, removable=True) is not None:
             for i, name in enumerate(METRICS):
                 value = request.metrics[i].value
-                # NaN and infinity are unknown; a recorder refuses both.
+                # NaN and infinity count as unknown; a recording cannot contain them.
                 if request.metrics[i].nvmlReturn == 0 and 0 <= value < inf:
                     out[name] = round(value, 3)
         return out

@@ -29,7 +29,7 @@ class SampleTimes:
         self._offset_ns = clock.wall_ns() - self._asked_ns
         self._newest_us = self._after_us = 0
         """The newest time stamp so far, and its value when the present reading began."""
-        self._latest_us: int | None = None
+        self._limit_us: int | None = None
         """The latest time stamp that is accepted; None for no limit."""
         self._set_back = False
         """Whether the wall clock was ever set back."""
@@ -40,17 +40,17 @@ class SampleTimes:
         now_us, offset_ns = wall_ns // 1000, wall_ns - now_ns
         previous_ask_us = now_us - (now_ns - self._asked_ns) // 1000
         stepped = offset_ns < self._offset_ns - LEAST_BACKWARD_STEP_NS
-        # If the driver does not use the wall clock, a step does not affect its time stamps.
+        # Only time stamps from the wall clock can be ahead of it now; a step does not affect others.
         if stepped and self._newest_us > now_us:
             self._newest_us, self._set_back = previous_ask_us, True
         self._asked_ns, self._offset_ns = now_ns, offset_ns
-        self._latest_us = now_us + MOST_AHEAD_US if self._set_back else None
+        self._limit_us = now_us + MOST_AHEAD_US if self._set_back else None
         self._after_us = self._newest_us
         return self._newest_us
 
     def is_new(self, stamp_us: int) -> bool:
         """Whether a sample is newer than those of the previous reading. Marks a new sample as seen."""
-        if stamp_us <= self._after_us or (self._latest_us is not None and stamp_us > self._latest_us):
+        if stamp_us <= self._after_us or (self._limit_us is not None and stamp_us > self._limit_us):
             return False
         self._newest_us = max(self._newest_us, stamp_us)
         return True

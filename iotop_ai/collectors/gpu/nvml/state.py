@@ -80,7 +80,7 @@ class Answer(NamedTuple):
 
 
 class StateReader:
-    """Runs the queries. It keeps slow answers and sample counts between sweeps. Only one thread may use it."""
+    """Runs the queries. It keeps their answers and the sample counts between sweeps. Only one thread may use it."""
 
     def __init__(self, calls: NvmlCalls) -> None:
         self._calls = calls
@@ -111,8 +111,8 @@ class StateReader:
             value_query("power_mw", "nvmlDeviceGetPowerUsage"),
             value_query("power_limit_mw", "nvmlDeviceGetEnforcedPowerLimit"),
             value_query("energy_mj", "nvmlDeviceGetTotalEnergyConsumption", "energy_at_ns"),
-            Query("nvmlDeviceGetClockInfo.sm", lambda uuid: {"sm_mhz": self._clock(uuid, _SM, "sm")}),
-            Query("nvmlDeviceGetClockInfo.memory", lambda uuid: {"memory_mhz": self._clock(uuid, _MEMORY, "memory")}),
+            Query("nvmlDeviceGetClockInfo.sm", lambda uuid: {"sm_mhz": self._mhz(uuid, _SM, "sm")}),
+            Query("nvmlDeviceGetClockInfo.memory", lambda uuid: {"memory_mhz": self._mhz(uuid, _MEMORY, "memory")}),
             value_query("fan_percent", "nvmlDeviceGetFanSpeed"),
             value_query("performance_state", "nvmlDeviceGetPerformanceState"),
             Query(
@@ -195,7 +195,7 @@ class StateReader:
 
         return Query(function, run)
 
-    def _clock(self, uuid: str, kind: int, word: str) -> Any:
+    def _mhz(self, uuid: str, kind: int, word: str) -> Any:
         return self._calls.get(uuid, "nvmlDeviceGetClockInfo", kind, label=f"nvmlDeviceGetClockInfo.{word}")
 
     def _gaps(self, uuid: str) -> Figures:
