@@ -88,7 +88,7 @@ class SmartCollector:
         self._generation = generation
         self._seen_generation = generation()
         self._listed_generation = self._seen_generation
-        """The generation when the thread last listed the disks. Another one means that disks have changed since."""
+        """The generation when the thread last listed the disks. If it differs now, disks have changed since."""
         self._can_query = root.owns_devices
         self._clock = clock
         self._settings = settings
@@ -106,7 +106,7 @@ class SmartCollector:
         self._tests_since: dict[str, int] = {}
         """When a self-test that runs was first seen, by name."""
         self._sudo: dict[str, bool] = {}
-        """False for the device nodes, and for "scan", for which sudo has refused to run smartctl."""
+        """By device node, and by "scan" for the scan: False if sudo has refused to run smartctl for it."""
         self._table: dict[str, Reading[SmartState]] | None = None
         self._read_at_ns: int | None = None
         self._changed_at_ns: int | None = None
@@ -172,7 +172,7 @@ class SmartCollector:
         return self._thread.started and self._first_round.wait(seconds)
 
     def suspend_queries(self, suspend: bool) -> None:
-        """Suspend or resume the queries. suspend: True while a disk is saturated; a due round of queries waits."""
+        """Suspend the queries (True) or resume them (False). They are suspended while a disk is saturated."""
         self._suspended = suspend
         if not suspend:
             self._wake.set()
@@ -308,7 +308,7 @@ class SmartCollector:
         self._table = dict(table)
 
     def _wait_until_free(self) -> bool:
-        """Wait while the queries are suspended, unless the user asks for one; return False if the collector closes."""
+        """Wait while the queries are suspended, unless the user asked for them; return False after ``close``."""
         while self._suspended and not (self._urgent or self._stopping):
             self._wake.wait(_POLL_S)
             self._wake.clear()

@@ -66,7 +66,7 @@ class _Sigterm:
 
     @contextlib.contextmanager
     def delayed(self) -> Iterator[None]:
-        """End the helper only after this block."""
+        """Let a SIGTERM end the helper only after this block."""
         self._delay = True
         try:
             yield

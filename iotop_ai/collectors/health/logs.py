@@ -24,7 +24,7 @@ _ATA_NO_RESULT = (0x1, 0x2, 0xF)
 They mean: aborted by the host, interrupted by a reset, and still in progress.
 """
 _NVME_NOT_RUNNING = 0
-_SCSI_LOG = 20
+_SCSI_LOG_ENTRIES = 20
 """The number of entries in the self-test log of a SCSI disk."""
 _SCSI_RUNNING = 15
 
@@ -83,7 +83,7 @@ def self_test_log(answer: object, pysmart_values: Mapping[str, Any]) -> tuple[Se
     for kind in ("extended", "standard"):
         tests = tests or [_ata_test(row) for row in rows(get(answer, "ata_smart_self_test_log", kind, "table"))]
     tests += [_nvme_test(row) for row in rows(get(answer, "nvme_self_test_log", "table"))]
-    scsi = (get(answer, f"scsi_self_test_{n}") for n in range(_SCSI_LOG))
+    scsi = (get(answer, f"scsi_self_test_{n}") for n in range(_SCSI_LOG_ENTRIES))
     tests += [_scsi_test(row) for row in scsi if isinstance(row, Mapping)]
     if answer is None:
         tests = [_pysmart_test(row) for row in rows(pysmart_values.get("tests"))]

@@ -186,7 +186,7 @@ def without_smart(root: Root, disk: Disk) -> SmartState:
     The health is not judged. Sources: /sys/class/nvme, /sys/block/X/device, hwmon (nvme).
     """
     node = disk.device.removeprefix("/dev/")
-    # A disk behind a controller has no folder of its own; the folder of its node is that of the volume.
+    # A disk behind a controller has no folder, so its values are unknown; the folder of its node is the volume's.
     base = f"sys/class/nvme/{node}" if disk.kind == "nvme" else f"sys/block/{disk.name}/device"
     errors, timeouts = (None, None) if disk.kind == "nvme" else kernel_counts(root, disk.name)
     # Reading the sensor of a rotating disk would keep the disk awake. It does not keep an NVMe disk awake.
