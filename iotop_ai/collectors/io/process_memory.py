@@ -77,7 +77,7 @@ class ProcessMemory:
         took = self._clock.monotonic_ns() - began
         self._note_time(pid, began, took)
         if not ended:
-            self._stuck[pid] = self._worker  # closed later: a read that has not begun yet would never end
+            self._stuck[pid] = self._worker  # closed when its read ends; closed now, it might never begin the read
             self._worker = BackgroundWorker("memory")
             raise TimeoutError(errno.ETIMEDOUT, os.strerror(errno.ETIMEDOUT), path)
         if errors:

@@ -1,7 +1,6 @@
 """Finds the programs that we start, in system folders or in the user's PATH.
 
-For root, a program is taken from PATH only if root alone can change it, because sudo keeps part of the caller's PATH on
-some systems and all of it on others.
+Root must not trust PATH, because sudo keeps part of the caller's PATH on some systems and all of it on others.
 """
 
 from __future__ import annotations
