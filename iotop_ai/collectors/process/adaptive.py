@@ -149,7 +149,7 @@ class AdaptiveSelection:
         self._allowed = False
         self._last_active: dict[ProcessEntry, int] = {}
         """The number of the tick in which each recently active process was last active."""
-        self._before: frozenset[ProcessEntry] | None = None
+        self._previously_read: frozenset[ProcessEntry] | None = None
         """The processes that the previous tick read; None for all."""
         self._pause = self._pause_left = 0
         """The length of the newest pause of the check of direct writes, and its remaining ticks."""
@@ -180,7 +180,7 @@ class AdaptiveSelection:
         entries: the inactive processes that are due. others: processes that are read in any case.
         """
         if not self._allowed:
-            self._previous, self._before, self.io_at, self.io_out, self._last_active = None, None, (), {}, {}
+            self._previous, self._previously_read, self.io_at, self.io_out, self._last_active = None, None, (), {}, {}
             return None
         before, self._newest = self._newest, self._read()
         self._previous = before
@@ -206,7 +206,7 @@ class AdaptiveSelection:
 
     def grew_this_tick(self, entry: ProcessEntry) -> bool:
         """Whether the process's growth happened entirely in this tick: it is new, or the previous tick read it too."""
-        return self._before is None or entry in self._before or not entry.published
+        return self._previously_read is None or entry in self._previously_read or not entry.published
 
     def balanced(self, growth: IoBytes, inherited: IoBytes, seconds: float) -> bool:
         """Whether the growth of the processes that were read accounts for the machine's growth; False if unknown.
@@ -242,7 +242,7 @@ class AdaptiveSelection:
         if seq > 0:  # in the first tick, every process is new and would count as active
             self._last_active.update((entry, seq) for entry in active if not entry.ended)
         if selected is None:
-            self._before, self.io_at, self.io_out = None, (at_ns,) * IO_COHORTS, {}
+            self._previously_read, self.io_at, self.io_out = None, (at_ns,) * IO_COHORTS, {}
             return
         cohort = seq % IO_COHORTS
         unreadable = {entry.key for entry in selected if entry.ended or entry.denied}
@@ -252,7 +252,7 @@ class AdaptiveSelection:
             for entry in selected
             if entry.key.pid % IO_COHORTS != cohort and entry.key not in unreadable
         )
-        self._before = frozenset(selected)
+        self._previously_read = frozenset(selected)
         self.io_out = out
         self.io_at = tuple(at_ns if i == cohort else at for i, at in enumerate(self.io_at))
 

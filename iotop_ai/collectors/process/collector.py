@@ -89,7 +89,7 @@ class ProcessCollector:
         cap = descriptor_room() if root.live else CAPTURED_ROOM
         self._budget = DescriptorBudget(cap if fd_cap is None else fd_cap)
         self._stats_kept = 0  # the number of stat files that are kept open
-        self._sweep = IoSweep(root, self._budget)
+        self._io_sweep = IoSweep(root, self._budget)
         self._discovery = PidDiscovery(root)
         self._adaptive = adaptive
         self._partial = False  # whether ticks read only a part of the io files
@@ -101,7 +101,7 @@ class ProcessCollector:
         self._delay = DelayAccounting(root)
         self._seq = -1
         self._entries: dict[int, ProcessEntry] = {}
-        self._stats = StatSweep(root, ADAPTIVE_COHORTS)
+        self._stat_sweep = StatSweep(root, ADAPTIVE_COHORTS)
         self._io: TrackedDictBuilder[ProcessKey, ProcessIo] = TrackedDictBuilder()
         self._stat: TrackedDictBuilder[ProcessKey, ProcessStat] = TrackedDictBuilder(awake)
         self._info: TrackedDictBuilder[ProcessKey, ProcessInfo] = TrackedDictBuilder()
@@ -174,10 +174,10 @@ class ProcessCollector:
             self._budget.give_back(entry.stat)
             entry.io = entry.stat = None
         self._users.close()
-        self._sweep.drop()
+        self._io_sweep.drop()
         self._entries = {}
         self._stats_kept = 0
-        self._stats.clear()
+        self._stat_sweep.clear()
         self._discovery.close()
         self._known_exits.close()
         self._delay.close()
@@ -208,7 +208,7 @@ class ProcessCollector:
             for entry in vanished:
                 self._end(entry)
             if vanished:
-                self._sweep.drop()
+                self._io_sweep.drop()
         admitted: list[ProcessEntry] = []
         missing: list[int] = []
         hidden = False
@@ -233,7 +233,7 @@ class ProcessCollector:
             self._discovery.listed = None  # frees the memory of a large set
         admitted.sort(key=lambda entry: entry.key.start_ticks)
         self._make_room(len(admitted))
-        self._deny(self._sweep.add(admitted))
+        self._deny(self._io_sweep.add(admitted))
         return admitted
 
     def _make_room(self, count: int) -> None:
@@ -245,7 +245,7 @@ class ProcessCollector:
             self._budget.give_back(entry.stat)
             entry.stat = None
             self._stats_kept -= 1
-        self._stats.descriptors_changed()
+        self._stat_sweep.descriptors_changed()
 
     def _many_denied(self) -> bool:
         """Whether over a tenth of the processes deny their io; listing /proc is then the cheapest way to see exits."""
@@ -286,7 +286,7 @@ class ProcessCollector:
             ProcessKey(pid, stat.start_ticks), interned(stat.comm), uid, raw, info_may_predate_exec=self._seq > 0
         )
         self._entries[pid] = entry
-        self._stats.add(entry)
+        self._stat_sweep.add(entry)
         self._stat.put(entry.key, stat.record)
         self._info.put(entry.key, self._read_info(entry, stat.flags))
         return entry
@@ -324,7 +324,7 @@ class ProcessCollector:
         if entry.denied and isinstance(read_once(self._root, f"proc/{entry.key.pid}/io", IO_SIZE), bytes):
             entry.denied = False
             self._denied -= {entry.key}
-            self._deny(self._sweep.add([entry]))
+            self._deny(self._io_sweep.add([entry]))
 
     def _deny(self, entries: Iterable[ProcessEntry]) -> None:
         for entry in (entries := list(entries)):
@@ -346,7 +346,7 @@ class ProcessCollector:
         key, pid = entry.key, entry.key.pid
         if self._entries.get(pid) is entry:  # otherwise a new process already has this PID
             del self._entries[pid]
-            self._stats.drop(entry)
+            self._stat_sweep.drop(entry)
         io, stat = self._io.drop(key), self._stat.drop(key)
         if self._partial and io is not None and stat is not None and any(io):
             self._ended_io.append(EndedIo(self._seq, stat.ppid, IoBytes(io.read_bytes, io.write_bytes)))
@@ -370,23 +370,23 @@ class ProcessCollector:
             # Read processes whose exit was reported, to remove them, and their parents, which inherited their bytes.
             pids = (*self._known_exits.codes, *(ended.ppid for ended in self._ended_io))
             others = [self._entries[pid] for pid in pids if pid in self._entries]
-            due = self._stats.due(self._seq % ADAPTIVE_COHORTS, ADAPTIVE_COHORTS) if self._partial else []
+            due = self._stat_sweep.due(self._seq % ADAPTIVE_COHORTS, ADAPTIVE_COHORTS) if self._partial else []
             selected = adaptive.select(self._seq, due, (*admitted, *others))
         growth: dict[ProcessEntry, int] = {}
-        growth_bytes = self._store_io(self._sweep.run(selected), previous_ns, stale, growth)
+        growth_bytes = self._store_io(self._io_sweep.run(selected), previous_ns, stale, growth)
         if adaptive is not None and selected is not None:
             # A parent read now may have inherited bytes of a child that just exited, so count that child as exited too.
             self._known_exits.take()
             reported = {entry for pid in self._known_exits.codes if (entry := self._entries.get(pid)) is not None}
             if late := [entry for entry in reported.difference(selected) if not entry.denied]:
                 late.sort(key=lambda entry: entry.key.start_ticks)
-                more = self._store_io(self._sweep.run(late), previous_ns, stale, growth)
+                more = self._store_io(self._io_sweep.run(late), previous_ns, stale, growth)
                 growth_bytes, selected = IoBytes(*map(add, growth_bytes, more)), [*selected, *late]
             seconds = (self._clock.monotonic_ns() - previous_ns) / 1e9
             inherited, self._ended_io = match_inherited(self._ended_io, self._grown, self._entries)
             if not adaptive.balanced(growth_bytes, inherited, seconds):
                 count = len(growth)
-                self._store_io(self._sweep.run(), previous_ns, stale, growth)
+                self._store_io(self._io_sweep.run(), previous_ns, stale, growth)
                 adaptive.record_full_read(len(growth) > count)
                 selected = None
         self._io_at_ns = self._clock.monotonic_ns()
@@ -438,7 +438,7 @@ class ProcessCollector:
                 self._io_stale[key] = stale.get(key, previous_ns)
         self._deny(denied)
         if any_ended or denied:
-            self._sweep.drop()
+            self._io_sweep.drop()
         return IoBytes(read, written)
 
     def _last_io_ns(self, key: ProcessKey) -> int | None:
@@ -453,12 +453,12 @@ class ProcessCollector:
         if len(self._stat_at) < cohorts:
             self._stat_at = self._stat_at * (cohorts // len(self._stat_at))
         cohort, full = self._seq % cohorts, self._seq < FULL_TICKS or len(self._stat_at) > cohorts
-        changes = self._stats.changed(0, 1) if full else self._stats.changed(cohort, cohorts)
+        changes = self._stat_sweep.changed(0, 1) if full else self._stat_sweep.changed(cohort, cohorts)
         others = [entry for entry in wanted if not entry.ended]
         if not self._many_denied():  # denied processes have no io descriptor that would reveal their exit
             others += [self._entries[key.pid] for key in self._denied]
         extra = () if full else dict.fromkeys(entry for entry in others if entry.key.pid % cohorts != cohort)
-        results = self._stats.read(extra)
+        results = self._stat_sweep.read(extra)
         at, before = self._clock.monotonic_ns(), self._stat_at[:cohorts]
         self._stat_at = tuple(at if full or i == cohort else old for i, old in enumerate(before))
         # The time of this tick's read applies to all processes that were due, including those that did not change.

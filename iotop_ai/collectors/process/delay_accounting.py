@@ -25,7 +25,7 @@ class DelayAccounting:
     def __init__(self, root: Root) -> None:
         self._root = root
         self._switch: KeptFile | OSError | None = None
-        self._without_switch: bool | None = None
+        self._on_without_switch: bool | None = None
         """Whether accounting is on, for a kernel without the sysctl; None when it is unknown."""
         self._from_boot = False
         """Whether accounting, if it is on, has been on since boot, so that all tasks are counted."""
@@ -57,9 +57,9 @@ class DelayAccounting:
             old = has_delay_switch(self._root.text_or("proc/sys/kernel/osrelease")) is False
             self._from_boot = old or "delayacct" in boot_options
             # A newer kernel without the sysctl was built without delay accounting, so its tasks' waits are unknown.
-            self._without_switch = "nodelayacct" not in boot_options if old else None
+            self._on_without_switch = "nodelayacct" not in boot_options if old else None
         if isinstance(self._switch, OSError):
-            return self._without_switch
+            return self._on_without_switch
         return self._switch.read().strip() not in (b"", b"0")
 
     def close(self) -> None:

@@ -41,8 +41,9 @@ class ProcessEntry:
     io at the last read, or the error. stat_hash: the hash of stat at the last read; ``UNSEEN`` to parse the next line
     in any case. The line itself would take most of an entry's memory, and two different lines have the same 64-bit hash
     less often than memory fails. comm: the raw bytes of the process's name. denied: whether we cannot read its io.
-    info_may_predate_exec: whether the process started while the monitor was running. Its info may be from before its
-    exec, so the info is read once more. published: whether a table that was already returned contains the process.
+    info_may_predate_exec: whether the info may be from before the process's exec, because the process started while the
+    monitor was running; the info is then read once more. published: whether a table that was already returned contains
+    the process.
     """
 
     __slots__ = (

@@ -57,7 +57,7 @@ class PidDiscovery:
         self._last = now
         again, self._probe_again = self._probe_again, []
         self._probed_twice = frozenset(again)
-        # After the PIDs wrapped around, the PID of an exited process may also be one of the new PIDs.
+        # After the PIDs have wrapped around, a PID in ``again`` may also be one of the new PIDs: return it only once.
         return [pid for pid in dict.fromkeys((*again, *range(before + 1, now + 1))) if pid not in known_pids]
 
     def retry_missing(self, pids: list[int]) -> None:

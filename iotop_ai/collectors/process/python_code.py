@@ -152,7 +152,7 @@ def _read_source(pid: int, uid: int | None, path: str) -> bytes:
 
 
 def _can_reach(pid: int, uid: int | None, folder_fd: int) -> bool:
-    """Return whether a user can search a folder and all folders above it, up to the root of the process.
+    """Whether a user can search a folder and all folders above it, up to the root of the process.
 
     The groups are those of the process. ACLs are not considered.
     """
@@ -172,7 +172,7 @@ def _can_reach(pid: int, uid: int | None, folder_fd: int) -> bool:
 
 
 def _can_search(folder: os.stat_result, uid: int | None, groups: set[int]) -> bool:
-    """Return what the kernel decides by the permission bits of a folder: only the first class that fits counts."""
+    """Whether the permission bits of a folder let a user search it; only those of the first class that fits count."""
     if folder.st_uid == uid:
         return bool(folder.st_mode & stat.S_IXUSR)
     return bool(folder.st_mode & (stat.S_IXGRP if folder.st_gid in groups else stat.S_IXOTH))
