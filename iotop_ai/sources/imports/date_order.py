@@ -28,7 +28,7 @@ class DateOrderFinder:
 
     def __init__(self) -> None:
         self._last: LoggedTime | None = None
-        self._known: bool | None = None
+        self._day_is_first: bool | None = None
         """Whether the day is first; None while no date proves the order."""
         self._differs = False
         """Whether any date means another day when its day and month are swapped."""
@@ -42,7 +42,7 @@ class DateOrderFinder:
         first, second, _ = logged_time.numbers
         if first > _MONTHS or second > _MONTHS:
             # A date that can only have the day first outweighs those that can only have the month first.
-            self._known = self._known or first > _MONTHS
+            self._day_is_first = self._day_is_first or first > _MONTHS
         self._differs = self._differs or first != second
         last, self._last = self._last, logged_time
         if last is not None and last.numbers != logged_time.numbers:
@@ -51,8 +51,8 @@ class DateOrderFinder:
 
     def find(self, written_ns: int, zone: tzinfo | None) -> DateOrder:
         """Return the order. written_ns: the Unix time in ns at which the file was written."""
-        if self._known is not None:
-            return DateOrder(self._known, "")
+        if self._day_is_first is not None:
+            return DateOrder(self._day_is_first, "")
         if not self._differs or self._last is None:
             return DateOrder(False, "")
         if self._days[True] != self._days[False]:

@@ -252,7 +252,8 @@ class _Import:
         self._path = path
         self._options = options
         self._summary = summary
-        self._usual_s = interval_s
+        self._log_interval_s = interval_s
+        """The usual interval of the whole log."""
         self._interval_s = interval_s
         """The usual interval of this run."""
         self._drift_s = 0.0
@@ -298,7 +299,7 @@ class _Import:
 
     def _begin(self, report: Report, report_ns: int | None) -> Snapshot:
         """Return the Snapshot before the first interval of a run."""
-        self._interval_s = self._summary.run_intervals_s.get(report.run, self._usual_s)
+        self._interval_s = self._summary.run_intervals_s.get(report.run, self._log_interval_s)
         self._drift_s = 0.0
         start_ns = report_ns
         if start_ns is None:

@@ -155,8 +155,8 @@ def _parse_state(data: bytes) -> StepLog:
         raise InputError(f"not a {STATE}") from None
     rates: list[Any] = [rate for entry in history if type(rate := entry.get("train_steps_per_second")) in (int, float)]
     per_s = next((float(rate) for rate in reversed(rates) if 0 < rate < _MOST_PER_S), None)
-    points = [*steps, *([last] if isinstance(last, int) and last > 0 else [])]
-    return StepLog(STATE, _check_count(StepPoint(step, None) for step in points if 0 <= step < 1 << 62), per_s)
+    all_steps = [*steps, *([last] if isinstance(last, int) and last > 0 else [])]
+    return StepLog(STATE, _check_count(StepPoint(step, None) for step in all_steps if 0 <= step < 1 << 62), per_s)
 
 
 def _parse_lines(data: bytes) -> Iterator[StepPoint]:

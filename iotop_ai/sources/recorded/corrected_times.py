@@ -119,7 +119,7 @@ class ClockCorrector:
             corrected_ns, key = max(wall_ns, self.newest_ns), True
         else:
             corrected_ns = anchor.corrected(at_ns, wall_ns)
-            # The clock was set ahead, and may soon be set back.
+            # A clock that was set ahead may soon be set back, so this time becomes an anchor.
             key = key or corrected_ns - anchor.corrected_ns - (at_ns - anchor.at_ns) > TOLERANCE_NS
         back_ns = corrected_ns - wall_ns - self._offset_ns
         self._offset_ns += back_ns
