@@ -134,8 +134,8 @@ class MarksSocket:
             return
         self._closing = True
         with contextlib.suppress(OSError):
-            # The second argument must differ from that in ``listen``: ``opened`` may call this method after ``listen`` has
-            # timed out, and then another call with the argument "marks" would fail at once.
+            # The second argument must differ from that in ``listen``: ``opened`` may call this method after ``listen``
+            # has timed out, and then another call with the argument "marks" would fail at once.
             call_with_timeout(_UNLINK_S, self.path, self._file.unlink)
         with contextlib.suppress(OSError):
             self._socket.shutdown(socket.SHUT_RDWR)
