@@ -28,9 +28,9 @@ Files with one or more lines for each disk may be longer, so ``_read_all`` reads
 """
 _IO_NAMES = {b"rbytes": 0, b"wbytes": 1, b"rios": 2, b"wios": 3}
 _V1_WORDS = {b"Read": 0, b"Write": 1}
-"""``_IO_NAMES``: the index of each figure in CgroupIo: bytes read and bytes written, then reads and writes.
+"""CgroupIo has two pairs of figures: bytes read and bytes written, then reads and writes.
 
-``_V1_WORDS``: the index of a direction in such a pair of figures.
+``_IO_NAMES`` has the index of each figure in CgroupIo, and ``_V1_WORDS`` that of each direction in a pair.
 """
 _V1_RECURSIVE = "throttle.io_service_bytes_recursive"
 _NOT_DISKS = ("loop", "ram", "zram", "dm-", "md")
@@ -127,7 +127,7 @@ class CgroupReader:
         return common if len(batch_ids) == 1 else {}
 
     def _sums_descendants(self, controller: str, path: str) -> bool:
-        """Whether the figures of a cgroup include those of the cgroups below it: not in blkio of an old kernel."""
+        """Whether the figures of a cgroup include those of the cgroups below it, which blkio of old kernels omits."""
         return controller != "blkio" or self._root.exists(f"{TOP}/blkio{path}/blkio.{_V1_RECURSIVE}")
 
     def _raw(self, relative: str) -> bytes:

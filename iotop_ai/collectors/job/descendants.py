@@ -63,7 +63,7 @@ class Descendants:
     def _find_trainer(self, table: ProcessTable, pid: int, new: Mapping[int, ProcessKey]) -> ProcessKey | None:
         """Return the nearest training process above a process; None if there is none.
 
-        new: the processes that have started, by PID. Those of all other processes are in ``_trainer_of`` already.
+        new: the processes that have started, by PID. All other descendants are in ``_trainer_of`` already.
         """
         for _ in range(DEEPEST):
             key = new.get(pid)

@@ -70,7 +70,7 @@ class EnvironmentReader:
         self._weights: dict[ProcessKey, dict[JobMount, float]] = {}
         """The number of open data files on each mount of a job; files that were seen in earlier reads count less."""
         self._weighed_ns: dict[ProcessKey, int] = {}
-        """The time to which the weights of each job have decayed."""
+        """The time at which the weights of each job were last updated."""
         self._turns: dict[ProcessKey, int] = {}
         """The number of reads of each job's environment so far."""
         self._sockets: dict[ProcessKey, tuple[int, tuple[int | None, int | None]]] = {}
@@ -226,7 +226,7 @@ class EnvironmentReader:
         return counts
 
     def _sockets_of(self, key: ProcessKey) -> tuple[int | None, int | None]:
-        """Return (the number of listening ports of a process, that of connections to them); None for an unknown one."""
+        """Return (number of a process's listening ports, number of connections to them); None for an unknown number."""
         folder = f"proc/{key.pid}"
         names = self._root.names(f"{folder}/fd")[:MOST_FILES]
         if not names:

@@ -1,7 +1,7 @@
 """Finds, from their system calls, main threads that are blocked or asleep but do not wait for data.
 
-A main thread that is blocked in a call that writes, or in fsync, saves a checkpoint, even if it wrote all its bytes
-before the first sample.
+A main thread that is blocked in a call that writes, or in fsync, saves a checkpoint, even when its count of written
+bytes no longer grows.
 
 A main thread that seems to sleep at a socket may wait for a terminal instead: the kernel shows the same function for
 both.
@@ -107,7 +107,7 @@ class MainThreadWaits:
         blocked = [watch for watch in watches if watch.end > watch.start and wait_states[watch.start] == DISK]
         pids = {watch.rank.key.pid for watch in blocked}
         self._writing_by_pid = {pid: writing for pid, writing in self._writing_by_pid.items() if pid in pids}
-        # Read the threads that have not been read yet first, then those whose last read is the oldest.
+        # First read the threads that have not been read yet, then those whose last read is the oldest.
         for pid in [*(pids - self._writing_by_pid.keys()), *self._writing_by_pid][:MOST_TARGETS]:
             self._writing_by_pid.pop(pid, None)
             self._writing_by_pid[pid] = is_writing(self._root, pid)

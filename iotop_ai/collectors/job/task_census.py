@@ -25,7 +25,7 @@ MOST_CHILDREN = 64
 ROTATED_PER_CENSUS = 4
 """The number of threads whose children are listed in rotation in one census. The next census takes other threads."""
 DEEPEST = 3
-"""How many generations of children below a process of the job are sampled, such as ``sh -c "curl … | tar …"``."""
+"""How many generations of children below a process of the job are sampled; ``sh -c "curl … | tar …"`` has two."""
 PIN = b"pt_data_pin"
 AUTOGRAD = b"pt_autograd"
 """The name of PyTorch's pin-memory thread (PIN), and the beginning of the names of its autograd threads."""

@@ -377,9 +377,9 @@ class TaskSampler:
     def _plan(self, jobs: Mapping[ProcessKey, Job]) -> list[_Planned]:
         """Choose the training processes and workers to sample, at most ``_most`` tasks in all.
 
-        Every job gets an equal share. If it is too small, every training process is sampled with an equal number of its
-        workers, at least ``LEAST_WORKERS``: the slowest training process decides the job's speed, and it can be any of
-        them. Training processes that do not fit even so are sampled in rotation, and so are workers.
+        Every job gets an equal share. If a job has more tasks, each training process is sampled with an equal number of
+        its workers, at least ``LEAST_WORKERS``: the slowest training process decides the job's speed, and it can be any
+        of them. Training processes that do not fit even so are sampled in rotation, and so are workers.
         """
         out: list[_Planned] = []
         self._turn += 1
