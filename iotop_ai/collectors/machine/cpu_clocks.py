@@ -1,4 +1,7 @@
-"""Reads the clocks of the CPU's cores and their thermal throttle counts, below /sys/devices/system/cpu."""
+"""Reads the clocks of the CPUs, and the thermal throttle counts of cores and packages.
+
+Source: /sys/devices/system/cpu, where a CPU is a hardware thread of a core.
+"""
 
 from __future__ import annotations
 
@@ -9,17 +12,17 @@ from iotop_ai.model.reading import Status
 
 CPUS = "sys/devices/system/cpu"
 MOST_PER_READING = 64
-"""The most cores that one reading reads; each of their files takes 10 µs.
+"""The most CPUs that one reading reads; each of their files takes 10 µs.
 
-If there are more cores, the readings read them in rotation.
+If there are more CPUs, the readings read them in rotation.
 """
 _CORE_THROTTLES, _PACKAGE_THROTTLES = "thermal_throttle/core_throttle_count", "thermal_throttle/package_throttle_count"
 
 
 class ClocksCollector:
-    """Reads the clocks of the cores, and the throttle counts of the cores and packages.
+    """Reads the clocks of the CPUs, and the throttle counts of the cores and packages.
 
-    Each reading reads up to ``MOST_PER_READING`` cores and keeps the last values of the other cores.
+    Each reading reads up to ``MOST_PER_READING`` CPUs and keeps the last values of the other CPUs.
     """
 
     field = "clocks"
@@ -42,7 +45,7 @@ class ClocksCollector:
     def read(self) -> ClockState:
         """Return the clocks and the throttle counts.
 
-        Raises Unavailable when no core reports any of them, as in most virtual machines, and OSError when the cores
+        Raises Unavailable when no CPU reports any of them, as in most virtual machines, and OSError when the CPUs
         cannot be listed because too many files are open.
         """
         if self._cpus is None:
@@ -57,7 +60,7 @@ class ClocksCollector:
             if cpu in self._cores:
                 self._throttle_count(cpu, _CORE_THROTTLES)
         khz = [value for value in self._khz.values() if value is not None]
-        # The sum of the counts is complete only after every core has been read once.
+        # The sum of the counts is complete only after every CPU has been read once.
         counts = [self._counts.get((cpu, _CORE_THROTTLES)) for cpu in self._cores]
         packages = [self._throttle_count(cpu, _PACKAGE_THROTTLES) for cpu in self._packages]
         least, mean, most = (min(khz), sum(khz) // len(khz), max(khz)) if khz else (None, None, None)

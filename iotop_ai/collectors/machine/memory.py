@@ -12,8 +12,8 @@ from iotop_ai.model.machine.memory import MemoryState
 
 _LEVEL = pattern(rb"^(\w+):[ \t]+(\d+)[ \t]+kB[ \t\r]*$", re.MULTILINE)
 _DIRECT_SCANS = (b"pgscan_direct_dma", b"pgscan_direct_dma32", b"pgscan_direct_normal", b"pgscan_direct_movable")
-# The names are in the order of MemoryState's fields. The fields between these three tuples have names that depend on
-# the kernel's version; ``memory_state`` finds them.
+# The names in the files, in the order of MemoryState's fields. MemoryState has more fields before and after _COUNTS;
+# their names in the files depend on the kernel's version, so ``memory_state`` finds them.
 _LEVELS = tuple(
     b"MemTotal MemAvailable MemFree Cached Buffers SReclaimable Dirty Writeback SwapTotal SwapFree Shmem".split()
 )

@@ -54,7 +54,7 @@ _CAUSE_NS = 600_000_000_000
 Until then, an error without a cause does not replace the cause.
 """
 _CHECK_NS = 10_000_000_000
-"""How often the disks with recent errors are checked for a replacement, in nanoseconds."""
+"""The time between two checks of whether disks with recent errors were replaced, in nanoseconds."""
 _CAUSES = {CABLE: 1, MEDIUM: 2, "protection": 2}
 """The kinds of errors that name their cause. The most serious kind has the largest number."""
 

@@ -101,7 +101,7 @@ NO_SPACE = "critical space allocation"
 """The error of a thin volume whose pool is full; the disk itself works."""
 
 _OPTIONAL = ("DISCARD", "SECURE_ERASE", "WRITE_ZEROES")
-"""Operations without data, which many disks reject although the kernel tries them."""
+"""Operations without data that the kernel tries although many disks reject them."""
 _REJECTIONS = ("critical target", "I/O")
 """The errors by which a disk rejects an operation. For an operation in _OPTIONAL they do not count as a fault."""
 
