@@ -56,7 +56,7 @@ class RunReader:
 
     every: whether to decode every Snapshot; None decodes every Snapshot if there are at most MOST_SNAPSHOTS. most:
     about how many keyframes to decode if not every Snapshot is decoded. folded: whether to judge every Frame again,
-    which some conditions need; then every Snapshot is decoded in any case.
+    instead of using recorded totals; then every Snapshot is decoded in any case.
     """
 
     def __init__(

@@ -52,7 +52,9 @@ class TimelineReader:
         self._part = self._block = 0
         """The index of the part that is read now, and of the block in that part."""
         self._changes: list[tuple[int, str]] = []
+        """(wall time, new state) of each change of the verdict's state."""
         self._change_times: list[int] = []
+        """The wall times of all changes of the verdict, also of its class or subject alone."""
         self._marks: list[tuple[int, str]] = []
         self._gaps: list[tuple[int, int]] = []
         self._ends: list[tuple[int, str, bool]] = []
@@ -70,7 +72,7 @@ class TimelineReader:
         self._key: tuple[str, str, str] | None = None
         """The ``verdict_key`` of the newest verdict; None before the first one."""
         self._judged: Frame | None = None
-        """The newest Frame of the part that was judged again; None before the first one."""
+        """The newest Frame that was judged again in the current part; None before the first one."""
         self._judged_count = 0
         """The number of Snapshots of the current block that were judged again."""
 
@@ -190,7 +192,7 @@ class TimelineReader:
             self._changes.append((wall_ns, state))
 
     def _judge_again(self, part: RecordingPart) -> None:
-        """Judge the Snapshots of the current block that were not judged yet with the rules of this program."""
+        """With the rules of this program, judge the Snapshots of the current block that were not judged yet."""
         if part.blocks[self._block].pre:
             return
         first, newest = self._block, self._judged
