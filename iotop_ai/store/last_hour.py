@@ -38,8 +38,8 @@ BATCH, BATCH_PROCESSES = 8, 2000
 """Frames wait until there are this many of them, or this many processes in them. The second Frame of a batch takes less
 than half the CPU time that it would take a second later, but each Frame that waits keeps a process table in memory."""
 MOST_KEPT_BYTES = RING_BYTES
-"""The maximum number of bytes of dropped blocks that a recording keeps for a user who looks at them. Beyond this, the
-recording is not refreshed."""
+"""The maximum number of bytes of dropped blocks that a RingRecording keeps for a user who looks at them. Beyond this,
+it is not refreshed."""
 _ZLIB_LEVEL = 5
 _CHUNK = 1 << 16
 _WAIT_S = 2.0
@@ -89,6 +89,7 @@ class Ring:
         """Redacts command lines; set after a keyframe with full command lines was too long."""
         self._lock = threading.Lock()
         self._closed: list[_Packed] = []
+        """The complete blocks, oldest first."""
         self._closed_bytes = 0
         self._open: Block | None = None
         """The block to which Frames are added; its compressed text is in ``_parts`` and ``_compressor``."""

@@ -56,8 +56,9 @@ _OWN_KINDS = frozenset((
     ACK, UNDONE, XID, GPU_RESET, IO_ERROR, TIMEOUT, RESET, ATA, READ_ONLY, FILESYSTEM, RAID, PCIE, MEMORY, SERVER,
     "device_added", "device_removed", "drop_caches", COMMAND_END, NOT_RECORDED, CLOCK_SET_BACK,
 ))  # fmt: skip
-"""The kinds of events whose text holds only this program's words and the names of devices, servers and findings. Such a
-name may be as long as a token. All other kinds may quote a command line, a process's name or a user's text."""
+"""The kinds of events whose text holds only this program's words and the names of devices, servers and findings. It is
+not redacted, because such a name may look like a token. All other kinds may quote a command line, a process's name or a
+user's text."""
 
 
 def base_name(path: str) -> str:

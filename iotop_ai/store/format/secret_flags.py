@@ -51,7 +51,7 @@ FLAGS = _table(
     ("pdftk qpdf pdftotext", "-upw -opw"),
     ("consul nomad", "-token"),
 )
-"""Options that take a password."""
+"""Options that take a password, by program."""
 LOGINS = _table(
     ("docker podman buildah skopeo nerdctl helm oras crane oc cf regctl singularity apptainer", "-p"),
 )
@@ -65,7 +65,7 @@ SUBCOMMANDS = _table(
     ("rclone", "obscure"),
 )
 """Subcommands after which every word that is not an option is or contains a secret."""
-PLAIN_WORDS = words("sqlplus sqlldr exp imp expdp impdp rman wpa_passphrase htpasswd sqlcl")
+PLAIN_LOGIN_PROGRAMS = words("sqlplus sqlldr exp imp expdp impdp rman wpa_passphrase htpasswd sqlcl")
 """Programs for which every word that is not an option is or contains a login."""
 _LDAP = "xvnZLAtucMCIQ"
 WITHOUT_VALUE = {
@@ -74,4 +74,4 @@ WITHOUT_VALUE = {
     "unzip": "ojqnulLaCKMUVvptTzfcbBDEFiJNsSWXY:^A",
     **{program: _LDAP for program in FLAGS if program.startswith("ldap")},
 }
-"""Letters of options without a value, which may precede an option in the same word, as in ``curl -sSu``."""
+"""By program, the letters of options without a value, which may precede an option in the same word (``curl -sSu``)."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from itertools import pairwise
 
-from iotop_ai.store.format.secret_flags import FLAGS, LOGINS, PLAIN_WORDS, SUBCOMMANDS, WITHOUT_VALUE, words
+from iotop_ai.store.format.secret_flags import FLAGS, LOGINS, PLAIN_LOGIN_PROGRAMS, SUBCOMMANDS, WITHOUT_VALUE, words
 
 HIDDEN = "***"
 _LONGEST = 1 << 15
@@ -34,8 +34,8 @@ _HARMLESS = {
     "pin": words("memory mem device cpu cpus gpu thread threads"),
     "signature": words("name def"),
 }
-"""For each word with which a secret part of a name may end: the words that show that the name is harmless if another
-part of it equals one of them, as in --pad_token_id or --key-dim."""
+"""The keys are words with which a secret part of a name may end. The name is harmless if another of its parts is a word
+of the value, such as "id" in --pad_token_id or "dim" in --key-dim."""
 _FOLDERS = ("PWD", "OLDPWD")
 """The shell's variables for working directories. They are not passwords, although "pwd" usually means one."""
 _PARTS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
@@ -198,10 +198,10 @@ class _Words:
         if self._hides_plain_words:
             return HIDDEN
         program = word.rsplit("/", 1)[-1].removesuffix(".exe")
-        if program in FLAGS or program in LOGINS or program in SUBCOMMANDS or program in PLAIN_WORDS:
+        if program in FLAGS or program in LOGINS or program in SUBCOMMANDS or program in PLAIN_LOGIN_PROGRAMS:
             self._flags, self._login = FLAGS.get(program, ()), LOGINS.get(program, ())
             self._subcommands = SUBCOMMANDS.get(program, ())
-            self._letters, self._hides_plain_words = WITHOUT_VALUE.get(program, ""), program in PLAIN_WORDS
+            self._letters, self._hides_plain_words = WITHOUT_VALUE.get(program, ""), program in PLAIN_LOGIN_PROGRAMS
             return word
         if program == "login" and self._login:
             self._flags = self._login

@@ -27,7 +27,7 @@ from iotop_ai.store.format.scalars import ShapeError, checked_scalar
 from iotop_ai.store.format.size_limits import MOST_ENTRIES, MOST_ENTRIES_OF, check_size
 
 SAME = object()
-"""Stands for a value without a change."""
+"""Stands for a value without a change, and for a default or earlier value that is missing."""
 
 
 class Shape:

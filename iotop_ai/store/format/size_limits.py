@@ -42,7 +42,7 @@ MOST_VALUES = 4_000_000
 """The maximum number of values in a line: numbers, texts and lists. An object counts as four because of the memory that
 it takes."""
 MOST_WAITING = 4096
-"""The maximum number of events before their Snapshot; writers keep within model.snapshot.MOST_EVENTS."""
+"""The maximum number of events that belong to one Snapshot; writers keep within model.snapshot.MOST_EVENTS."""
 MOST_BLOCK_EVENTS = 64 * MOST_WAITING
 """The maximum number of events from one keyframe to the next."""
 MOST_BLOCK_LINES = MOST_BLOCK_EVENTS + 16_384

@@ -29,7 +29,7 @@ class BlockContents(NamedTuple):
     """The contents of a block of a recording.
 
     totals: the totals of the block; None if it does not contain them
-    snapshots: the keyframe or all Snapshots, oldest first, without fold states
+    snapshots: those that the depth asks for, oldest first, without fold states
     events: the events of all ev lines in the block; () at depth TOTALS
     """
 

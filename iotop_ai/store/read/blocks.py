@@ -204,7 +204,8 @@ class PlainBlocks:
         self.index: list[Block] = []
         self._end = 0
         self._session = 0
-        # The header and event lines at the end of the indexed part belong to the next block.
+        # The newest header and event lines belong to the next block if its keyframe directly follows them. They begin
+        # at ``_lead`` and end at ``_lead_end`` (-1 if there are none); ``_lead_sessions`` of them begin a session.
         self._lead = self._lead_sessions = 0
         self._lead_end = -1
         # While a recorder makes the next file of a rotation, the file is empty or holds a part of its header.

@@ -91,7 +91,7 @@ class Rotation(NamedTuple):
 class RecorderState(NamedTuple):
     """The progress of writing a recording.
 
-    snapshots, dropped: the number of Snapshots that were written and that were lost so far
+    snapshots, dropped: the numbers of Snapshots that were written, and that were lost, so far
     trouble: why nothing is being written; "" if there is no error
     dropped_events: the number of events that were lost with dropped Snapshots
     deleted_files: the number of files that were deleted while they were written, and replaced by new files
@@ -161,7 +161,7 @@ class Recorder:
         self._space_ns: int | None = None
         """The time at which the free space was last read."""
         self._snapshots = self._begin_bytes = self._deleted_files = 0
-        """The numbers of ``RecorderState``, and the size of the file from which a rotation counts."""
+        """``_begin_bytes`` is the file's size from which a rotation counts; the others are as in ``RecorderState``."""
         # The offsets in the sink of the newest block, and of a header that will be part of the next block.
         self._block_at: int | None = None
         self._lead_at: int | None = None

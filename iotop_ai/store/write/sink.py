@@ -131,8 +131,8 @@ class FileSink:
     def is_deleted(self) -> bool:
         """Whether the file has no name any more, so that its content is lost when it is closed.
 
-        An NFS client gives an open file that it deletes the name .nfs…, and removes that when the file is closed. A
-        file that another client or the server deleted is stale.
+        An NFS client renames an open file to .nfs… instead of deleting it, and deletes it when it is closed. A file
+        that another client or the server deleted is stale.
         """
         try:
             if os.fstat(self._fd).st_nlink == 0:
