@@ -22,7 +22,7 @@ from iotop_ai.collectors.health.targets import read_identity
 from iotop_ai.collectors.io.clock import Clock
 from iotop_ai.collectors.io.root import Root
 from iotop_ai.model.clean import clean
-from iotop_ai.model.health.identity import DiskIdentity, answered_identity, replaced_text
+from iotop_ai.model.health.identity import DiskIdentity, answered_identity, replaced_disk_text
 from iotop_ai.model.reading import Status
 
 TIMEOUT_S = 20.0
@@ -78,10 +78,10 @@ def _check_and_send(helper: SmartProcess, command: str, target: Target, smartctl
     identity_known = any((target.identity.smart_model, target.identity.smart_serial, target.identity.smart_wwn))
     replaced = identity_known and target.identity.is_other(_reported_identity(helper, target, smartctl))
     if replaced or is_other_in_sysfs():  # sysfs comes second, because reading the disk takes seconds
-        return Outcome(False, f"not done: {replaced_text(target.name)}")
+        return Outcome(False, f"not done: {replaced_disk_text(target.name)}")
     outcome = _send(helper, command, target, smartctl)
     if is_other_in_sysfs():
-        return Outcome(False, f"unknown whether it was done: {replaced_text(target.name)}")
+        return Outcome(False, f"unknown whether it was done: {replaced_disk_text(target.name)}")
     return outcome
 
 

@@ -216,7 +216,7 @@ class Recorder:
 
 @contextlib.contextmanager
 def _without_sigpipe() -> Iterator[None]:
-    """Drop the SIGPIPE of a write to an ended recorder, because a program may let that signal end it."""
+    """Drop the SIGPIPE of a write to an ended recorder: it would end a program that restored the signal's default."""
     pipe = (signal.SIGPIPE,)
     was_pending = signal.SIGPIPE in signal.sigpending()
     before = signal.pthread_sigmask(signal.SIG_BLOCK, ())

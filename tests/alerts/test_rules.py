@@ -90,7 +90,7 @@ def test_an_alert_is_resolved_when_its_job_has_ended() -> None:
     assert [(second, alert.state) for second, alert in found] == [(21, FIRING), (43 + 60, RESOLVED)]
     (fired, end) = (alert for _, alert in found)
     assert (end.subject, end.value) == (fired.subject, None)
-    assert end.text.endswith(f"not met: jobs.{end.subject}.data_wait: none left; it fired for {end.subject}")
+    assert end.text.endswith(f"not met: jobs.{end.subject}.data_wait: no longer there; it fired for {end.subject}")
 
 
 def test_a_rule_that_is_off_never_fires() -> None:

@@ -17,10 +17,10 @@ _STATES = (
     ("BLOCKED", "a job has stopped or died, because of a checkpoint, another rank, a GPU fault or a full filesystem"),
     ("SLOWED", "a job is slowed by memory pressure, throttled GPUs, PCIe or ranks of different speed"),
     ("FAILING", "a disk, or the path to it, is failing; data is in danger"),
-    ("WASTED", "a GPU that is free, or held by a process, is not used"),
+    ("WASTED", "a GPU does nothing, whether it is free or a process holds it"),
     ("STARTING", "a job loads or compiles, and has not trained yet"),
     ("OK", "a job trains, and nothing holds it up"),
-    ("CALM", "nothing is slow, but no training job was seen, or too little to call it healthy"),
+    ("CALM", "nothing is slow, but no training job was seen, or too little of it to call it healthy"),
     ("BUSY", "there is no training job, but a disk, the CPUs or the memory is at its limit"),
     ("UNSURE", "something waits or cannot be seen, and no cause is found; or less than 10 s were watched"),
 )
@@ -56,7 +56,7 @@ _EXITS = (
     ("0", "fine"),
     (
         "1",
-        "a problem was found; for why and diagnose: the job is slowed, starved or blocked, hardware fails, GPUs idle",
+        "a problem was found; with why and diagnose: the job is slowed, starved or blocked, hardware fails, GPUs idle",
     ),
     ("2", "no answer; one line on stderr begins with usage:, input:, unknown: or not done:"),
     ("128+n", "ended by signal n; record -- COMMAND passes the command's own code on"),

@@ -87,7 +87,7 @@ class PsutilProcess:
         )
 
     def sockets(self) -> tuple[Socket, ...]:
-        """Return the process's sockets that the tables of our network namespace list.
+        """Return those sockets of the process that are in the tables of our network namespace.
 
         Equal sockets become one entry.
         """

@@ -10,7 +10,7 @@ from iotop_ai.diagnosis.rules.block_hung import disk_does_not_answer
 from iotop_ai.diagnosis.rules.gpu.collective import gpus_wait_for_each_other, one_gpu_is_late
 from iotop_ai.diagnosis.rules.gpu.fault import gpu_breaks
 from iotop_ai.diagnosis.rules.gpu.healthy import gpus_compute, gpus_fed
-from iotop_ai.diagnosis.rules.gpu.link_and_memory import gpu_link_is_short, gpu_memory_is_full
+from iotop_ai.diagnosis.rules.gpu.link_and_memory import gpu_link_is_full_or_degraded, gpu_memory_is_full
 from iotop_ai.diagnosis.rules.gpu.throttle import gpu_is_throttled
 from iotop_ai.diagnosis.rules.gpu.unused import gpu_is_held, job_uses_no_gpu
 from iotop_ai.diagnosis.rules.health import disk_gives_errors, slow_disk_gets_worse
@@ -47,7 +47,7 @@ RULES: tuple[Rule, ...] = (
     job_waits_for_requests,
     job_uses_no_gpu,
     gpu_is_throttled,
-    gpu_link_is_short,
+    gpu_link_is_full_or_degraded,
     gpus_wait_for_each_other,
     job_saves,
     one_gpu_is_late,

@@ -140,8 +140,8 @@ def processes_wait_for_disk(facts: Facts) -> tuple[Claim, ...]:
     Claim: storage_read: the processes that feed the GPUs (without a GPU: any process) wait for reads.
     Evidence: their share of time in state D; await of the device that carries their reads; GPU; I/O pressure.
     Threshold: D >= 50 %; await >= 3 times normal (1.5 where the read rate is flat at >= 95 % busy; for a rotating disk
-        %util >= 80 and await >= 20 ms, the classic rule); GPU < 70 %; time lost >= 8 %. Only while no job's time is
-        explained.
+        %util >= 80 and await >= 20 ms, the classic rule); GPU < 70 %; time lost >= 8 %. Only while no finding
+        explains the time of a job.
     Blind spot: it does not see waits in poll for a worker's answer. A limit on the process (io.max) leaves the device
         idle. A read from a network filesystem has no device.
     """
@@ -181,7 +181,8 @@ def gpu_idle_while_disk_saturated(facts: Facts) -> tuple[Claim, ...]:
     Evidence: GPU utilisation; workers in state D, or one busy CPU thread; %util and await of a device.
     Threshold: GPU < 30 %; workers in state D, or a thread >= 90 % of a core; %util >= 80 and await >= 20 ms, critical
         at %util 99 and 50 ms. A device that serves in parallel needs await >= 8 times normal instead. A rotating disk
-        needs workers in state D, since 20 ms is normal for it under load. Only while no job's time is explained.
+        needs workers in state D, since 20 ms is normal for it under load. Only while no finding explains the time of a
+        job.
     Blind spot: without workers in state D the disk may be busy for another program: low confidence.
     """
     limits = facts.limits

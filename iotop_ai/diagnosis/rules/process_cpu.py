@@ -127,8 +127,8 @@ def one_thread_loads(facts: Facts) -> tuple[Claim, ...]:
     Claim: single_thread: the training process loads its data itself, on one core.
     Evidence: a process on an idle GPU that uses about one core and has no busy or waiting child; where the processes on
         the GPUs are not visible, the only process that keeps a core busy.
-    Threshold: CPU 90 to 130 % of a core; GPU < 30 %; no child above 10 % CPU or 35 % in D. Only while no job's time is
-        explained.
+    Threshold: CPU 90 to 130 % of a core; GPU < 30 %; no child above 10 % CPU or 35 % in D. Only while no finding
+        explains the time of a job.
     Blind spot: other single-threaded work of the job (start-up, validation) looks the same. So does a thread that spins
         in cudaStreamSynchronize; for that reason the GPU must be idle.
     """

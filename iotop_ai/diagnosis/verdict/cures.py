@@ -79,8 +79,11 @@ def _ask_owner_of_process(facts: Facts, finding: Finding, advice: Advice) -> Adv
     return Advice("ask_owner", (*advice.args, ("user", info.user), ("wanted", advice.template)))
 
 
-def _ask_owner_or_all_threads(facts: Facts, finding: Finding, advice: Advice) -> Advice:
-    """The advice to ask the owner; else the advice, with the flag ``threaded`` if a process has several threads."""
+def _ask_owner_or_mark_threaded(facts: Facts, finding: Finding, advice: Advice) -> Advice:
+    """The advice to ask the owner, if that is another user; else the advice itself.
+
+    It has the flag ``threaded`` if a process that it names has several threads.
+    """
     adapted, table = _ask_owner_of_process(facts, finding, advice), facts.snapshot.processes.value
     if adapted.template != advice.template or table is None:
         return adapted
@@ -143,7 +146,7 @@ _ADAPTERS: dict[str, _Adapter] = {
     "keep_workers": _only_torch,
     "reset_gpu": _reset_or_reboot,
     "drain_gpu": _reset_or_reboot,
-    **dict.fromkeys(("calm_neighbour", "calm_cpu"), _ask_owner_or_all_threads),
+    **dict.fromkeys(("calm_neighbour", "calm_cpu"), _ask_owner_or_mark_threaded),
     "end_sharer": _ask_owner_of_process,
     "continue_job": _ask_owner_of_job,
     "run_as_root": _unless_root,

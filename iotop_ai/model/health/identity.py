@@ -41,6 +41,6 @@ def answered_identity(state: SmartState) -> DiskIdentity:
     return DiskIdentity(smart_model=state.model, smart_serial=state.serial, smart_wwn=state.wwn)
 
 
-def replaced_text(name: str) -> str:
+def replaced_disk_text(name: str) -> str:
     """The reason for refusing an action on a disk that is no longer the one the user chose."""
     return f"{name} is another disk now, or was reconnected"

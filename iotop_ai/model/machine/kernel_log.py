@@ -11,7 +11,7 @@ class DeviceErrors(NamedTuple):
     """The errors of a device."""
 
     lines: int
-    """The number of log lines so far that each report a further error; the kernel limits the rate of such lines."""
+    """The number of log lines so far that report a new error; the kernel limits the rate of such lines."""
     at_ns: int
     """When the newest of these lines was read, in monotonic ns."""
     what: str

@@ -22,7 +22,7 @@ class Report(NamedTuple):
     failed: why the check ended early; "" if it did not
     changes: the figures that are slower than in earlier checks
     earlier: the number of earlier checks that were compared
-    other_ratio: the share of the disks' reads during the check that other programs made; None if unknown
+    other_ratio: the share of the disks' reads that other programs made during the check; None if unknown
     room_bytes: the memory that the page cache may still use on this machine
     """
 

@@ -170,14 +170,14 @@ def summary(fleet: Fleet) -> tuple[State, str]:
         queries = "1 query" if len(fleet.unanswered) == 1 else f"{len(fleet.unanswered)} queries"
         state, text = State.UNSURE, f"{count_text}, nothing wrong seen; {queries} not answered"
     elif not troubled:
-        state, text = _calm_summary(fleet.machines, count_text)
+        state, text = _summary_without_trouble(fleet.machines, count_text)
     else:
         state = State(min(states, key=_WORST_FIRST.index)) if states else State.UNSURE
         text = f"{len(troubled)} of {count_text} {'has' if len(troubled) == 1 else 'have'} trouble"
     return state, "; ".join([text, *_loss_clauses(fleet)])
 
 
-def _calm_summary(machines: Sequence[FleetMachine], count_text: str) -> tuple[State, str]:
+def _summary_without_trouble(machines: Sequence[FleetMachine], count_text: str) -> tuple[State, str]:
     """The state and the sentence if no machine has trouble. The state is OK only if each iotop-ai has a verdict."""
     without_verdict = [m for m in machines if not m.state or m.state == State.UNSURE.value or m.measuring]
     if len(without_verdict) == len(machines):

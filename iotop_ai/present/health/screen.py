@@ -5,7 +5,7 @@ from __future__ import annotations
 from textwrap import wrap
 
 from iotop_ai.model.frame import Frame
-from iotop_ai.model.health.identity import replaced_text
+from iotop_ai.model.health.identity import replaced_disk_text
 from iotop_ai.present.health.detail import body_rows, detail_rows
 from iotop_ai.present.health.table import list_rows
 from iotop_ai.present.health.view import Dialog, DiskRow, HealthView, accepted_words, disk_row, disk_rows, why_no_test
@@ -100,7 +100,7 @@ def _question(disk: DiskRow, dialog: Dialog, width: int) -> list[list[Span]]:
     question = f" Type {' or '.join(words)}, then Enter: "
     text.append([Span(question), Span(dialog.typed, "strong"), Span(" ", "cursor")])
     is_replaced = dialog.identity.is_other(disk.identity)
-    error = f"{replaced_text(dialog.disk)}: press Esc to close." if is_replaced else dialog.error
+    error = f"{replaced_disk_text(dialog.disk)}: press Esc to close." if is_replaced else dialog.error
     text.append([Span(f" {error}", "warn")] if error else [])
     return text
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from iotop_ai.lazy.namedtuple import NamedTuple
 from iotop_ai.model.block.counters import BlockInfo
 from iotop_ai.model.frame import Frame
-from iotop_ai.model.health.identity import DiskIdentity, answered_identity, replaced_text
+from iotop_ai.model.health.identity import DiskIdentity, answered_identity, replaced_disk_text
 from iotop_ai.model.health.smart import SmartState
 from iotop_ai.model.reading import Reading, Status
 from iotop_ai.present.block import devices
@@ -154,7 +154,7 @@ def why_no_test(row: DiskRow | None, view: HealthView) -> str:
 def why_test_refused(row: DiskRow | None, dialog: Dialog, view: HealthView) -> str:
     """Why the open dialog cannot act on its disk; "" if it can. row: the disk that now has the name ``dialog.disk``."""
     if row is not None and dialog.identity.is_other(row.identity):
-        return replaced_text(row.name)
+        return replaced_disk_text(row.name)
     return why_no_test(row, view._replace(disk=dialog.disk))
 
 

@@ -25,7 +25,7 @@ _STEPS = (5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, *(_HOUR * hours for hours
 class Graph(NamedTuple):
     """One graph.
 
-    scale: the size of ``unit`` in the unit of the values. top: the value at the graph's upper edge. text: the function
+    scale: how many units of the values make one ``unit``. top: the value at the graph's upper edge. text: the function
     that formats a value. limit: the value above which cells have the token ``hot``; None for none. strong: whether the
     current value is highlighted. hue: the verdict's colour if the verdict names the graph's subject; otherwise "".
     """
@@ -43,7 +43,7 @@ class Graph(NamedTuple):
 
 class Room(NamedTuple):
     """The columns of a graph. start, cells: the first column of its cells and their number. value_end, peak_end,
-    top_end: the last columns of the current value, the peak and the scale; top_end is None if the scale does not fit.
+    top_end: the last columns of the current value, the peak and the upper edge's value; top_end is None without room.
     """
 
     start: int

@@ -36,7 +36,7 @@ def _measurement_text(result: ClauseResult) -> str:
     if result.met is None:
         return f"{name} not recorded"
     if result.value is None and not result.held_s:
-        return f"{name}: none left"
+        return f"{name}: no longer there"
     if not clause.hold_s:
         return f"{name} {value_text(clause.figure, result.value)}"
     held_text = "never" if not result.held_s else f"for {duration(result.held_s)}"

@@ -46,7 +46,7 @@ class Blocks(Protocol):
 
     index: list[Block]
     cut_bytes: int
-    """The bytes after the last complete block, if the file does not grow."""
+    """The bytes after the last complete block of a compressed file; 0 for a plain file, which may still grow."""
 
     def refresh(self) -> bool:
         """Index the appended part; return whether there was one.

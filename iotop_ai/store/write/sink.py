@@ -37,7 +37,7 @@ class FileSink:
         self._requested_path = _absolute(requested_path or path)
         """The path that the user gave, from which the names of further files in the same folder are made.
 
-        It is absolute, because the current folder stays in the old mount when the filesystem is mounted again.
+        It is absolute: after a new mount of the filesystem, a relative path would lead into the old one.
         """
         self._torn = False
         """Whether there may be an incomplete line at the end of the file."""

@@ -33,7 +33,7 @@ from iotop_ai.export.json.health import render_health_json, render_history_json
 from iotop_ai.export.text.health import health_lines, history_text
 from iotop_ai.model.clean import clean
 from iotop_ai.model.errors import UnknownError, UsageError
-from iotop_ai.model.health.identity import answered_identity, replaced_text
+from iotop_ai.model.health.identity import answered_identity, replaced_disk_text
 from iotop_ai.model.health.smart import HealthPoint, SmartState
 from iotop_ai.model.health.volume import NOT_QUERIED
 from iotop_ai.model.reading import Reading, Status
@@ -222,7 +222,7 @@ class Health:
                     print_notice(f"{name}: cannot follow the self-test: {reading.reason}")
                     return UNKNOWN
             elif before is not None and answered_identity(before).is_other(answered_identity(state)):
-                print_notice(f"{name}: cannot follow the self-test: {replaced_text(name)}")
+                print_notice(f"{name}: cannot follow the self-test: {replaced_disk_text(name)}")
                 return UNKNOWN
             elif not state.self_test_runs:
                 break

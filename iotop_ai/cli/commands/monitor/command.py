@@ -85,7 +85,7 @@ class ScreenStart(NamedTuple):
     make_keeper, make_playback, make_alerts: functions that make the recorder of a live session, the player of a
         recording, and the alerts of a live session; they are called after the first paint
     on_exit: called with the View, the theme ("" if unchanged), the newest Frame and a time limit in seconds
-    shared: whether the program that writes to our stdin can read the same terminal
+    shared: whether the program that pipes into our stdin may also read keys from our terminal
     on_paint: called after ``first`` is painted
     judged: whether ``first`` already has a verdict
     """
@@ -140,11 +140,11 @@ def run_monitor(
         )
 
     def on_exit(view: View, theme: str, newest: Frame, limit_s: float) -> None:
-        from iotop_ai.cli.commands.monitor.remove_ended import remove_ended
+        from iotop_ai.cli.commands.monitor.remove_ended import remove_ended_acknowledgements
         from iotop_ai.cli.commands.monitor.save_baselines import save_baselines
 
         save_baselines(settings, newest, limit_s)
-        remove_ended(settings, newest, limit_s)
+        remove_ended_acknowledgements(settings, newest, limit_s)
         new_view = view_to_remember(view, theme, newest, restored, remembered)
         if settings.remember and (new_view != remembered or view_error):
             with contextlib.suppress(OSError):  # a read-only home keeps no view and needs no message

@@ -10,7 +10,7 @@ from iotop_ai.model.frame import Frame
 from iotop_ai.model.settings import Settings
 
 
-def remove_ended(settings: Settings, frame: Frame, limit_s: float = HOME_TIMEOUT_S) -> None:
+def remove_ended_acknowledgements(settings: Settings, frame: Frame, limit_s: float = HOME_TIMEOUT_S) -> None:
     """Remove the stored acknowledgements that the Frame shows as ended; wait at most ``limit_s``.
 
     Does nothing unless ``settings.remember`` is set.

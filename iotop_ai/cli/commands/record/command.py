@@ -9,7 +9,7 @@ import threading
 from collections.abc import Iterator
 from typing import Any
 
-from iotop_ai.cli.commands.monitor.remove_ended import remove_ended
+from iotop_ai.cli.commands.monitor.remove_ended import remove_ended_acknowledgements
 from iotop_ai.cli.commands.monitor.save_baselines import save_baselines
 from iotop_ai.cli.commands.record.child import RecordedCommand, exec_command, redacted_text
 from iotop_ai.cli.commands.record.control import Control
@@ -233,7 +233,7 @@ class Session:
                 if frame.snapshot.at_ns - saved_ns >= SAVE_EVERY_NS:
                     saved_ns = frame.snapshot.at_ns
                     save_baselines(self._options.settings, frame, 0.0)
-                    remove_ended(self._options.settings, frame, 0.0)
+                    remove_ended_acknowledgements(self._options.settings, frame, 0.0)
         finally:
             timer.cancel()
             source.close()
@@ -243,7 +243,7 @@ class Session:
                 alerts.close()
             if last is not None:
                 save_baselines(self._options.settings, last)
-                remove_ended(self._options.settings, last)
+                remove_ended_acknowledgements(self._options.settings, last)
         self._write_last_events(source)
 
     def _write_last_events(self, source: LiveSource) -> None:

@@ -7,7 +7,7 @@ import contextlib
 import signal
 import threading
 
-from iotop_ai.cli.commands.monitor.remove_ended import remove_ended
+from iotop_ai.cli.commands.monitor.remove_ended import remove_ended_acknowledgements
 from iotop_ai.cli.commands.monitor.save_baselines import save_baselines
 from iotop_ai.cli.commands.record.output import Output
 from iotop_ai.cli.commands.record.signals import END_SIGNALS, Signals
@@ -161,7 +161,7 @@ class ServeSession:
                 alerts.close()
             if last is not None:
                 save_baselines(settings, last)
-                remove_ended(settings, last)
+                remove_ended_acknowledgements(settings, last)
 
     def _publish(self, frame: Frame) -> None:
         """Pass the Frame to every output."""

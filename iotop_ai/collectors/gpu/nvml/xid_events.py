@@ -106,7 +106,7 @@ class XidWatch:
             log.debug("NVML was already closed: %s", error)
 
     def _listen(self) -> bool:
-        """Register the GPUs and listen until ``stop``; return False if none could be registered this time."""
+        """Register the GPUs and listen until ``stop``; return False if a later try may succeed."""
         api = self._api
         events = api.nvmlEventSetCreate()
         try:

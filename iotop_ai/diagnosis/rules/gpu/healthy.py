@@ -122,8 +122,8 @@ def gpus_fed(facts: Facts) -> tuple[Claim, ...]:
 
     Claim: healthy: no process of the job waits for a device while the GPUs work.
     Evidence: utilisation of the GPUs in use; the time that the processes spend in state D.
-    Threshold: GPU >= 70 %, power >= 40 % of the limit where known; D < 35 %. Only while no job's time is
-        explained.
+    Threshold: GPU >= 70 %, power >= 40 % of the limit where known; D < 35 %. Only while no finding
+        explains the time of a job.
     Blind spot: short stalls between samples, and waits outside state D.
     """
     limits = facts.limits

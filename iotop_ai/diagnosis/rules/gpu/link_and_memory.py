@@ -106,7 +106,7 @@ def _link_shortfall(
     return narrow / len(loaded), slow / len(loaded), best
 
 
-def gpu_link_is_short(facts: Facts) -> tuple[Claim, ...]:
+def gpu_link_is_full_or_degraded(facts: Facts) -> tuple[Claim, ...]:
     """A GPU's PCIe link is full, or slower than it should be.
 
     Claim: pcie: data reaches the GPU more slowly than it could.
@@ -132,7 +132,7 @@ def gpu_link_is_short(facts: Facts) -> tuple[Claim, ...]:
 def _link_finding(facts: Facts, group: GpuGroup, links: list[_Link], worst: _Link) -> Finding:
     limits, gpu = facts.limits, worst.gpu
     affected = [link.gpu for link in links if link.costs_time == worst.costs_time]
-    # A link whose rate is unknown may be the cause, unless another cause is known.
+    # A link whose rate is unknown may be the cause, unless waits for data explain the loss.
     unknown = worst.degraded and worst.rate is None and (group.job is None or (group.job.stall or 0.0) < limits.gate)
     # An idle link has a lower generation, so only readings under load are compared.
     loaded = (rates for rates in reversed(gpu.rates) if (rates.busy_ratio or 0.0) >= limits.gpu_loaded)

@@ -37,10 +37,10 @@ def job_prepares_too_slowly(facts: Facts) -> tuple[Claim, ...]:
         one.
     Threshold: time lost; >= 50 % of the busy workers running. If the workers wait for a core >= 30 % of the time, there
         are too few cores, else too few workers. If the loader processes are on a CPU or wait for one >= 50 % of the
-        time, a share `host` below 8 % counts as time lost to them: next() itself takes the batches. The share must be
-        at most twice the share that shows as a wait. Where the job's time is counted, less than 50 % running is enough
-        if no other part of the wait is larger, it is >= 8 % of the time, the loader processes are on a CPU or wait for
-        one >= 50 % of the time, and the disk is not slow: at most 60 % sure.
+        time, a share `host` below 8 % and at most twice the share of the waits is added to the time lost, because work
+        within next() counts as `host`. Where the job's time is counted, less than 50 % running is enough if running is
+        the largest part of the wait and >= 8 % of the time, the loader processes are on a CPU or wait for one >= 50 %
+        of the time, and the disk is not slow; the confidence is then at most 60 %.
     Blind spot: a worker that spins looks busy.
     """
     out, limits = [], facts.limits
@@ -48,9 +48,9 @@ def job_prepares_too_slowly(facts: Facts) -> tuple[Claim, ...]:
         loss_level, running = loss_over_gate(facts, job), job.running
         if loss_level < limits.leave_level or running is None or not job.loads_off_main_thread:
             continue
-        # Samples of a worker that reads and then decodes show too little of its reads.
-        is_backed = job.loaders_compute and not reads_slow_disk(facts, job)
-        level = min(loss_level, cause_level(facts, job, running, is_backed))
+        # Samples understate the reads of a worker that reads and then decodes, so a slow disk must be excluded.
+        loaders_confirm = job.loaders_compute and not reads_slow_disk(facts, job)
+        level = min(loss_level, cause_level(facts, job, running, loaders_confirm))
         if level < limits.leave_level or core_neighbour(facts, job) is not None:
             continue
         families = 2 + (facts.cpu_busy_ratio is not None) + (job.gpu_busy is not None)
@@ -143,8 +143,8 @@ def job_streams_from_far(facts: Facts) -> tuple[Claim, ...]:
     Evidence: samples of trainer and workers; bytes that the network links receive.
     Threshold: time lost; >= 50 % of the busy workers sleep in a socket, or sleep while >= 10 kB/s arrive on their own
         TCP connections. Connections between processes of the job do not count, nor do connections of Ray's processes
-        within their machine (measured: with these, Ray Data that decodes too slowly had 16 % network and 7 % CPU;
-        without them 0 and 39 %).
+        within their machine (measured on Ray Data that decodes too slowly: counting these gave 16 % network and
+        7 % CPU, leaving them out 0 and 39 %).
     Blind spot: a server on this machine (a cache, a proxy) counts like a remote one. The rule sees neither a
         container's sockets nor data that others send to a port on which the job listens.
     """
