@@ -140,14 +140,16 @@ class DrmClients:
         busy_now: dict[tuple[str, str, str], tuple[int, int]] = {}
         for pid, client in clients.values():
             main_ns = self._add_work(client, self.at_ns, span_ns, busy_now, may_be_older=pid in not_searched)
-            share = None if not span_ns or main_ns is None else min(100, round(100 * main_ns / span_ns))
+            share = None if not span_ns or main_ns is None else round(100 * main_ns / span_ns)
             device_processes = processes.setdefault(client.device, {})
             old = device_processes.get(pid)
+            if old is not None and share is not None:
+                share = None if old.sm_percent is None else share + old.sm_percent
             device_processes[pid] = GpuProcess(
                 pid,
                 client.memory_bytes + ((old.memory_bytes or 0) if old else 0),
                 "compute" if _computes(client) or (old and old.kind == "compute") else "graphics",
-                share if old is None or share is None else min(100, share + (old.sm_percent or 0)),
+                None if share is None else min(100, share),
             )
         oldest = self._sweep - SEARCH_EVERY_SWEEPS
         self._last_busy = {key: last for key, last in self._last_busy.items() if last[1] >= oldest} | busy_now

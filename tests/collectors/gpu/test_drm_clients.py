@@ -177,7 +177,7 @@ def test_the_cycles_of_a_new_client_count_from_the_last_sweep(tmp_path: Path) ->
 
 
 def test_the_share_of_a_process_that_is_found_late_is_unknown_at_first(tmp_path: Path) -> None:
-    """The process uses a quarter of the GPU from the first second on, and is found in the fifth."""
+    """One client of the process uses a quarter of the GPU from the first second on. It is found in the fifth."""
     clock = SetClock(SECOND)
     clients = DrmClients(Root(str(tmp_path)), clock)
     clients.read()
@@ -185,6 +185,7 @@ def test_the_share_of_a_process_that_is_found_late_is_unknown_at_first(tmp_path:
     for second in range(1, 7):
         clock.now_ns += SECOND
         write_client(tmp_path, 50, amd_fdinfo(second * SECOND // 4))
+        write_client(tmp_path, 50, amd_fdinfo(0, 13), fd=5)
         found.append([one.sm_percent for use in clients.read().values() for one in use.processes])
     assert found == [[], [], [], [], [None], [25]]
 

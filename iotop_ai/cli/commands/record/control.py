@@ -19,7 +19,7 @@ from typing import Any
 
 from iotop_ai.collectors.io.clock import Clock
 from iotop_ai.collectors.io.linux_calls import pidfd_open
-from iotop_ai.collectors.io.marks_socket import LARGEST_BYTES, parse_message
+from iotop_ai.collectors.io.marks_socket import LARGEST_MESSAGE_BYTES, parse_message
 from iotop_ai.model.job.steps import StepCounts
 from iotop_ai.sources.live.source import LiveSource
 
@@ -93,7 +93,7 @@ class Control:
                 if not data:
                     break
                 *lines, rest = (rest + data).split(b"\n")
-                rest = rest[-LARGEST_BYTES:]
+                rest = rest[-LARGEST_MESSAGE_BYTES:]
                 for line in lines:
                     self._handle_request(line)
                 if any(line.translate(None, _BLANKS) == _END for line in lines):
@@ -105,7 +105,7 @@ class Control:
 
     def _handle_request(self, line: bytes) -> None:
         """Answer a status request, or pass a mark or steps to the source. Other lines are ignored."""
-        if len(line) > LARGEST_BYTES:
+        if len(line) > LARGEST_MESSAGE_BYTES:
             return
         if line.translate(None, _BLANKS) == _STATUS:
             try:
