@@ -16,7 +16,7 @@ from iotop_ai import __version__
 from iotop_ai.diagnosis.rules_version import stamp
 from iotop_ai.lazy.namedtuple import NamedTuple
 from iotop_ai.model.errors import InputError
-from iotop_ai.model.frame import HISTORY_S, Frame
+from iotop_ai.model.frame import HISTORY_LEAST, HISTORY_S, Frame
 from iotop_ai.model.snapshot import Snapshot
 from iotop_ai.store.format.codec import FORMAT, Encoder, Header
 from iotop_ai.store.format.line_head import parse_head, with_pre
@@ -37,6 +37,9 @@ RING_S = 3600.0
 BATCH, BATCH_PROCESSES = 8, 2000
 """Frames wait until there are this many of them, or this many processes in them. The second Frame of a batch takes less
 than half the CPU time that it would take a second later, but each Frame that waits keeps a process table in memory."""
+BLOCK_S = 180.0
+"""A block that lasts this long, in seconds, ends as soon as it contains HISTORY_LEAST Frames. Whole blocks are dropped,
+and the oldest one is only history, so longer blocks would take a large part of the hour at long intervals."""
 MOST_KEPT_BYTES = RING_BYTES
 """The maximum number of bytes of dropped blocks that a RingRecording keeps for a user who looks at them. Beyond this,
 it is not refreshed."""
@@ -95,7 +98,7 @@ class Ring:
         """The block to which Frames are added; its compressed text is in ``_parts`` and ``_compressor``."""
         self._compressor = zlib.compressobj(_ZLIB_LEVEL)
         self._parts: list[bytes] = []
-        self._open_bytes = 0
+        self._open_bytes = self._open_frames = 0
         self._session = 0
         self._number = 0
         """The number of blocks so far, dropped ones included; each block has its number as its ``offset``."""
@@ -158,8 +161,8 @@ class Ring:
     def preroll(self, level: str, before_ns: int) -> tuple[str, ...]:
         """The snap lines before a monotonic time, redacted to a level and marked "pre".
 
-        They start at the last keyframe that is at least a minute before that time, or else at the session's first one.
-        () if there are none.
+        They start at the last keyframe that is at least a minute before that time, or else at the session's first one,
+        but at the latest at the last keyframe but one. () if there are none.
         """
         self.drain()
         recording = self.recording()
@@ -170,8 +173,10 @@ class Ring:
         if not blocks:
             return ()
         older = [block for block in blocks if block.at_ns <= before_ns - HISTORY_S * 1e9]
+        # At long intervals, a minute may contain too few Samples, but the block before always contains enough.
+        first = min(max(0, len(older) - 1), max(0, len(blocks) - 2))
         out = []
-        for block in blocks[blocks.index((older or blocks[:1])[-1]) :]:
+        for block in blocks[first:]:
             for raw in recording.raw_lines(block):
                 head = parse_head(raw)
                 if head is not None and head.kind == "snap" and head.at_ns is not None and head.at_ns < before_ns:
@@ -199,7 +204,7 @@ class Ring:
     def _add(self, frame: Frame, gap: bool) -> None:
         snapshot = frame.snapshot
         new_boot = snapshot.host.boot_id != self._boot_id
-        if new_boot:
+        if new_boot or self._is_block_long(snapshot):
             self._encoder.restart()
         try:
             compressor, parts, change = self._encode(frame, gap)
@@ -221,8 +226,16 @@ class Ring:
                 parts.append(compressor.compress(change))
             self._parts += filter(None, parts)
             self._open_bytes += sum(map(len, parts))
+            self._open_frames += 1
             self._newest_ns = snapshot.at_ns
             self._drop_oldest()
+
+    def _is_block_long(self, snapshot: Snapshot) -> bool:
+        """Whether the open block lasts long enough before this Snapshot, and can be the history of the next block."""
+        block = self._open
+        return (
+            block is not None and snapshot.at_ns - block.at_ns >= BLOCK_S * 1e9 and self._open_frames >= HISTORY_LEAST
+        )
 
     def _encode(self, frame: Frame, gap: bool) -> tuple[_Compress, list[bytes], bytes]:
         """The block's compressor, the compressed chunks of a keyframe's lines, and the uncompressed text of a change.
@@ -245,12 +258,16 @@ class Ring:
             self._closed_bytes += len(packed)
         self._number += 1
         self._open = Block(self._number, 0, snapshot.at_ns, snapshot.wall_ns, self._session)
-        self._compressor, self._parts, self._open_bytes = compressor, [], 0
+        self._compressor, self._parts, self._open_bytes, self._open_frames = compressor, [], 0, 0
 
     def _drop_oldest(self) -> None:
+        # However old it is, the last closed block is kept, because it is the history of the open one.
         while self._closed and (
             self._closed_bytes + self._open_bytes > self._most_bytes
-            or self._closed[0].block.at_ns < self._newest_ns - self._most_ns - HISTORY_S * 1e9
+            or (
+                len(self._closed) > 1
+                and self._closed[0].block.at_ns < self._newest_ns - self._most_ns - HISTORY_S * 1e9
+            )
         ):
             self._closed_bytes -= len(self._closed.pop(0).data)
 

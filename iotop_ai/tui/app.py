@@ -190,7 +190,7 @@ class MonitorApp(TerminalApp):
         recording = ring.recording() if ring is not None else None
         if recording is None:
             return None
-        # A block's offset is the number of its minute. If minute 1 has been dropped, the oldest minute has no history.
+        # A block's offset is its number. If block 1 has been dropped, the oldest block has no history.
         full_history_ns = recording.blocks[0].at_ns + int(HISTORY_S * 1e9) if recording.blocks[0].offset > 1 else 0
         try:
             cursor = FrameCursor([recording], shown_from_ns=full_history_ns)

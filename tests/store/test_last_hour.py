@@ -8,13 +8,14 @@ from pathlib import Path
 import pytest
 
 from iotop_ai.collectors.io.clock import Clock
-from iotop_ai.model.frame import Frame
+from iotop_ai.model.frame import HISTORY_LEAST, HISTORY_S, Frame
 from iotop_ai.pipeline import frames
+from iotop_ai.playback.player import FrameCursor
 from iotop_ai.store.last_hour import Ring
 from iotop_ai.store.read.file import FileRecording
 from iotop_ai.store.write.recorder import Recorder
 from iotop_ai.store.write.sink import FileSink
-from tests.store.scenario import lived, rebooted
+from tests.store.scenario import SECOND, Machine, lived, rebooted
 from tests.waiting import until
 
 SEEDS = [1, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (0, 2, 3))]
@@ -101,6 +102,35 @@ def test_no_more_than_the_span_of_time_is_kept() -> None:
     recording = ring.recording()
     assert recording is not None
     assert live[-1].snapshot.at_ns - recording.blocks[1].at_ns <= (120 + 60) * 1e9
+    ring.close()
+
+
+def spaced(length: int, interval_s: int) -> list[Frame]:
+    """Frames of a machine that is read at this interval."""
+    machine, out = Machine(5), []
+    begin_ns, wall_ns = machine.now, machine.wall
+    for later_ns in range(0, length * interval_s * SECOND, interval_s * SECOND):
+        machine.now = begin_ns + later_ns
+        made = machine.snapshot()
+        times = {"at_ns": begin_ns + later_ns, "wall_ns": wall_ns + later_ns}
+        out.append(made._replace(**times, interval_s=float(interval_s), events=()))
+    return list(frames(out))
+
+
+@pytest.mark.parametrize(
+    ("interval_s", "length", "shown"), [(10, 380, 330), (60, 64, 54), (600, 19, 4)], ids=["10 s", "1 min", "10 min"]
+)
+def test_the_last_hour_is_shown_at_long_intervals(interval_s: int, length: int, shown: int) -> None:
+    live = spaced(length, interval_s)
+    ring = filled(live)
+    recording = ring.recording()
+    assert recording is not None
+    assert recording.blocks[0].offset > 1
+    from_ns = recording.blocks[0].at_ns + int(HISTORY_S * 1e9)
+    cursor = FrameCursor([recording], shown_from_ns=from_ns)
+    for frame in (live[-shown], live[-shown + 1], live[-2], live[-1]):
+        assert cursor.seek(frame.snapshot.wall_ns) == frame
+    assert len(ring.preroll("full", live[-1].snapshot.at_ns + 1)) >= HISTORY_LEAST
     ring.close()
 
 
