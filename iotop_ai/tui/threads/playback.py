@@ -355,7 +355,9 @@ class PlaybackThread:
         return wait_s
 
     def _play(self) -> float | None:
-        """Show the Frames that are due. Returns the seconds until the next one is due; None if there is none."""
+        """Show the Frames that are due, or as many of them as can be decoded within LEAST_WAIT_S. Returns the seconds
+        until the next one is due; None if there is none.
+        """
         now = self._clock.monotonic_ns()
         due_ns = self._due_ns(now)
         moved = False
@@ -366,6 +368,11 @@ class PlaybackThread:
                 break
             self._cursor.forward()
             moved = True
+            if self._clock.monotonic_ns() - now > LEAST_WAIT_S * _SECOND:
+                # This speed is too high for the machine. The Frames that are still due would be more in each round.
+                self._play_start_ns = (now, after.snapshot.wall_ns)
+                self._post()
+                return 0.0
         if moved:
             self._post()
         if after is None:

@@ -354,6 +354,25 @@ def test_a_pause_in_the_recording_is_skipped(tmp_path: Path, app: FakeApp) -> No
     assert played_seconds(path, 97, 6, app)[-1] >= 101
 
 
+class SlowMachineClock(SetClock):
+    """A clock that advances by 30 ms whenever it is read, as if each Frame took that long to decode."""
+
+    def monotonic_ns(self) -> int:
+        self.skip(0.03)
+        return self.now_ns
+
+
+def test_frames_are_shown_while_the_machine_is_too_slow_for_the_speed(tmp_path: Path, app: FakeApp) -> None:
+    live = stalling()
+    cursor, clock = FrameCursor([FileRecording(record(tmp_path / "a", live))]), SlowMachineClock()
+    cursor.seek(0)
+    thread = PlaybackThread(cursor, app, clock, playing=True, speed=64)
+    thread._restart_clock()
+    clock.skip(2.0)
+    assert [thread._play() for _ in range(3)] == [0.0] * 3
+    assert [m.frame for m in app.messages if isinstance(m, PlaybackFrame)] == [live[4], live[8], live[12]]
+
+
 def past_at(frame: Frame, app: FakeApp) -> list[int]:
     """Wait for the Samples older than this Frame's history, and return their times."""
     found = app.until(lambda m: isinstance(m, PastSamples) and m.at_ns == frame.snapshot.at_ns)
