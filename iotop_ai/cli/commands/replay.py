@@ -125,7 +125,7 @@ def _show_file(path: str, args: argparse.Namespace, settings: Settings) -> int:
     def make_screen_start() -> ScreenStart:
         changes = {
             "mode": "replay", "timeline": Timeline(begin, max(end, begin + 1), begin), "playing": playing,
-            "speed": speed, "interval_s": chain.parts[-1].header.interval_s,
+            "speed": speed, "interval_s": chain.interval_s,
         }  # fmt: skip
 
         def make_playback(app: MessageReceiver) -> PlaybackThread:
@@ -164,13 +164,18 @@ class Chain:
             return None
         return (status.st_dev, status.st_ino)
 
+    @property
+    def interval_s(self) -> float:
+        """The interval of the newest session, in seconds. An earlier session of the file may have another interval."""
+        last = self.parts[-1]
+        return last.header_of(len(last.blocks) - 1).interval_s
+
     def grows(self, age_ns: int) -> bool:
         """Whether the recording is still being written: it has no end line, and its newest Snapshot is recent.
 
         age_ns: the age of the newest Snapshot.
         """
-        last = self.parts[-1]
-        return age_ns < max(GROWS_S, 3 * last.header.interval_s) * 1e9 and not last.closed()
+        return age_ns < max(GROWS_S, 3 * self.interval_s) * 1e9 and not self.parts[-1].closed()
 
     def next_part(self) -> FileRecording | None:
         """Return the part after the last one, or None.

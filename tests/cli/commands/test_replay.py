@@ -159,6 +159,20 @@ def test_a_file_that_still_grows_is_followed_until_it_is_closed(tmp_path: Path) 
     assert not Chain(str(tmp_path / "a")).grows(1_000_000_000)
 
 
+def test_a_file_is_followed_by_the_interval_of_its_newest_session(tmp_path: Path) -> None:
+    live = stalling(10)
+    path = record(tmp_path / "a", live[:5])
+    recorder = recorder_of(FileSink(path, append=True))
+    for frame in live[5:]:
+        recorder.put(frame._replace(snapshot=frame.snapshot._replace(interval_s=60.0)))
+    written(recorder, 5)
+    chain = Chain(path)
+    assert chain.interval_s == 60.0
+    assert chain.grows(100_000_000_000)
+    chain.close()
+    assert recorder.close()
+
+
 def test_a_recording_is_named_by_its_host_and_time(tmp_path: Path) -> None:
     sink = open_file(Clock(), str(tmp_path))
     assert Path(sink.path).name.startswith(os.uname().nodename + "-2")
