@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from iotop_ai.collectors.io.clock import Clock
+from iotop_ai.collectors.io.with_timeout import HOME_TIMEOUT_S, call_with_timeout
 from iotop_ai.model.frame import Frame
 from iotop_ai.model.snapshot import Event
 from iotop_ai.pipeline import closing_frame
@@ -169,7 +172,7 @@ class SessionRecorder:
         """Close the file, waiting at most ``seconds``, and return its state; None if there is no file.
 
         Before that, the file gets a ``closing_frame`` if events are pending, or if it has no Snapshot yet. If the file
-        is already being closed, this waits for it too.
+        is already being closed, this waits for it too. Removes a file that has stayed empty.
         """
         with self._lock:
             recorder, newest = self._recorder, self._newest
@@ -188,6 +191,9 @@ class SessionRecorder:
         self._ending = None
         self.stuck = self.stuck or not closed
         state = self._state(ending)
+        if closed and not state.size_bytes:
+            with contextlib.suppress(OSError):  # the file may be gone, unresponsive or read-only by now
+                call_with_timeout(HOME_TIMEOUT_S, state.path, lambda: os.unlink(state.path))
         self.last = state if closed else state._replace(trouble="its disk does not answer")
         return self.last
 

@@ -124,6 +124,22 @@ def test_a_file_that_opens_after_the_end_of_the_session_is_complete(tmp_path: Pa
     assert FileRecording(path).closed()
 
 
+def test_a_file_for_which_the_disk_has_no_room_is_removed(tmp_path: Path) -> None:
+    path = tmp_path / "run.iotop.jsonl"
+
+    def record(lines: tuple[str, ...]) -> Recorder:
+        return Recorder(FileSink(str(path)), Clock(), preroll=lines, min_free_bytes=1 << 62)
+
+    keeper = SessionRecorder(Clock(), record=record)
+    keeper.put(stalling()[0])
+    assert keeper.switch() == str(path)
+    assert path.exists()
+    state = keeper.switch()
+    assert isinstance(state, RecordingState)
+    assert "free on its disk" in state.trouble
+    assert not path.exists()
+
+
 def test_the_last_hour_and_a_recording_begin_when_their_threads_can_start(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
