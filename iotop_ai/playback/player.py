@@ -19,6 +19,7 @@ from iotop_ai.model.reading import Rated
 from iotop_ai.model.sample import Sample
 from iotop_ai.model.snapshot import Snapshot
 from iotop_ai.pipeline import frames, samples
+from iotop_ai.store.format.codec import Header
 from iotop_ai.store.format.line_head import parse_head
 from iotop_ai.store.read.blocks import Block
 from iotop_ai.store.read.file import Entry
@@ -62,8 +63,8 @@ class RecordingPart(Protocol):
         """The lines of a block."""
         ...
 
-    def stamp_of(self, index: int) -> str:
-        """The stamp (version) of the rules with which a block was recorded."""
+    def header_of(self, index: int) -> Header:
+        """The header that is valid at a block. Raises InputError."""
         ...
 
 

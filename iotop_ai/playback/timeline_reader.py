@@ -15,7 +15,7 @@ from iotop_ai.pipeline import frames
 from iotop_ai.playback.player import RecordingPart
 from iotop_ai.present.screen.view import Timeline
 from iotop_ai.store.format.codec import Decoder, SnapLine, VerdictLine, verdict_key
-from iotop_ai.store.format.line_head import has_key, parse_head
+from iotop_ai.store.format.line_head import has_gap, has_key, parse_head
 
 _SECOND = 1_000_000_000
 _LEAST_GAP_NS = 5 * _SECOND
@@ -65,6 +65,8 @@ class TimelineReader:
         """The number of lines of the current block that have been read."""
         self._newest_ns = begin_wall_ns
         """The wall time of the newest Snapshot that was read."""
+        self._least_gap_s = 0.0
+        """A shorter interval is a gap only if its Snapshot says so, because with ``--burst`` it is the usual one."""
         self._usual_ns = 0
         """The newest interval between Snapshots that was not a gap; 0 before there is one."""
         self._gap_ns = 0
@@ -112,7 +114,9 @@ class TimelineReader:
                 return False
             self._part, self._block, self._lines_read, self._judged = self._part + 1, 0, 0, None
             return True
-        trusted = part.stamp_of(self._block) == stamp()
+        header = part.header_of(self._block)
+        trusted = header.stamp == stamp()
+        self._least_gap_s = GAP_FACTOR * header.interval_s
         line_number = 0
         for line_number, line in enumerate(part.raw_lines(part.blocks[self._block]), 1):
             if line_number > self._lines_read:
@@ -137,7 +141,7 @@ class TimelineReader:
         if head.kind == "snap" and head.wall_ns is not None:
             if trusted and self._key is None and has_key(line):
                 self._add_keyframe_verdict(line)
-            self._add_snapshot(head.wall_ns)
+            self._add_snapshot(head.wall_ns, has_gap(line))
         elif head.kind == "verdict" and trusted:
             item = Decoder().read(line)
             if isinstance(item, VerdictLine):
@@ -164,9 +168,11 @@ class TimelineReader:
         elif is_trouble(event):
             self._ends.append((event.wall_ns, event.text, event.role != TRAINER or bool(event.code)))
 
-    def _add_snapshot(self, wall_ns: int) -> None:
+    def _add_snapshot(self, wall_ns: int, dropped: bool) -> None:
+        """Add a Snapshot. dropped: whether Snapshots before it were dropped."""
         interval_ns = wall_ns - self._newest_ns
-        if self._usual_ns and interval_ns > max(_LEAST_GAP_NS, GAP_FACTOR * self._usual_ns):
+        least_ns = max(_LEAST_GAP_NS, GAP_FACTOR * self._usual_ns, 0.0 if dropped else self._least_gap_s * _SECOND)
+        if self._usual_ns and interval_ns > least_ns:
             if self._gap_ns and abs(interval_ns - self._gap_ns) <= self._gap_ns // _EQUAL_DIVISOR:
                 # A second interval of this length: the first was not a gap, but the period has become longer.
                 self._gaps.pop()
