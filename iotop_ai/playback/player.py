@@ -68,11 +68,8 @@ class RecordingPart(Protocol):
         ...
 
 
-class _ShownBlock(NamedTuple):
-    """A block that is shown: it is neither part of the pre-roll nor before ``shown_from_ns``.
-
-    part: the index of its part. block: its index in that part.
-    """
+class _BlockPlace(NamedTuple):
+    """The place of a block: the index of its part, and the index of the block in that part."""
 
     part: int
     block: int
@@ -106,7 +103,7 @@ class FrameCursor:
         self._parts = list(parts)
         self._shown_from_ns = shown_from_ns
         self._follow = follow
-        self._shown_blocks: list[_ShownBlock] = []
+        self._shown_blocks: list[_BlockPlace] = []
         self._wall_times: list[int] = []
         self._stream: Iterator[Frame] | None = None
         """The Frames after the newest kept one, from the part with the index ``_stream_part``."""
@@ -162,7 +159,7 @@ class FrameCursor:
     def _index(self) -> None:
         first = self._parts[0].blocks[0].session
         self._shown_blocks = [
-            _ShownBlock(p, b)
+            _BlockPlace(p, b)
             for p, part in enumerate(self._parts)
             for b, block in enumerate(part.blocks)
             if not block.pre and not (block.session == first and block.at_ns < self._shown_from_ns)
@@ -170,7 +167,7 @@ class FrameCursor:
         # The wall times never decrease, so that a clock that was set back does not hide later blocks.
         self._wall_times = list(accumulate((self._block(p).wall_ns for p in self._shown_blocks), max))
 
-    def _block(self, place: _ShownBlock) -> Block:
+    def _block(self, place: _BlockPlace) -> Block:
         return self._parts[place.part].blocks[place.block]
 
     def seek(
@@ -358,24 +355,36 @@ class FrameCursor:
         slots: the number of intervals to go back. Raises Cancelled.
         """
         first_ns = frame.history[0].at_ns
-        index = self._block_index_of(frame)
-        place, block = self._shown_blocks[index], self._block(self._shown_blocks[index])
-        part = self._parts[place.part]
+        place: _BlockPlace | None = self._shown_blocks[self._block_index_of(frame)]
         from_ns = frame.snapshot.at_ns - int(slots * frame.snapshot.interval_s * 1e9)
-        start = place.block
-        while start > 0 and part.blocks[start].at_ns > from_ns:
-            before = part.blocks[start - 1]
-            if before.session != block.session or before.pre:
-                break
-            start -= 1
+        first_blocks: dict[int, int] = {}
+        while place is not None:
+            first_blocks[place.part] = place.block
+            place = self._place_before(place) if self._block(place).at_ns > from_ns else None
+        items = chain.from_iterable(self._parts[part].items(first) for part, first in sorted(first_blocks.items()))
         out: list[Sample] = []
-        for snapshot, sample in samples(part.items(start), recorded=True):
+        for snapshot, sample in samples(items, recorded=True):
             if cancelled():
                 raise Cancelled
             if snapshot.host.boot_id != frame.snapshot.host.boot_id or snapshot.at_ns >= first_ns:
                 break
             out.append(sample._replace(processes=Rated()))
         return tuple(out[-slots:])
+
+    def _place_before(self, place: _BlockPlace) -> _BlockPlace | None:
+        """The place of the block before this one in the same session, also across a rotation; None if there is none."""
+        part = self._parts[place.part]
+        earlier = part.blocks[: place.block]
+        if earlier and not earlier[-1].pre:
+            same_session = earlier[-1].session == part.blocks[place.block].session
+            return _BlockPlace(place.part, place.block - 1) if same_session else None
+        if place.part == 0 or not all(block.pre for block in earlier):
+            return None
+        before, last = self._parts[place.part - 1], len(self._parts[place.part - 1].blocks) - 1
+        header = part.header_of(place.block)
+        if not header.continues or header.boot_id != before.header_of(last).boot_id or before.blocks[last].pre:
+            return None
+        return _BlockPlace(place.part - 1, last)
 
 
 def _snapshot(item: Snapshot | Keyframe) -> Snapshot:

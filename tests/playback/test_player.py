@@ -180,6 +180,20 @@ def test_playing_on_into_a_rotated_file_reaches_every_frame_of_a_boot_within_it(
     assert walk_back(FrameCursor(chain)) == live
 
 
+def rotated_by_size(folder: Path, live: list[Frame]) -> list[FileRecording]:
+    """Let the recorder begin a new file after every 60 kB."""
+    paths = [str(folder / "0")]
+
+    def rotate(full: Sink) -> Sink:
+        full.close()
+        paths.append(str(folder / str(len(paths))))
+        return FileSink(paths[-1])
+
+    record(folder / "0", live, rotation=Rotation(60_000), rotate=rotate)
+    assert len(paths) > 1
+    return [FileRecording(path) for path in paths]
+
+
 @pytest.mark.parametrize("seed", SEEDS)
 def test_a_seek_in_a_rotated_recording_with_gaps_gives_the_frame_of_a_replay(tmp_path: Path, seed: int) -> None:
     pick = random.Random(seed)
@@ -188,16 +202,7 @@ def test_a_seek_in_a_rotated_recording_with_gaps_gives_the_frame_of_a_replay(tmp
         begin = pick.randrange(5, len(kept) - 5)
         del kept[begin : begin + pick.choice([1, 5, 20])]
     live = list(frames(kept))
-    paths = [str(tmp_path / "0")]
-
-    def rotate(full: Sink) -> Sink:
-        full.close()
-        paths.append(str(tmp_path / str(len(paths))))
-        return FileSink(paths[-1])
-
-    record(tmp_path / "0", live, rotation=Rotation(60_000), rotate=rotate)
-    assert len(paths) > 1
-    cursor = FrameCursor([FileRecording(path) for path in paths])
+    cursor = FrameCursor(rotated_by_size(tmp_path, live))
     for _ in range(15):
         at = pick.randrange(len(live))
         assert cursor.seek(live[at].snapshot.wall_ns) == live[at]
@@ -334,6 +339,15 @@ def test_graphs_reach_further_back_than_the_history(tmp_path: Path) -> None:
     past = cursor.past(frame, 60)
     assert 0 < len(past) <= 60
     assert list(past) == wanted[-len(past) :]
+    assert list(cursor.past(frame, 10_000)) == wanted
+
+
+def test_graphs_reach_into_the_files_before_a_rotation(tmp_path: Path) -> None:
+    live = lived(0, 150)
+    cursor = FrameCursor(rotated_by_size(tmp_path, live))
+    frame = cursor.seek(live[-1].snapshot.wall_ns)
+    first = frame.history[0].at_ns
+    wanted = [f.sample._replace(processes=Rated()) for f in live if f.snapshot.at_ns < first]
     assert list(cursor.past(frame, 10_000)) == wanted
 
 
