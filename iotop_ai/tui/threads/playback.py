@@ -110,13 +110,15 @@ class _SeekRequest(NamedTuple):
 
     from_search: whether a search for a mark or a change gave the time. before_ns: a monotonic time of the newest
     session, if the request is to go to the last Frame before it; otherwise None. With ``before_ns``, ``wall_ns`` is
-    about the time of that Frame.
+    about the time of that Frame. forward: whether to go at least one Frame forward, because the time is that of a skip
+    forward, which may end in a gap.
     """
 
     wall_ns: int | None = None
     steps: int = 0
     from_search: bool = False
     before_ns: int | None = None
+    forward: bool = False
 
 
 class PlaybackThread:
@@ -201,8 +203,9 @@ class PlaybackThread:
         self._put(_SeekRequest(snapshot.wall_ns - older_ns, before_ns=snapshot.at_ns - older_ns + 1))
 
     def skip(self, seconds: float) -> int:
-        """Go forward or back by this many seconds, from the target of a pending seek, or else from the current time.
-        Returns the time at that distance, which may be outside the recording.
+        """Go forward or back by this many seconds, from the target of a pending seek, or else from the current time; if
+        the next Frame is further ahead, go forward to that Frame. Returns the time at that distance, which may be
+        outside the recording.
         """
         with self._ready:
             at = self._current_ns if self._target_ns is None else self._target_ns
@@ -210,7 +213,7 @@ class PlaybackThread:
             wall_ns = max(self._cursor.begin_wall_ns, wanted_ns)
             if self._end_ns > self._cursor.begin_wall_ns:  # otherwise the end is not known yet
                 wall_ns = min(self._end_ns, wall_ns)
-        self._put(_SeekRequest(wall_ns))
+        self._put(_SeekRequest(wall_ns, forward=seconds > 0))
         return wanted_ns
 
     def step(self, count: int) -> None:
@@ -296,10 +299,13 @@ class PlaybackThread:
     def _serve(self, request: _SeekRequest) -> None:
         self._jumped = self._jumped or request.wall_ns is not None or request.steps < 0
         if request.wall_ns is not None:
+            before = self._cursor.frame
             if request.before_ns is None:
                 self._cursor.seek(request.wall_ns, self._post_early, self._superseded)
             else:
                 self._cursor.seek_before(request.before_ns, self._post_early, self._superseded)
+            if request.forward and self._cursor.frame is before:
+                self._cursor.forward()
             with self._ready:
                 if not self._superseded():
                     self._target_ns = None

@@ -373,6 +373,17 @@ def test_frames_are_shown_while_the_machine_is_too_slow_for_the_speed(tmp_path: 
     assert [m.frame for m in app.messages if isinstance(m, PlaybackFrame)] == [live[4], live[8], live[12]]
 
 
+def test_a_skip_forward_crosses_a_pause_in_the_recording(tmp_path: Path, app: FakeApp) -> None:
+    live = clock_set_back(150, 100, -3600)
+    cursor = FrameCursor([FileRecording(record(tmp_path / "a", live))])
+    cursor.seek(live[99].snapshot.wall_ns)
+    playback = PlaybackThread(cursor, app, Clock())
+    playback.start()
+    playback.skip(10)
+    app.until(lambda m: isinstance(m, PlaybackFrame) and not m.early and m.frame.snapshot.seq == 100)
+    assert playback.close()
+
+
 def past_at(frame: Frame, app: FakeApp) -> list[int]:
     """Wait for the Samples older than this Frame's history, and return their times."""
     found = app.until(lambda m: isinstance(m, PastSamples) and m.at_ns == frame.snapshot.at_ns)
