@@ -175,6 +175,11 @@ def _rates_unknown(rates: BlockRates) -> bool:
     return rates[:4] == UNKNOWN_BLOCK_RATES[:4]
 
 
+def chosen_name(frame: Frame, view: View) -> str:
+    """The kernel name of the device that the user selected; "" without one, and while that device is absent."""
+    return view.device if any(device.name == view.device for device in all_devices(frame, view)) else ""
+
+
 @cached_per_frame
 def selected_device(frame: Frame, view: View) -> BlockDevice | None:
     """The device that the graphs show: the user's choice if it is present, otherwise the culprit, the busiest, the disk

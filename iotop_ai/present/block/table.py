@@ -121,7 +121,7 @@ def block_rows(frame: Frame, view: View, width: int, height: int) -> list[Line]:
     names the devices without a row.
     """
     rows, rest = visible_rows(frame, view, height - 1)
-    out = device_rows(frame, view, width, _title(view), rows)
+    out = device_rows(frame, view, width, _title(frame, view), rows)
     if frame.snapshot.block.value is None:
         return [*out[:1], reason_row(width, frame.snapshot.block, view)]
     if rest:
@@ -131,11 +131,11 @@ def block_rows(frame: Frame, view: View, width: int, height: int) -> list[Line]:
     return out
 
 
-def _title(view: View) -> str:
+def _title(frame: Frame, view: View) -> str:
     """The panel's title with the user's choices. "pinned": the user's disk stays in the graphs even if another is
     busier.
     """
-    if view.device and not view.follow_job:
+    if devices.chosen_name(frame, view) and not view.follow_job:
         return "disk pinned"
     return "disk active" if view.only_active else "disk"
 

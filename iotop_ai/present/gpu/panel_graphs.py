@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Iterator
 
 from iotop_ai.model.frame import Frame
 from iotop_ai.model.sample import Sample
+from iotop_ai.present.block.devices import chosen_name
 from iotop_ai.present.gpu.graphs import FigureOf, GpuFigure, gpu_figures
 from iotop_ai.present.screen.graphs import Graph
 from iotop_ai.present.screen.view import View
@@ -36,7 +37,7 @@ def named_graphs(frame: Frame, view: View, samples: tuple[Sample, ...], slots: i
     user selected a disk.
     """
     culprit = culprit_of(frame, view)
-    if not culprit.gpus or culprit.disk or view.device:
+    if not culprit.gpus or culprit.disk or chosen_name(frame, view):
         return
     for graph in _graphs(frame, view, samples, slots, _cause_labels(frame), culprit.gpus):
         yield [graph._replace(hue=culprit.hue)]

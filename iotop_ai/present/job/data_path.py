@@ -111,7 +111,7 @@ def hops(frame: Frame, view: View, width: int) -> list[Span]:
     view = view if view.base is None else view._replace(base=None)
     job, culprit = _job_of_path(frame, view), culprit_of(frame, view)
     mount = None if job is None else job_mount(frame, job)
-    if job is not None and not view.device:
+    if job is not None and not devices.chosen_name(frame, view):
         device = None if mount is None else devices.mount_device(frame, view, mount)
         if device is None:
             return _join_hops([*job_hops(job, culprit), *_remote_hops(mount, culprit, no_files_text(frame, job))])
@@ -140,7 +140,7 @@ def hops(frame: Frame, view: View, width: int) -> list[Span]:
 def _job_of_path(frame: Frame, view: View) -> Job | None:
     """The job whose path is shown; None without a job, or if the user selected a disk that does not hold its files."""
     job = current_job(frame)
-    if job is None or not view.device:
+    if job is None or not devices.chosen_name(frame, view):
         return job
     device = devices.selected_device(frame, view)
     return job if device is not None and _holds_files_of(job, device, frame) else None
@@ -217,7 +217,7 @@ def _process_hop(frame: Frame, view: View, device: BlockDevice, direction: str) 
         visible = any(rate_of(g) > 0 and is_disk_of(device, g, direction, frame, view) is not False for g in busy)
         if comparable and table.denied and not visible:
             return [Span("?", "unsure"), Span(" process (not permitted)", "dim")]
-        if comparable and not view.device:
+        if comparable and not devices.chosen_name(frame, view):
             return [Span("?", "unsure"), Span(" process", "dim")]
         other = "write" if direction == "read" else "read"
         best = None if comparable or visible else busiest(other)
@@ -226,7 +226,7 @@ def _process_hop(frame: Frame, view: View, device: BlockDevice, direction: str) 
                 return [Span("?", "unsure"), Span(" process (not permitted)", "dim")]
             if not any(group.io for group in all_groups):
                 return [Span("no process reads or writes", "dim")]
-            if not view.device:
+            if not devices.chosen_name(frame, view):
                 return [Span("?", "unsure"), Span(" process", "dim")]
             return [Span(f"no process is known to {direction} {devices.short_name(device)}", "dim")]
         direction = other

@@ -52,7 +52,7 @@ def proposed_path(frame: Frame, view: View, device: str = "") -> str:
 
     device: the disk of the page that is open, which takes precedence; "" on the main screen.
     """
-    job = None if device or view.device else current_job(frame)
+    job = None if device or devices.chosen_name(frame, view) else current_job(frame)
     mount = None if job is None else job_mount(frame, job)
     if mount is not None:
         return mount.path

@@ -16,8 +16,10 @@ from iotop_ai.model.job.records import Job, JobMount, JobPlace, JobTable, Rank
 from iotop_ai.model.reading import Reading, Status
 from iotop_ai.pipeline import frames
 from iotop_ai.present.block import devices
+from iotop_ai.present.block.table import block_rows
 from iotop_ai.present.job.data_path import path_rows
 from iotop_ai.present.job.screen import jobs_screen_rows
+from iotop_ai.present.preflight.storage_dialog import proposed_path
 from iotop_ai.present.process.groups import groups
 from iotop_ai.present.process.table import process_rows
 from iotop_ai.present.screen.graph_panel import graph_rows
@@ -162,6 +164,13 @@ def test_the_jobs_waits_stand_only_below_the_jobs_path() -> None:
     _, path, waits = (line.text for line in path_rows(shown, UTC._replace(device="sdz"), 80, 3))
     assert "train.py" not in path
     assert waits.startswith(" waits    blocked")
+
+
+def test_a_pinned_disk_that_is_absent_does_not_count_as_chosen() -> None:
+    shown, view = with_a_second_disk(), UTC._replace(device="gone")
+    assert [line.text for line in path_rows(shown, view, 80, 3)] == [line.text for line in path_rows(shown, UTC, 80, 3)]
+    assert block_rows(shown, view, 80, 5)[0].text == block_rows(shown, UTC, 80, 5)[0].text
+    assert proposed_path(shown, view) == "/data"
 
 
 def test_the_page_and_the_copied_verdict_of_a_job_have_its_own_path_whichever_disk_is_pinned() -> None:

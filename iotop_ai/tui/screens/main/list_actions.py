@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 
 from iotop_ai.model.settings import SORT_KEYS, UNITS
-from iotop_ai.present.block.devices import BlockDevice, all_devices, mounts
+from iotop_ai.present.block.devices import BlockDevice, all_devices, chosen_name, mounts
 from iotop_ai.present.job.screen import job_rows
 from iotop_ai.present.process.sort_value import order_words
 from iotop_ai.present.process.table import COLUMNS, SHOWN, column_state, optional_columns
@@ -64,9 +64,10 @@ class ListActions:
     def open_device_list(self) -> None:
         """Open the list of devices. With two further entries, the selection follows the busiest device or the job's."""
         view, frame = self._state.view, self._state.frame
-        current = selected_device_name(frame, view) if view.device and not view.follow_job else ""
+        chosen = chosen_name(frame, view)
+        current = "" if view.follow_job else chosen
         entries = [
-            _entry(BUSIEST, "follow the device that the verdict names, else the busiest", not view.device),
+            _entry(BUSIEST, "follow the device that the verdict names, else the busiest", not chosen),
             _entry(OF_THE_JOB, "follow the job's device", view.follow_job),
             *(_entry(d.name, self._device_text(d), d.name == current) for d in all_devices(frame, view)),
         ]
