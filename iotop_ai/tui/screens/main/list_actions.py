@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 
 from iotop_ai.model.settings import SORT_KEYS, UNITS
 from iotop_ai.present.block.devices import BlockDevice, all_devices, chosen_name, mounts
-from iotop_ai.present.job.screen import job_rows
+from iotop_ai.present.job.screen import JobRow, job_rows
 from iotop_ai.present.process.sort_value import order_words
 from iotop_ai.present.process.table import COLUMNS, SHOWN, column_state, optional_columns
 from iotop_ai.present.screen.actions import Action
@@ -49,25 +49,36 @@ class ListActions:
         self._state = state
         self._open_list = open_list
 
-    def device_of_job(self) -> str:
-        """The kernel name of the disk that the verdict's job reads from; "" when unknown."""
+    def _row_of_job(self) -> JobRow | None:
+        """The row of the verdict's job; None without a job."""
         frame = self._state.frame
-        rows = job_rows(frame, self._state.view)
-        pid = frame.verdict.job_pid
-        return next((row.disk for row in rows if row.pid == pid), "")
+        return next((row for row in job_rows(frame, self._state.view) if row.pid == frame.verdict.job_pid), None)
+
+    def device_of_job(self) -> str:
+        """The kernel name of the disk that the verdict's job reads from; "" without one and when unknown."""
+        row = self._row_of_job()
+        return "" if row is None else row.disk
+
+    def _followed_device(self) -> str:
+        """The device to select while the user follows the job: its disk; "" if it reads from a mount without a disk;
+        the device selected so far when unknown.
+        """
+        row = self._row_of_job()
+        return row.disk if row is not None and row.device else self._state.view.device
 
     def follow_job_device(self) -> None:
         """Select the job's disk, if the user chose to follow the job."""
         if self._state.view.follow_job:
-            self._state.update(device=self.device_of_job() or self._state.view.device)
+            self._state.update(device=self._followed_device())
 
     def open_device_list(self) -> None:
         """Open the list of devices. With two further entries, the selection follows the busiest device or the job's."""
         view, frame = self._state.view, self._state.frame
         chosen = chosen_name(frame, view)
+        busiest = not chosen and not view.follow_job
         current = "" if view.follow_job else chosen
         entries = [
-            _entry(BUSIEST, "follow the device that the verdict names, else the busiest", not chosen),
+            _entry(BUSIEST, "follow the device that the verdict names, else the busiest", busiest),
             _entry(OF_THE_JOB, "follow the job's device", view.follow_job),
             *(_entry(d.name, self._device_text(d), d.name == current) for d in all_devices(frame, view)),
         ]
@@ -92,7 +103,7 @@ class ListActions:
             answer = (
                 f"done: follows the job, now {device}" if device else "done: follows the job; no device is known yet"
             )
-            self._state.change(answer, device=device or self._state.view.device, follow_job=True)
+            self._state.change(answer, device=self._followed_device(), follow_job=True)
         else:
             self.choose_device(name)
 
