@@ -40,7 +40,7 @@ def _no_gpu_row(frame: Frame, view: View, width: int) -> Line:
     if reading.value is not None:
         why = [Span("none in this machine", "dim")]
     else:
-        why = [Span(_NO_GPU, "dim")] if reading.reason == "no NVIDIA driver" else reason_spans(reading)
+        why = [Span(_NO_GPU, "dim")] if reading.reason == "no NVIDIA driver" else reason_spans(reading, view)
     spans = cut_spans([Span(" "), *why], width - 8)
     line = rule(width - spans_cells(spans), "GPU", focus=view.focus == "gpu")
     return Line((*line.spans[:2], *spans, *line.spans[2:]))

@@ -184,7 +184,7 @@ def _row(
     first, key = group[0], group_key(group, view)
     background = "sel" if view.focus == "gpu" and view.cursor == key else ""
     if first.state is None:
-        why = [Span(" ? ", "unsure"), Span(cut(first.uuid, 16) + "  ", "text"), *reason_spans(first.reading)]
+        why = [Span(" ? ", "unsure"), Span(cut(first.uuid, 16) + "  ", "text"), *reason_spans(first.reading, view)]
         return row(width, why, key=key, background=background)
     numbers = number_runs(g.state.number for g in group if g.state is not None)
     room = slots[0].first - 2 if slots else width

@@ -50,7 +50,7 @@ def detail_rows(frame: Frame, view: View, health: HealthView, width: int, height
         return [top_row(width, "dim" if known else "unsure", sentence, keys_text("health.back", view))][:height]
     head_rows = _head(frame, disk, width, keys_text("health.previous", view))
     room = max(0, height - len(head_rows))
-    body = body_rows(disk, width, spread=height >= SPREAD_FROM)
+    body = body_rows(disk, view, width, spread=height >= SPREAD_FROM)
     first = max(0, min(health.scroll, len(body) - room))
     visible = body[first : first + room]
     if len(body) > room and visible:
@@ -62,13 +62,13 @@ def detail_rows(frame: Frame, view: View, health: HealthView, width: int, height
     return [*head_rows, *visible][:height]
 
 
-def most_scroll(frame: Frame, view: HealthView, width: int, height: int) -> int:
+def most_scroll(frame: Frame, view: View, health: HealthView, width: int, height: int) -> int:
     """The largest scroll at which the rows still fill the screen."""
-    disk = disk_row(frame, view.disk)
+    disk = disk_row(frame, health.disk)
     if disk is None:
         return 0
     room = max(0, height - len(_head(frame, disk, width, "")))
-    return max(0, len(body_rows(disk, width, spread=height >= SPREAD_FROM)) - room)
+    return max(0, len(body_rows(disk, view, width, spread=height >= SPREAD_FROM)) - room)
 
 
 def _head(frame: Frame, disk: DiskRow, width: int, keys: str) -> list[Line]:
@@ -111,12 +111,12 @@ def _fitting_clauses(clauses: Sequence[str], room: int) -> str:
     return text
 
 
-def body_rows(disk: DiskRow, width: int, *, spread: bool, verdict: bool = True) -> list[Line]:
+def body_rows(disk: DiskRow, view: View, width: int, *, spread: bool, verdict: bool = True) -> list[Line]:
     """All rows below the head. spread: whether a blank row separates the sections. verdict: whether the section about
     the verdict is included.
     """
     state = disk.state
-    parts: list[list[Line]] = [[rule(width, "verdict"), *why_rows(disk, width)] if verdict else []]
+    parts: list[list[Line]] = [[rule(width, "verdict"), *why_rows(disk, view, width)] if verdict else []]
     if state is not None:
         parts += [_tests(state, width), figure_rows(state, width), _attribute_rows(state, width)]
         parts += [_curves(state, width), _errors(state, width), _messages(state, width)]

@@ -28,10 +28,10 @@ TALL = 40
 def health_screen_rows(frame: Frame, view: View, health: HealthView, width: int, height: int) -> list[Line]:
     """The screen as exactly ``height`` lines of ``width`` columns."""
     room = max(0, height - 2)
-    rows = detail_rows(frame, view, health, width, room) if health.disk else list_rows(frame, health, width, room)
+    rows = detail_rows(frame, view, health, width, room) if health.disk else list_rows(frame, view, health, width, room)
     disk_below = None if health.disk or height < TALL else target_disk(frame, health)
     if disk_below is not None and len(rows) + 1 < room:
-        rows = [*rows, blank(width), *body_rows(disk_below, width, spread=True, verdict=False)]
+        rows = [*rows, blank(width), *body_rows(disk_below, view, width, spread=True, verdict=False)]
     rows = [verdict_row(frame, view, width), *rows]
     out = above_rows(rows, _keys(frame, view, health), view, width, height, mode_spans(frame, view))
     return out if health.dialog is None else in_ascii(_with_dialog(out, frame, health.dialog, width), view.ascii_only)

@@ -11,6 +11,7 @@ from iotop_ai.model.health.smart import SmartState
 from iotop_ai.present.block import devices
 from iotop_ai.present.health.summary import NO_SMART
 from iotop_ai.present.health.view import DiskRow, HealthView, disk_rows
+from iotop_ai.present.screen.view import View
 from iotop_ai.present.text.line import DISK_PREFIX, Cell, Line, Span, blank, cells, cut, cut_spans, place, plain, row
 from iotop_ai.present.text.panel import reason_row
 from iotop_ai.present.text.phrases import whole_clauses
@@ -60,7 +61,7 @@ def hue_of(rows: Sequence[DiskRow]) -> str:
     return "ok" if any(disk.health.word == "ok" for disk in rows) else "dim"
 
 
-def list_rows(frame: Frame, view: HealthView, width: int, height: int) -> list[Line]:
+def list_rows(frame: Frame, view: View, health: HealthView, width: int, height: int) -> list[Line]:
     """The list in at most ``height`` rows."""
     rows = disk_rows(frame)
     age_text = _newest_age_text(frame, rows)
@@ -69,15 +70,15 @@ def list_rows(frame: Frame, view: HealthView, width: int, height: int) -> list[L
         _sentence(rows) if known else "no disk has been read", width - STATE_CELLS - 3 - cells(age_text)
     )
     out = [top_row(width, hue_of(rows) if known else "unsure", [Span(sentence, "strong")], age_text)]
-    selected = next((disk for disk in rows if disk.name == view.cursor), rows[0] if rows else None)
-    reasons = [] if selected is None else why_rows(selected, width)
+    selected = next((disk for disk in rows if disk.name == health.cursor), rows[0] if rows else None)
+    reasons = [] if selected is None else why_rows(selected, view, width)
     without_smart = [row(width, [Span(cut(f" {text}", width), "dim")]) for text in _without_smart(frame)]
     room = max(1, height - len(out) - 1 - len(without_smart) - min(len(reasons) + 2, max(3, height // 2)))
     slots = place_columns(fit_columns(COLUMNS, width - 1), 0, width)
     out.append(head(width, "disks", slots, focus=True))
     by_id = {slot.column.id: slot for slot in slots}
     cursor_row = 0 if selected is None else rows.index(selected)
-    first = max(0, min(view.scroll, cursor_row, len(rows) - room))
+    first = max(0, min(health.scroll, cursor_row, len(rows) - room))
     first = max(first, cursor_row - room + 1)
     for disk in rows[first : first + room]:
         texts = [by_id[name].cell(text, token) for name, text, token in _cells(disk, frame) if name in by_id]
@@ -87,7 +88,7 @@ def list_rows(frame: Frame, view: HealthView, width: int, height: int) -> list[L
     if len(rows) > room:
         out.append(row(width, [Span(f" {len(rows) - room} more", "dim")]))
     if not known:
-        out.append(reason_row(width, frame.snapshot.disks))
+        out.append(reason_row(width, frame.snapshot.disks, view))
     elif not rows:
         smart = frame.snapshot.smart
         out.append(row(width, [Span(f" no disk here: {smart.reason or 'none was found'}", "dim")]))
@@ -183,9 +184,10 @@ def _cells(disk: DiskRow, frame: Frame) -> list[tuple[str, str, str]]:
     return out
 
 
-def why_rows(disk: DiskRow, width: int) -> list[Line]:
+def why_rows(disk: DiskRow, view: View, width: int) -> list[Line]:
     """The judgements about one disk with the ids of their rules; without any, the reason for its health; then the
-    remedies, and notes on its history and on the kernel's counts.
+    remedies, and notes on its history and on the kernel's counts. A replay has no remedy for a missing Reading, since
+    it is too late to act.
     """
     state, reading = disk.state, disk.reading
     out: list[Line] = []
@@ -205,7 +207,7 @@ def why_rows(disk: DiskRow, width: int) -> list[Line]:
         out.append(row(width, [Span(" ok       ", "dim"), Span("no rule finds a fault", "dim")]))
     if disk.advice:
         out += wrapped_rows(width, "do", disk.advice)
-    if reading is not None and reading.remedy:
+    if reading is not None and reading.remedy and view.mode != "replay":
         out += wrapped_rows(width, "do", reading.remedy)
     if state is not None and state.history_note:
         out += wrapped_rows(width, "note", state.history_note)

@@ -373,7 +373,8 @@ def _waits(frame: Frame, view: View, width: int) -> Line:
     if pressure is None:
         reading = frame.snapshot.pressure
         if reading.value is None and reading.reason:
-            reason = reading.reason + (f" ({reading.remedy})" if reading.remedy else "")
+            has_remedy = bool(reading.remedy) and view.mode != "replay"
+            reason = reading.reason + (f" ({reading.remedy})" if has_remedy else "")
             return place(width, *out, Cell(34, whole_clauses(reason, width - 35), "dim"))
         return place(width, *out, Cell(34, "stalled on disk", "dim"), Cell(52, UNKNOWN, "unsure"))
     x = 34

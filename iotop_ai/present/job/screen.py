@@ -146,15 +146,15 @@ def jobs_screen_rows(frame: Frame, view: View, width: int, height: int, cursor: 
     list, the cursor is on the first row.
     """
     jobs = job_rows(frame, view)
-    body = _body(frame, view, width, max(0, height - 2), jobs, cursor) if jobs else _no_job_rows(frame, width)
+    body = _body(frame, view, width, max(0, height - 2), jobs, cursor) if jobs else _no_job_rows(frame, view, width)
     rows = [verdict_row(frame, view, width), *body]
     return above_rows(rows, words_above(KEYS, view), view, width, height, mode_spans(frame, view))
 
 
-def _no_job_rows(frame: Frame, width: int) -> list[Line]:
+def _no_job_rows(frame: Frame, view: View, width: int) -> list[Line]:
     out = [rule(width, "jobs")]
     if frame.snapshot.jobs.value is None:
-        return [*out, reason_row(width, frame.snapshot.jobs)]
+        return [*out, reason_row(width, frame.snapshot.jobs, view)]
     if ended_pid := frame.verdict.job_pid:
         name = word(dict(frame.verdict.primary.args), "job") or "the job"
         text = f" {name} (pid {ended_pid}) has ended; the verdict is about its last moments"

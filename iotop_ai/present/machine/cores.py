@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from iotop_ai.model.frame import Frame
 from iotop_ai.model.machine.cpu import UNKNOWN_CORE, CoreRates
+from iotop_ai.present.screen.view import View
 from iotop_ai.present.text.line import Cell, Line, Span, place, row
-from iotop_ai.present.text.panel import reason_spans
+from iotop_ai.present.text.panel import reason_row
 from iotop_ai.present.text.table import Column, ColumnSlot, head, place_columns, rule
 from iotop_ai.present.text.units import percent, token_of
 
@@ -22,13 +23,13 @@ _CORE_CELLS, _MOST_BAR_CELLS = 15, 24
 """The minimum width in cells of a core, and the maximum width of its bar, if several cores share a row."""
 
 
-def core_rows(frame: Frame, width: int, height: int, hue: str = "") -> list[Line]:
+def core_rows(frame: Frame, view: View, width: int, height: int, hue: str = "") -> list[Line]:
     """A rule, then the cores in the order of their numbers; [] without room. hue: the colour of the busiest core if the
     verdict names the cores; otherwise "".
     """
     table, rates = frame.snapshot.cpu.value, frame.sample.cpu.value
     if table is None or height < 2:
-        return [] if height < 2 else [rule(width, "cores"), row(width, [Span(" "), *reason_spans(frame.snapshot.cpu)])]
+        return [] if height < 2 else [rule(width, "cores"), reason_row(width, frame.snapshot.cpu, view)]
     numbers = sorted(table.cores)
     rates_by_core = {} if rates is None else rates.cores
     busiest = None if rates is None else rates.busiest

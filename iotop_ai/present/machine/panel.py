@@ -12,7 +12,7 @@ from iotop_ai.present.block.devices import natural_key
 from iotop_ai.present.machine.trouble import host_problems, zfs_cache
 from iotop_ai.present.screen.view import View
 from iotop_ai.present.text.line import Cell, Line, Span, cut, place, row, spans_cells
-from iotop_ai.present.text.panel import panel, reason_spans
+from iotop_ai.present.text.panel import panel, reason_row, reason_spans
 from iotop_ai.present.text.table import Column, ColumnSlot, fit_columns, head, place_columns
 from iotop_ai.present.text.units import (
     GIB,
@@ -50,9 +50,9 @@ def system_rows(frame: Frame, view: View, width: int, height: int) -> list[Line]
     network table and, if the panel is zoomed, the cores.
     """
     culprit = culprit_of(frame, view)
-    out = [_cpu_row(frame, width, culprit)]
+    out = [_cpu_row(frame, view, width, culprit)]
     if height >= 2:
-        out.insert(0, _fullness(frame, width, culprit, with_net=height < 4))
+        out.insert(0, _fullness(frame, view, width, culprit, with_net=height < 4))
     if height >= 4:
         room = height - 2
         cores: list[Line] = []
@@ -60,19 +60,19 @@ def system_rows(frame: Frame, view: View, width: int, height: int) -> list[Line]
             from iotop_ai.present.machine.cores import core_rows
 
             links = min(1 + link_count(frame), max(2, room // 2))
-            cores, room = core_rows(frame, width, room - links, culprit.hue if culprit.cores else ""), links
-        table = network_rows(frame, width, room, focus=view.focus == "system")
+            cores, room = core_rows(frame, view, width, room - links, culprit.hue if culprit.cores else ""), links
+        table = network_rows(frame, view, width, room)
         out = [*table, *cores, *out]
     return out
 
 
-def network_rows(frame: Frame, width: int, height: int, *, focus: bool = False) -> list[Line]:
+def network_rows(frame: Frame, view: View, width: int, height: int) -> list[Line]:
     """A row for each link. If not all fit, the busiest links have rows, and the last row names the others."""
     reading = frame.snapshot.network
     slots = place_columns(fit_columns(LINKS, width - 14), 14, width)
-    out = [head(width, "network", slots, focus=focus)]
+    out = [head(width, "network", slots, focus=view.focus == "system")]
     if reading.value is None:
-        return [*out, row(width, [Span(" "), *reason_spans(reading)])]
+        return [*out, reason_row(width, reading, view)]
     rates = frame.sample.network.value or {}
     names = sorted(reading.value, key=natural_key)
     room = height - 1
@@ -113,12 +113,12 @@ def _link_row(width: int, name: str, link: LinkCounters, rates: LinkRates | None
     return place(width, Cell(1, cut(name, first - 2)), *figures)
 
 
-def _fullness(frame: Frame, width: int, culprit: Culprit, *, with_net: bool) -> Line:
+def _fullness(frame: Frame, view: View, width: int, culprit: Culprit, *, with_net: bool) -> Line:
     right = _net(frame, width) if with_net else []
     room = width - 2 - spans_cells(right)
     reading = frame.snapshot.filesystems
     if reading.value is None:
-        return row(width, [Span(" used: ", "dim"), *reason_spans(reading)], right)
+        return row(width, [Span(" used: ", "dim"), *reason_spans(reading, view)], right)
     mounts = sorted(reading.value.items(), key=_urgency)
     out = [Span(" used:", "dim")] if mounts else []
     for path, usage in mounts:
@@ -195,7 +195,7 @@ def _traffic(name: str, bits_per_s: int | None, rates: LinkRates | None) -> list
     return [Span(f" {name} ", "dim"), Span(text, token_of(text)), Span(tail, "dim")]
 
 
-def _cpu_row(frame: Frame, width: int, culprit: Culprit) -> Line:
+def _cpu_row(frame: Frame, view: View, width: int, culprit: Culprit) -> Line:
     """As many of CPU, problems, memory, swap, pressure and caches as fit, and on the right the monitor's own
     cost.
     """
@@ -203,7 +203,7 @@ def _cpu_row(frame: Frame, width: int, culprit: Culprit) -> Line:
     right = _own_cost(frame)
     room, used = width - 2 - spans_cells(right), 0
     for part in (
-        _colour(_cores(frame), culprit.hue if culprit.cores else ""),
+        _colour(_cores(frame, view), culprit.hue if culprit.cores else ""),
         *host_problems(frame),
         _colour(_memory(frame), culprit.hue if culprit.memory else ""),
         _swap(frame),
@@ -223,10 +223,10 @@ def _colour(spans: list[Span], hue: str) -> list[Span]:
     return [span._replace(token=hue) for span in spans] if hue else spans
 
 
-def _cores(frame: Frame) -> list[Span]:
+def _cores(frame: Frame, view: View) -> list[Span]:
     table = frame.snapshot.cpu.value
     if table is None:
-        return [Span("cpu ", "dim"), *reason_spans(frame.snapshot.cpu)]
+        return [Span("cpu ", "dim"), *reason_spans(frame.snapshot.cpu, view)]
     busy = None if frame.sample.cpu.value is None else frame.sample.cpu.value.all.busy_ratio
     cores = len(table.cores)
     text = brief(None if busy is None else busy * cores).removesuffix(".0")

@@ -176,7 +176,7 @@ class HealthScreen(TimedScreen):
             self.show(cursor=next_disk(rows, self.health.cursor, step, around=False))
             return
         width, height = self.app.size
-        most = most_scroll(self.state.frame, self.health, width, height - 2)
+        most = most_scroll(self.state.frame, self.state.view, self.health, width, height - 2)
         self.show(scroll=max(0, min(most, self.health.scroll + step)))
 
     def action_page(self, pages: int) -> None:

@@ -116,6 +116,13 @@ def test_a_remedy_is_not_cut() -> None:
     assert SUDOERS in remedy
 
 
+def test_a_replay_has_the_reason_without_the_remedy() -> None:
+    lines = health_screen_rows(ill(), View(mode="replay"), LIST._replace(cursor="nvme3n1"), 100, 40)
+    shown = "\n".join(line.text for line in lines)
+    assert "reading SMART needs root" in shown
+    assert "NOPASSWD" not in shown
+
+
 def test_the_page_of_a_disk_has_all_its_facts() -> None:
     shown = everything(ill(), LIST._replace(disk="sda"), 160)
     for piece in (
@@ -154,7 +161,7 @@ def test_wear_is_shown_with_its_forecast() -> None:
 
 def test_a_page_can_be_scrolled_to_its_last_row_and_no_further() -> None:
     view = LIST._replace(disk="sda")
-    most = most_scroll(ill(), view, 80, 22)
+    most = most_scroll(ill(), View(), view, 80, 22)
     assert most > 0
     end = text(ill(), view._replace(scroll=most))
     assert end == text(ill(), view._replace(scroll=most + 50))
