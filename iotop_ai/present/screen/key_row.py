@@ -49,7 +49,7 @@ _ENTER_WORDS = {"banner": "why", "path": "jobs"}
 """The word for the screen that Enter opens on a panel without rows."""
 _CHANGING_PREFIXES = ("act.drop", "act.delay", "act.signal", "health.test", "process.act_")
 """An entry changes the machine if the name of one of its actions begins with one of these."""
-_LOCAL_ONLY = ("act.check", "time.record", "interval.longer")
+_LOCAL_ONLY = ("act.check", "time.record", "interval.longer", "time.mark")
 """The actions that are not available for a remote machine."""
 _OUTCOMES = {"failed": "bad", "done": "ok", "alert:": "warn"}
 """The token for an answer that begins with this word."""

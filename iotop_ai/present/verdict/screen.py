@@ -41,7 +41,9 @@ KEYS = (
     *("reason.back", "reason.up", "reason.copy", _ACKNOWLEDGE, "reason.job", "detail.next_verdict"),
     *("reason.help", "app.quit"),
 )
-"""The keys shown in the last row, as many as fit. _ACKNOWLEDGE is shown only while a finding can be acknowledged."""
+"""The keys shown in the last row, as many as fit. _ACKNOWLEDGE is shown only while a finding can be acknowledged
+here.
+"""
 TALL, WIDE = 40, 120
 """From the height TALL on, blank rows separate the sections; from the width WIDE on, the ids of metrics are shown. A
 screen with both has a taller banner.
@@ -65,13 +67,13 @@ def reasoning_rows(frame: Frame, view: View, width: int, height: int, scroll: in
     top = banner_rows(frame, view, width, _banner_height(width, height))
     body = body_rows(frame, view, width, spread=height >= TALL)
     rows = scroll_rows(body, max(0, height - len(top) - 1), scroll, width)
-    keys = words_above(_keys(frame), view)
+    keys = words_above(_keys(frame, view), view)
     return above_rows([*top, *rows], keys, view, width, height, mode_spans(frame, view))
 
 
-def _keys(frame: Frame) -> tuple[str, ...]:
+def _keys(frame: Frame, view: View) -> tuple[str, ...]:
     """The keys that do something now."""
-    target = first_to_acknowledge(frame.verdict.findings, frame.snapshot)
+    target = None if view.not_live or view.readonly else first_to_acknowledge(frame.verdict.findings, frame.snapshot)
     return KEYS if target is not None else tuple(name for name in KEYS if name != _ACKNOWLEDGE)
 
 

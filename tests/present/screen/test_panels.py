@@ -239,6 +239,10 @@ def test_choices_of_the_user_are_in_the_titles() -> None:
     assert block_rows(STARVED, UTC._replace(only_active=True), 160, 5)[0].text.startswith("── disk active ")
 
 
+def test_the_keys_of_a_remote_machine_do_not_set_marks() -> None:
+    assert not any("time.mark" in key.actions for key in keys_of(View(remote=True)))
+
+
 def test_the_row_of_keys_shows_only_whole_entries() -> None:
     words = {f"{k.keys}:{k.word}" if k.word else k.keys for k in keys_of(View())}
     for width in (60, 80, 100, 160):

@@ -137,6 +137,12 @@ def test_nothing_scrolls_if_everything_fits() -> None:
     assert "the end" not in text(last(JOB_HEALTHY), 160, 70)
 
 
+@pytest.mark.parametrize("view", [UTC._replace(mode="replay"), UTC._replace(remote=True), UTC._replace(readonly=True)])
+def test_the_key_that_acknowledges_is_not_shown_where_it_is_refused(view: View) -> None:
+    page = text(last(ill()), 160, 48, view=view)
+    assert "acknowledge" not in page.splitlines()[-1]
+
+
 def test_the_keys_are_at_the_bottom_and_the_ascii_form_has_only_ascii() -> None:
     failing = last(replace(JOB_STARVED, smart=ill().smart))
     for frame, names in ((last(JOB_STARVED), [name for name in KEYS if name != "reason.acknowledge"]), (failing, KEYS)):

@@ -288,8 +288,8 @@ class TimeActions:
             self._recording.add_mark()
 
     def ask_mark(self) -> None:
-        """Begin to type the text of a mark; in the past, go to the next mark."""
-        if self.playback is not None:
+        """Begin to type the text of a mark; in the past, go to the next mark; refuse for a remote machine."""
+        if self.playback is not None or self._state.view.remote:
             self.mark()
         else:
             self._state.change(mark_input="")

@@ -420,9 +420,10 @@ async def test_a_remote_screen_is_read_only_and_stays_when_its_source_ends() -> 
     async with live_session(view=View(remote=True, utc_offset_s=0)) as session:
         await session.arrive(1, 70)
         assert "► REMOTE" in session.text("path")
-        for keys in (("R",), ("plus",), ("apostrophe", "enter")):
-            await session.press(*keys)
+        for key in ("R", "plus", "apostrophe"):
+            await session.press(key)
             assert "not available from another machine" in session.screen()
+        assert "set marks there" in session.screen()
         assert session.source.intervals == []
         assert session.marks == []
         session.feed.put(None)
