@@ -283,7 +283,7 @@ MAIN_ACTIONS: tuple[Action, ...] = (
     _key("pagedown", "page(1)", "Page down", "cursor.page_down"),
     _key("pageup", "page(-1)", "Page up", "cursor.page_up"),
     _key("home", "cursor(-1000000)", "First", "cursor.first"),
-    _key("end", "cursor(1000000)", "Last", "cursor.last"),
+    _key("end", "cursor(1000000)", "Last", "cursor.last", replay=Hint("now", "back to now, also Esc")),
 )
 
 

@@ -14,7 +14,7 @@ from iotop_ai.present.process.groups import selected_group
 from iotop_ai.present.screen.actions import Action, Hint, all_actions
 from iotop_ai.present.screen.graphs import time_shown
 from iotop_ai.present.screen.key_names import key_label
-from iotop_ai.present.screen.keymap import Keymap
+from iotop_ai.present.screen.keymap import Keymap, first_key
 from iotop_ai.present.screen.staleness import is_silent, silent_for
 from iotop_ai.present.screen.view import View
 from iotop_ai.present.text.glyphs import in_ascii
@@ -53,11 +53,8 @@ _LOCAL_ONLY = ("act.check", "time.record", "interval.longer", "time.mark")
 """The actions that are not available for a remote machine."""
 _OUTCOMES = {"failed": "bad", "done": "ok", "alert:": "warn"}
 """The token for an answer that begins with this word."""
-_TAB, _END = "Tab", "End"
-_WITHOUT_HINT = {
-    _TAB: Key(_TAB, "panel", "next panel; Up, Down in it", 2),
-    _END: Key(_END, "now", "back to now, also Esc"),
-}
+_TAB = "Tab"
+_WITHOUT_HINT = {_TAB: Key(_TAB, "panel", "next panel; Up, Down in it", 2)}
 """The entries for which no action has a hint."""
 
 _LIST_KEYS = (
@@ -114,7 +111,7 @@ _REPLAY_ROW = (
         *_LAST_KEYS,
     ),
 )
-_BACK_ROW = (*_REPLAY_ROW[:2], _END, *_REPLAY_ROW[2:])
+_BACK_ROW = (*_REPLAY_ROW[:2], "cursor.last", *_REPLAY_ROW[2:])
 _REMOTE_ROW = tuple(name for name in _LIVE_ROW if name not in _LOCAL_ONLY and not name.startswith(_CHANGING_PREFIXES))
 """The actions in the main screen's row of keys, from left to right. Each mode has its row: _LIVE_ROW, _REPLAY_ROW,
 _BACK_ROW, _REMOTE_ROW; _LIST_KEYS and _LAST_KEYS are parts that they share. Where two actions share an entry, the row
@@ -198,7 +195,8 @@ def keys_rows(frame: Frame, view: View, width: int, height: int) -> list[Line]:
     if view.pattern and not right:
         invalid = [Span(" is not valid", "unsure")] if parse_filter(view.pattern).trouble else []
         pattern = [Span("/", "key"), Span(cut(view.pattern, 20)), *invalid]
-        right = [*pattern, Span(" "), Span("Esc", "key"), Span(":clear ", "dim")]
+        clears = first_key("filter.clear", view.keymap)
+        right = [*pattern, Span(" "), *([Span(clears, "key"), Span(":clear ", "dim")] if clears else [])]
     keys = keys_of(view)
     if view.recording is not None:
         keys = tuple(key._replace(word="stop REC") if key.actions == _RECORD else key for key in keys)

@@ -18,6 +18,7 @@ from iotop_ai.present.machine.panel import system_rows
 from iotop_ai.present.process.table import process_rows
 from iotop_ai.present.screen.graph_panel import graph_rows
 from iotop_ai.present.screen.key_row import keys_of, keys_rows
+from iotop_ai.present.screen.keymap import user_keymap
 from iotop_ai.present.screen.view import RecordingState, View
 from iotop_ai.present.verdict.banner import banner_rows
 from tests.present import scenes
@@ -270,6 +271,12 @@ def test_a_filter_is_typed_in_the_row_of_keys() -> None:
     assert invalid.rstrip().endswith("/read > is not valid Esc:clear")
     kept = keys_rows(NO_GPU, UTC._replace(pattern="train"), 80, 1)[0].text
     assert kept.rstrip().endswith("/train Esc:clear")
+
+
+def test_the_keys_that_return_to_now_and_clear_the_filter_are_those_that_the_user_has_set() -> None:
+    view = UTC._replace(keymap=user_keymap({"cursor.last": ["G"], "filter.clear": ["f7"]})[0])
+    assert " G:now" in keys_rows(NO_GPU, view._replace(mode="back"), 160, 1)[0].text
+    assert keys_rows(NO_GPU, view._replace(pattern="train"), 80, 1)[0].text.rstrip().endswith("/train F7:clear")
 
 
 def test_a_finding_about_a_process_does_not_blame_a_disk() -> None:
