@@ -44,13 +44,16 @@ class ProcessDetailScreen(ScrolledScreen):
 
     def rows(self, width: int, height: int) -> list[Line]:
         """The rows of the process."""
+        return process_screen_rows(self.state.frame, self.state.view, self._shown_page(), width, height)
+
+    def _shown_page(self) -> ProcessPage:
+        """The page as it is shown now; without the details while the process cannot be read."""
         why_unreadable, late_s = self._why_unreadable(), 0.0
         # While another screen is in front, nothing is read, so only a requested reading can be late.
         if not why_unreadable and self._asked_ns > self._answered_ns > 0:
             late_s = (self._clock.monotonic_ns() - self._asked_ns) / 1e9
         detail = None if why_unreadable else self.page.detail
-        page = self.page._replace(why_unreadable=why_unreadable, late_s=late_s if self._live else 0.0, detail=detail)
-        return process_screen_rows(self.state.frame, self.state.view, page, width, height)
+        return self.page._replace(why_unreadable=why_unreadable, late_s=late_s if self._live else 0.0, detail=detail)
 
     @property
     def _live(self) -> bool:
@@ -109,8 +112,7 @@ class ProcessDetailScreen(ScrolledScreen):
 
     def action_move(self, rows: int) -> None:
         """Scroll by this many rows, but not past the last page."""
-        page = self.page._replace(why_unreadable=self._why_unreadable())
-        most = most_process_scroll(self.state.frame, self.state.view, page, *self.app.size)
+        most = most_process_scroll(self.state.frame, self.state.view, self._shown_page(), *self.app.size)
         self.page = self.page._replace(scroll=max(0, min(most, self.page.scroll + rows)))
         self.draw()
 

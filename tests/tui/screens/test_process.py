@@ -21,6 +21,7 @@ from iotop_ai.model.process.stack import PythonCode
 from iotop_ai.model.reading import Reading, Status
 from iotop_ai.model.settings import Settings
 from iotop_ai.pipeline import frames
+from iotop_ai.present.process.screen import most_process_scroll
 from iotop_ai.present.screen.view import View
 from iotop_ai.sources.live.source import LiveSource
 from iotop_ai.store.source import MemoryRecording
@@ -177,6 +178,19 @@ async def test_a_read_that_does_not_end_is_named(child: subprocess.Popen[bytes])
         app.screen._asked_ns = app.screen._clock.monotonic_ns()  # as if that were the last read that was requested
         await until(app, pilot, "old: a read has not returned", read_again)
         release.set()
+
+
+async def test_a_page_without_the_details_scrolls_no_further_than_its_last_row(child: subprocess.Popen[bytes]) -> None:
+    async with watching(View(pattern=f"pid = {child.pid}")) as (app, pilot, read_again):
+        await pilot.resize_terminal(80, 24)
+        await pilot.press("down", "enter")
+        await pilot.pause()
+        await wait_until_whole(app, pilot, read_again, WAIT_S)
+        assert isinstance(app.screen, ProcessDetailScreen)
+        app.main.state.update(mode="back")
+        shown = app.screen.page._replace(detail=None, why_unreadable=app.main.view.not_live)
+        app.screen.action_move(1000)
+        assert app.screen.page.scroll == most_process_scroll(app.main.frame, app.main.view, shown, 80, 24)
 
 
 async def wait_until_whole(
