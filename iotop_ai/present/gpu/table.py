@@ -59,6 +59,8 @@ and the job.
 """
 _WIDE_DROP = {"process": 99, "user": 98, "graph": 91}
 """The ``drop`` numbers on a wide screen, where they differ from those of COLUMNS."""
+_GRAPH_S = 60.0
+"""The seconds that the column of the last 60 s shows, at any interval."""
 _Groups = tuple[tuple[Gpu, ...], ...]
 _PLAIN_THROTTLE = ("none", "power", UNKNOWN)
 """The throttle words that need no attention. "none": nothing lowers the clocks; "power": only the power limit does,
@@ -354,9 +356,9 @@ def _graph(frame: Frame, view: View, gpu: Gpu, slot: ColumnSlot) -> list[Cell]:
         rates = (sample.gpu.value or {}).get(gpu.uuid)
         return None if rates is None else rates.busy_ratio
 
-    width = min(30, slot.last - slot.first + 1)  # 30 cells show 60 s at an interval of 1 s
+    width = min(30, slot.last - slot.first + 1)
     sliding = cache_part(view, _sliding_series).setdefault(gpu.uuid, SlidingSeries())
-    data = sliding.series((gpu.uuid,), frame.history, busy, 2 * width, frame.snapshot.interval_s)
+    data = sliding.series((gpu.uuid,), frame.history, busy, 2 * width, _GRAPH_S / (2 * width))
     out, x = [], slot.first
     for span in series_spans(cache_part(view, GraphCache).area(data.values, 1.0)[0], data):
         out.append(Cell(x, span.text, span.token))

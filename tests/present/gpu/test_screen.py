@@ -13,6 +13,7 @@ from iotop_ai.model.gpu.state import GpuInstance, GpuProcess, GpuState
 from iotop_ai.model.job.records import Job, JobTable, Rank
 from iotop_ai.model.process.records import ProcessKey
 from iotop_ai.model.reading import Reading, Status
+from iotop_ai.model.snapshot import Snapshot
 from iotop_ai.present.gpu.context import idle_seconds
 from iotop_ai.present.gpu.facts import _health
 from iotop_ai.present.gpu.graphs import gpu_graphs
@@ -25,7 +26,7 @@ from iotop_ai.present.screen.keymap import user_keymap
 from iotop_ai.present.screen.view import View
 from iotop_ai.present.text.line import Line, cells
 from tests.present import gpu_scenes
-from tests.present.make import GIB, Machine, Proc, frame, gpu, snapshots
+from tests.present.make import GIB, Machine, Proc, frame, gpu, snapshot, snapshots
 
 VIEW = View(utc_offset_s=0)
 EIGHT = gpu_scenes.eight()
@@ -205,6 +206,16 @@ def test_at_160_columns_each_gpu_has_a_graph_of_its_last_minute() -> None:
     assert all(len(line.text[at : at + 30].strip()) == 30 for line in rows)
     assert "last 60 s" not in gpu_rows(EIGHT, VIEW, 120, 9)[0].text
     assert "last 60 s" not in gpu_rows(EIGHT, VIEW, 160, 5)[0].text, "a group of GPUs has a title for its own minute"
+
+
+def test_the_graph_of_the_last_minute_shows_a_minute_at_a_short_interval() -> None:
+    taken: list[Snapshot] = []
+    for number in range(121):  # the GPU is busy in the last 30 s
+        machine = Machine(gpus=(gpu(0, 100 * (number > 60)),))
+        taken.append(snapshot(machine, taken[-1] if taken else None, seconds=0.5, interval_s=0.5))
+    head, line = gpu_rows(frame(taken), VIEW, 160, 9)
+    at = head.text.index("last 60 s")
+    assert len(line.text[at : at + 30].strip()) == 15
 
 
 def with_ranks(numbers: Iterable[int | None], label: str) -> Frame:
