@@ -10,6 +10,7 @@ from iotop_ai.collectors.pcie import parse_generation
 from iotop_ai.lazy.regex import pattern
 from iotop_ai.model.block.counters import NETWORK_DISKS, BlockInfo, nvme_head
 from iotop_ai.model.clean import clean_bytes
+from iotop_ai.model.kernel import release_of
 
 _KIND = {
     "dm-": "dm", "loop": "loop", "ram": "ram", "zram": "zram", "sr": "rom", "scd": "rom", "fd": "floppy", "zd": "zvol",
@@ -18,6 +19,8 @@ _KIND = {
 """The kind of device by the part of its kernel name before the number."""
 _CONTROLLER = pattern(r"nvme\d+")
 _LVM_SPLIT = pattern(r"(?<!-)-(?!-)")
+_SWITCH_SINCE = {"md": (5, 14), "nvme-head": (6, 2), "dm": (6, 5)}
+"""The first Linux whose drivers obey queue/iostats, by kind of device; the others obey it in every version."""
 _DM_KINDS = (("LVM-", "LVM"), ("CRYPT-", "crypt"), ("mpath-", "mpath"), ("DMRAID-", "dmraid"))
 
 
@@ -51,7 +54,7 @@ def read_device(root: Root, name: str, numbers: tuple[int, int] | None, partitio
             parent=partition_of,
             transport=_transport(root, partition_of, kind_of(partition_of), disk),
             rotational=_flag(root, queue + "rotational"),
-            stats_off=_flag(root, queue + "iostats") is False,
+            stats_off=_is_uncounted(root, disk, kind_of(partition_of)),
         )
     queue = base + "/queue/"
     read_ahead_kib = root.number_or_none(queue + "read_ahead_kb")
@@ -63,7 +66,7 @@ def read_device(root: Root, name: str, numbers: tuple[int, int] | None, partitio
         queue_depth=_queue_depth(root, base) if kind not in ("dm", "md", "ram", "zram", "zvol") else None,
         scheduler=_active_scheduler(root.text_or(queue + "scheduler")),
         read_ahead_bytes=None if read_ahead_kib is None else read_ahead_kib * 1024,
-        stats_off=_flag(root, queue + "iostats") is False,
+        stats_off=_is_uncounted(root, base, kind),
         write_cache=root.text_or(queue + "write_cache"),
         fua=_flag(root, queue + "fua"),
         wbt_us=root.number_or_none(queue + "wbt_lat_usec"),
@@ -95,6 +98,26 @@ def _numbers(root: Root, base: str) -> tuple[int, int]:
 def _flag(root: Root, path: str) -> bool | None:
     number = root.number_or_none(path)
     return None if number is None else number != 0
+
+
+def _is_uncounted(root: Root, base: str, kind: str) -> bool:
+    """Whether the kernel does not count the I/O of the whole device at ``base``, because queue/iostats is 0.
+
+    Some drivers do not obey that file, which then has 0 by default: zram always counts, and so do dm before Linux 6.5
+    (526d10061bc2) and md before 5.14. The head of an NVMe multipath device never counts before 6.2 (d4d957b53d91), but
+    its paths do. A dm device with blk-mq, such as a multipath one, obeys in every version.
+    """
+    if kind == "zram" or _flag(root, base + "/queue/iostats") is not False:
+        return False
+    if kind == "dm" and root.exists(base + "/mq"):
+        return True
+    release = release_of(root.text_or("proc/sys/kernel/osrelease"))
+    since = _SWITCH_SINCE.get("nvme-head" if _is_nvme_head(root, base) else kind, (0, 0))
+    return release is None or release >= since
+
+
+def _is_nvme_head(root: Root, base: str) -> bool:
+    return "/nvme-subsystem/" in root.link(base)
 
 
 def _active_scheduler(scheduler: str) -> str:

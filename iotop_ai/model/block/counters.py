@@ -84,7 +84,7 @@ class BlockInfo(NamedTuple):
     transport: nvme, ata, scsi, usb, virtio, xen, mmc, loop, virtual or unknown
     rotational: the kernel's value, which is meaningful only for SCSI and ATA
     queue_depth: the smaller of queue/nr_requests and the device's hardware queue depth
-    stats_off: whether the kernel does not count its I/O (queue/iostats is 0)
+    stats_off: whether the kernel does not count its I/O (queue/iostats is 0, and its driver obeys that)
     pcie: the current PCIe link of an NVMe disk as "4x4" (generation x width)
     pcie_max: the fastest PCIe link that both the disk and its slot support
     md_sync: the running resync, check or recovery of an md array; "" when it is idle
@@ -316,7 +316,7 @@ def block_rates(
     Only in_flight is known for a device that ``before`` lacks, and for all devices without ``before`` or a positive
     interval. If the kernel does not count the I/O of the head of an NVMe multipath device, the head gets the sum of its
     paths, and the rates of its partitions are unknown. If a device's I/O accounting is off and its counters of reads
-    and writes did not change, its rates are unknown; some drivers (zram, brd) count even without accounting.
+    and writes did not change, its rates are unknown; some drivers count even without accounting.
     """
     if before is None or seconds is None or seconds <= 0:
         return {key: UNKNOWN_BLOCK_RATES._replace(in_flight=now.in_flight) for key, now in after.items()}

@@ -12,12 +12,11 @@ from operator import eq, itemgetter
 from typing import Annotated
 
 from iotop_ai.lazy.namedtuple import NamedTuple
-from iotop_ai.lazy.regex import pattern
+from iotop_ai.model.kernel import release_of
 from iotop_ai.model.metric import Metric
 from iotop_ai.model.process.change_tracking import TrackedDict
 
 _SWITCHED_SINCE = (5, 14)
-_RELEASE = pattern(r"(\d+)\.(\d+)")
 
 
 def has_delay_switch(kernel: str) -> bool | None:
@@ -26,8 +25,8 @@ def has_delay_switch(kernel: str) -> bool | None:
     Before 5.14, delay accounting is on by default and the boot option ``nodelayacct`` switches it off (commits
     e4042ad49235 and 0cd7c741f01d).
     """
-    match = _RELEASE.match(kernel)
-    return None if match is None else (int(match[1]), int(match[2])) >= _SWITCHED_SINCE
+    release = release_of(kernel)
+    return None if release is None else release >= _SWITCHED_SINCE
 
 
 def delay_remedy(kernel: str) -> str:

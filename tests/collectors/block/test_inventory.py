@@ -117,9 +117,32 @@ def test_a_laptop_is_described(tmp_path: Path) -> None:
     infos = read("made-laptop", tmp_path)
     assert [m.path for m in infos["dm-0"].mounts] == ["/", "/home"]
     assert (infos["sda"].detail, infos["mmcblk0"].detail) == ("USB disk", "SD card")
-    assert (infos["zram0"].stats_off, infos["nvme0n1"].stats_off) == (True, False)
+    assert (infos["zram0"].stats_off, infos["nvme0n1"].stats_off) == (False, False)  # zram counts in any case
     # The slot is slower than the disk: pcie_max is the most that both allow.
     assert (infos["nvme0n1"].pcie, infos["nvme0n1"].pcie_max) == ("3x4", "3x4")
+
+
+@pytest.mark.parametrize(
+    ("release", "obeying"),
+    [
+        ("5.4.0-190-generic", ()),
+        ("5.14.0", ("md0",)),
+        ("6.2.0-39-generic", ("md0", "nvme0n1")),
+        ("6.5.0", ("md0", "nvme0n1", "dm-0")),
+        ("", ("md0", "nvme0n1", "dm-0")),
+    ],
+)
+def test_accounting_is_off_only_where_the_driver_obeys_the_switch(
+    release: str, obeying: tuple[str, ...], tmp_path: Path
+) -> None:
+    files: Entries = {f"sys/block/{name}/queue/iostats": b"0\n" for name in ("sda", "zram0", "md0", "dm-0", "dm-1")}
+    files |= {"sys/block/dm-1/mq/0/nr_tags": b"128\n", "proc/sys/kernel/osrelease": f"{release}\n".encode()}
+    head = "devices/virtual/nvme-subsystem/nvme-subsys0/nvme0n1"
+    files["sys/block/nvme0n1"] = f"../{head}"
+    files[f"sys/{head}/queue/iostats"] = b"0\n"
+    root = build(files, tmp_path)
+    devices = ("sda", "zram0", "md0", "dm-0", "dm-1", "nvme0n1")
+    assert {name for name in devices if read_device(root, name, None).stats_off} == {"sda", "dm-1", *obeying}
 
 
 def test_a_container_sees_bind_mounts_but_not_its_own_files(tmp_path: Path) -> None:
