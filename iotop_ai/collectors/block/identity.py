@@ -63,7 +63,7 @@ def read_device(root: Root, name: str, numbers: tuple[int, int] | None, partitio
         slaves=tuple(n.replace("!", "/") for n in root.names(base + "/slaves")),
         transport=_transport(root, name, kind, base),
         rotational=_flag(root, queue + "rotational"),
-        queue_depth=_queue_depth(root, base) if kind not in ("dm", "md", "ram", "zram", "zvol") else None,
+        queue_depth=_queue_depth(root, base, kind),
         scheduler=_active_scheduler(root.text_or(queue + "scheduler")),
         read_ahead_bytes=None if read_ahead_kib is None else read_ahead_kib * 1024,
         stats_off=_is_uncounted(root, base, kind),
@@ -129,7 +129,10 @@ def _active_scheduler(scheduler: str) -> str:
     return rest.partition("]")[0] if bracket else scheduler
 
 
-def _queue_depth(root: Root, base: str) -> int | None:
+def _queue_depth(root: Root, base: str, kind: str) -> int | None:
+    # A device that passes its requests on has no queue of its own; older kernels show a default in nr_requests.
+    if kind in ("dm", "md", "ram", "zram", "zvol") or _is_nvme_head(root, base):
+        return None
     depths = (
         root.number_or_none(base + "/queue/nr_requests"),
         root.number_or_none(base + "/mq/0/nr_tags"),

@@ -83,7 +83,7 @@ class BlockInfo(NamedTuple):
     slaves, holders: the kernel names of the devices directly below and above it
     transport: nvme, ata, scsi, usb, virtio, xen, mmc, loop, virtual or unknown
     rotational: the kernel's value, which is meaningful only for SCSI and ATA
-    queue_depth: the smaller of queue/nr_requests and the device's hardware queue depth
+    queue_depth: the smaller of queue/nr_requests and the device's hardware queue depth; None without a queue of its own
     stats_off: whether the kernel does not count its I/O (queue/iostats is 0, and its driver obeys that)
     pcie: the current PCIe link of an NVMe disk as "4x4" (generation x width)
     pcie_max: the fastest PCIe link that both the disk and its slot support

@@ -113,6 +113,10 @@ def test_an_old_kernel_is_described(tmp_path: Path) -> None:
     assert [m.path for m in infos["md127"].mounts] == ["/"]
 
 
+def test_the_head_of_a_multipath_disk_has_no_queue_of_its_own(server: dict[str, BlockInfo]) -> None:
+    assert (server["nvme4n1"].queue_depth, server["nvme4c4n1"].queue_depth) == (None, 128)
+
+
 def test_a_laptop_is_described(tmp_path: Path) -> None:
     infos = read("made-laptop", tmp_path)
     assert [m.path for m in infos["dm-0"].mounts] == ["/", "/home"]
