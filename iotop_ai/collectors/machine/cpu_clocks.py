@@ -12,9 +12,9 @@ from iotop_ai.model.reading import Status
 
 CPUS = "sys/devices/system/cpu"
 MOST_PER_READING = 64
-"""The most CPUs that one reading reads; each of their files takes 10 µs.
+"""The most CPUs whose clocks one reading reads; each of their files takes 10 µs.
 
-If there are more CPUs, the readings read them in rotation.
+If there are more CPUs, the readings read their clocks in rotation.
 """
 _CORE_THROTTLES, _PACKAGE_THROTTLES = "thermal_throttle/core_throttle_count", "thermal_throttle/package_throttle_count"
 
@@ -22,7 +22,8 @@ _CORE_THROTTLES, _PACKAGE_THROTTLES = "thermal_throttle/core_throttle_count", "t
 class ClocksCollector:
     """Reads the clocks of the CPUs, and the throttle counts of the cores and packages.
 
-    Each reading reads up to ``MOST_PER_READING`` CPUs and keeps the last values of the other CPUs.
+    Each reading reads all throttle counts, because a rate needs the growth between two readings. It reads the clocks of
+    up to ``MOST_PER_READING`` CPUs and keeps the last clocks of the other CPUs.
     """
 
     field = "clocks"
@@ -57,11 +58,8 @@ class ClocksCollector:
         self._next = (self._next + len(due)) % len(cpus)
         for cpu in due:
             self._khz[cpu] = self._number(f"{CPUS}/{cpu}/cpufreq/scaling_cur_freq")
-            if cpu in self._cores:
-                self._throttle_count(cpu, _CORE_THROTTLES)
         khz = [value for value in self._khz.values() if value is not None]
-        # The sum of the counts is complete only after every CPU has been read once.
-        counts = [self._counts.get((cpu, _CORE_THROTTLES)) for cpu in self._cores]
+        counts = [self._throttle_count(cpu, _CORE_THROTTLES) for cpu in self._cores]
         packages = [self._throttle_count(cpu, _PACKAGE_THROTTLES) for cpu in self._packages]
         least, mean, most = (min(khz), sum(khz) // len(khz), max(khz)) if khz else (None, None, None)
         return ClockState(
