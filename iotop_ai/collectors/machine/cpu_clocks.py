@@ -6,6 +6,7 @@ Source: /sys/devices/system/cpu, where a CPU is a hardware thread of a core.
 from __future__ import annotations
 
 from iotop_ai.collectors.base import Unavailable
+from iotop_ai.collectors.io.clock import Clock
 from iotop_ai.collectors.io.root import Root
 from iotop_ai.model.machine.cpu_clocks import ClockState
 from iotop_ai.model.reading import Status
@@ -14,7 +15,12 @@ CPUS = "sys/devices/system/cpu"
 MOST_PER_READING = 64
 """The most CPUs whose clocks one reading reads; each of their files takes 10 µs.
 
-If there are more CPUs, the readings read their clocks in rotation.
+If there are more CPUs, or if their files are slow, the readings read their clocks in rotation.
+"""
+_LONGEST_NS = 30_000_000
+"""The time after which a reading reads no further clock, in nanoseconds.
+
+Before Linux 5.19, x86 waits 10 ms for each busy CPU (arch_freq_get_on_cpu in arch/x86/kernel/cpu/aperfmperf.c).
 """
 _CORE_THROTTLES, _PACKAGE_THROTTLES = "thermal_throttle/core_throttle_count", "thermal_throttle/package_throttle_count"
 
@@ -23,14 +29,15 @@ class ClocksCollector:
     """Reads the clocks of the CPUs, and the throttle counts of the cores and packages.
 
     Each reading reads all throttle counts, because a rate needs the growth between two readings. It reads the clocks of
-    up to ``MOST_PER_READING`` CPUs and keeps the last clocks of the other CPUs.
+    up to ``MOST_PER_READING`` CPUs, fewer if that takes long, and keeps the last clocks of the other CPUs.
     """
 
     field = "clocks"
     every_s = 5.0
 
-    def __init__(self, root: Root) -> None:
+    def __init__(self, root: Root, clock: Clock = Clock()) -> None:  # noqa: B008 - it has no state
         self._root = root
+        self._clock = clock
         self._cpus: list[str] | None = None
         self._next = 0
         self._khz: dict[str, int | None] = {}
@@ -54,10 +61,12 @@ class ClocksCollector:
         cpus = self._cpus or []
         if not cpus:
             raise Unavailable(Status.ABSENT, "no core reports its clock or its throttling")
-        due = (cpus + cpus)[self._next : self._next + min(MOST_PER_READING, len(cpus))]
-        self._next = (self._next + len(due)) % len(cpus)
-        for cpu in due:
+        end_ns = self._clock.monotonic_ns() + _LONGEST_NS
+        for cpu in (cpus + cpus)[self._next : self._next + min(MOST_PER_READING, len(cpus))]:
             self._khz[cpu] = self._number(f"{CPUS}/{cpu}/cpufreq/scaling_cur_freq")
+            self._next = (self._next + 1) % len(cpus)
+            if self._clock.monotonic_ns() >= end_ns:
+                break
         khz = [value for value in self._khz.values() if value is not None]
         counts = [self._throttle_count(cpu, _CORE_THROTTLES) for cpu in self._cores]
         packages = [self._throttle_count(cpu, _PACKAGE_THROTTLES) for cpu in self._packages]

@@ -44,7 +44,7 @@ class SlowCollectors:
         self.rare = (
             TcpCollector(root),
             RdmaCollector(root),
-            ClocksCollector(root),
+            ClocksCollector(root, clock),
             PoolCollector(root, mounts),
         )
         nvml = ForeignNvml(clock) if root.foreign else None

@@ -22,6 +22,7 @@ from iotop_ai.model.machine.tcp import TcpCounters, tcp_rates
 from iotop_ai.model.reading import Status
 from iotop_ai.pipeline import frames
 from iotop_ai.present.machine.trouble import host_problems
+from tests.clocks import SetClock
 from tests.export.make import S, ok, snapshot
 from tests.rigs.descriptors import too_many_open_files
 
@@ -107,7 +108,7 @@ def cores(root: Path, number: int, khz: int, throttles: int) -> None:
 def test_clocks_of_many_cores_are_read_in_turn(tmp_path: Path) -> None:
     number = MOST_PER_READING + 16
     cores(tmp_path, number, 1_000_000, 1)
-    collector = ClocksCollector(Root(str(tmp_path)))
+    collector = ClocksCollector(Root(str(tmp_path)), SetClock())
     first = collector.read()
     assert (first.least_khz, first.most_khz) == (1_000_000, 1_000_000 + MOST_PER_READING - 1)
     second = collector.read()
@@ -117,6 +118,27 @@ def test_clocks_of_many_cores_are_read_in_turn(tmp_path: Path) -> None:
     fourth = collector.read()
     rates = clock_rates(second, fourth, 10.0)
     assert (rates.least_mhz, rates.base_mhz, rates.top_mhz) == (900.0, 2000.0, 3500.0)
+
+
+class SlowRoot(Root):
+    """A root where each clock takes 10 ms, as that of a busy CPU does before Linux 5.19."""
+
+    def __init__(self, path: str, clock: SetClock) -> None:
+        super().__init__(path)
+        self.clock = clock
+
+    def read_once(self, relative: str, size: int, offset: int = 0) -> bytes:
+        if relative.endswith("scaling_cur_freq"):
+            self.clock.skip(0.01)
+        return super().read_once(relative, size, offset)
+
+
+def test_slow_clocks_delay_a_reading_by_30_ms_at_most(tmp_path: Path) -> None:
+    cores(tmp_path, 8, 1_000_000, 1)
+    clock = SetClock()
+    collector = ClocksCollector(SlowRoot(str(tmp_path), clock), clock)
+    assert [collector.read().most_khz for _ in range(3)] == [1_000_002, 1_000_005, 1_000_007]
+    assert clock.now_ns == 9 * 10_000_000
 
 
 def test_the_throttles_of_many_cores_are_counted_in_every_reading(tmp_path: Path) -> None:
