@@ -44,7 +44,10 @@ class BlockCounters(NamedTuple):
     wr_ms: Annotated[int, Exported("ms", "Time of all writes together, queue and service.", "write_time")]
     in_flight: int | None
     busy_ms: Annotated[int, Exported("ms", "Time with a request in flight.", "io_time")]
-    queue_ms: Annotated[int, Exported("ms", "Time of all requests together, also unfinished ones.", "io_time_weighted")]
+    queue_ms: Annotated[
+        int,
+        Exported("ms", "Time of all requests together, since Linux 5.7 only of completed ones.", "io_time_weighted"),
+    ]
     dc_ios: Annotated[int | None, Exported("count", "Discards completed.", "discards_completed")] = None
     dc_merges: Annotated[int | None, Exported("count", "Discard requests merged.", "discards_merged")] = None
     dc_sectors: Annotated[int | None, Exported("sectors", "Bytes discarded.", "discarded")] = None

@@ -59,8 +59,7 @@ class MemoryRates(NamedTuple):
     swap_in_bytes_per_s: Annotated[float | None, Metric("B/s", "Bytes swapped in.")]
     swap_out_bytes_per_s: Annotated[float | None, Metric("B/s", "Bytes swapped out.")]
     paged_in_bytes_per_s: Annotated[
-        float | None,
-        Metric("B/s", "Bytes read from block devices; reads through stacked devices count once per layer."),
+        float | None, Metric("B/s", "Bytes read from block devices; reads through a loop device count twice.")
     ]
     paged_out_bytes_per_s: Annotated[float | None, Metric("B/s", "Bytes written to block devices.")]
     alloc_stalls_per_s: Annotated[float | None, Metric("1/s", "Allocations that had to reclaim first.")]
