@@ -18,6 +18,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Protocol
 
 from iotop_ai.collectors.io.clock import Clock
+from iotop_ai.collectors.io.own_file import remove_left_over
 from iotop_ai.collectors.io.root import absolute_path
 from iotop_ai.collectors.io.spawn import own_environment, own_python, start_user_command
 from iotop_ai.model.clean import clean
@@ -94,6 +95,8 @@ class Rotator:
 
         self._closed_files: queue.SimpleQueue[tuple[str, str] | None] = queue.SimpleQueue()
         """(closed file, PATH); PATH is "" for the last file, for which only the hook runs. None ends the thread."""
+        self.packing = ""
+        """The path of the file that is being packed; "" while none is."""
         self._child: subprocess.Popen[bytes] | None = None
         self._thread = threading.Thread(target=self._run, name="rotate", daemon=True)
         self._thread.start()
@@ -159,6 +162,7 @@ class Rotator:
             try:
                 if recording:
                     path = self._pack(path)
+                    _remove_incomplete(recording)
                     self._remove_old(recording, path)
                 if self._hook and os.path.lexists(path):
                     self._run_hook(path)
@@ -169,11 +173,14 @@ class Rotator:
         self._report(f"{clean(os.path.basename(path))}: {error.strerror or error}")
 
     def _pack(self, path: str) -> str:
+        self.packing = path
         try:
             code = self._run_child(own_python("iotop_ai.store.write.compress", path), own_environment(), None)
         except OSError as error:  # the packer does not start; old files are removed and the hook runs anyway
             self._report_error(path, error)
             code = 1
+        finally:
+            self.packing = ""
         if code:
             self._report(f"{clean(os.path.basename(path))} could not be packed and stays as it is")
             return path
@@ -213,6 +220,22 @@ class Rotator:
             raise
         finally:
             self._child = None
+
+
+def _remove_incomplete(recording: str) -> None:
+    """Remove the incomplete files of this user's packers that were killed. Raises OSError.
+
+    A file that another packer is writing stays, because it is locked.
+    """
+    path, name = os.path.split(recording)
+    part = part_pattern(name)
+    folder = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        for other in os.listdir(folder):
+            if other.endswith(".gz.part") and part.fullmatch(other.removesuffix(".part")):
+                remove_left_over(other, folder)
+    finally:
+        os.close(folder)
 
 
 def _rename_back(part: str, path: str) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import sys
 from pathlib import Path
@@ -323,3 +324,19 @@ def test_without_a_packer_old_parts_are_removed_and_the_hook_runs(
     assert parts_of(str(path)) == [str(tmp_path / names[-1])]
     stays = "could not be packed and stays as it is"
     assert reports == [line for name in names for line in (f"{name}: {why}", f"{name} {stays}")]
+
+
+def test_a_rotation_removes_what_a_killed_packer_left(tmp_path: Path) -> None:
+    path, reports = tmp_path / "run.iotop.jsonl", []
+    left, busy = (f"run.20261120T12000{second}.iotop.jsonl.gz.part" for second in range(2))
+    others = ("mine.gz.part", "run2.20261120T120000.iotop.jsonl.gz.part")
+    for name in (left, busy, *others):
+        (tmp_path / name).write_text("half a file")
+    rotator = Rotator(Fixed(), reports.append)
+    with (tmp_path / busy).open("r+") as packer:
+        fcntl.flock(packer, fcntl.LOCK_EX)
+        filled_and_rotated(rotator, FileSink(str(path))).close()
+        assert rotator.finish(None, 60)
+    names = {busy, *others, "run.20261121T120000.iotop.jsonl.gz", path.name}
+    assert set(os.listdir(tmp_path)) == names
+    assert reports == []

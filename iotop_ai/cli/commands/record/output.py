@@ -25,6 +25,8 @@ CLOSE_S = 20.0
 """The longest wait for the last lines to be written, in seconds."""
 OPEN_S = 5.0
 """The longest wait for a file to be opened, in seconds."""
+PACKING_S = 1.0
+"""The time that ``close`` waits for packing before it says so, in seconds."""
 _STEP_S = 0.2
 """The time between two checks for a second end signal while ``close`` waits, in seconds."""
 T = TypeVar("T")
@@ -164,7 +166,10 @@ class Output:
                 call_with_timeout(HOME_TIMEOUT_S, self.path, lambda: os.unlink(self.path))
         if self._rotator is not None:
             run_hook = self._options.hook and closed and os.path.lexists(self.path)
-            self._rotator.finish(self.path if run_hook else None, HOOK_S)
+            if not self._rotator.finish(self.path if run_hook else None, PACKING_S):
+                if packing := self._rotator.packing:
+                    self._say(f"packing {clean(os.path.basename(packing))}; Ctrl-C leaves it unpacked")
+                self._rotator.finish(None, HOOK_S)
 
     def _print_summary(self) -> None:
         """Print the file's duration and size, and what is missing in it.

@@ -11,6 +11,7 @@ from iotop_ai.collectors.io.clock import Clock
 from iotop_ai.model.errors import UsageError
 from iotop_ai.model.settings import Settings
 from iotop_ai.pipeline import frames
+from iotop_ai.store.write import rotation
 from iotop_ai.store.write.recorder import SYNC_S, Rotation
 from tests.clocks import ShiftedClock
 from tests.store.scenario import session
@@ -99,3 +100,21 @@ def test_no_summary_names_a_file_that_was_deleted(tmp_path: Path) -> None:
     output.close()
     assert messages == ["not recording any more: the file was deleted"]
     assert output.error_text == messages[0]
+
+
+def test_a_wait_for_packing_is_reported_and_can_be_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rotation, "own_python", lambda *arguments: ["/bin/sleep", "60"])
+    messages: list[str] = []
+
+    def say(text: str) -> None:
+        messages.append(text)
+        if text.startswith("packing"):
+            output.stop_waiting()  # as a second Ctrl-C does
+
+    options = record_options(str(tmp_path / "run.iotop.jsonl"))._replace(rotation=Rotation(bytes=1))
+    output = Output(options, StoppedClock(), say, lambda: None)
+    put(output._recorder, list(frames(session(3, 2))))
+    output.close()
+    part = "run.20261121T120000.iotop.jsonl"
+    assert messages == [f"packing {part}; Ctrl-C leaves it unpacked", f"{part} could not be packed and stays as it is"]
+    assert (tmp_path / part).exists()
