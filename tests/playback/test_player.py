@@ -18,8 +18,8 @@ from iotop_ai.store.format.codec import verdict_key
 from iotop_ai.store.last_hour import Ring
 from iotop_ai.store.read.file import FileRecording
 from iotop_ai.store.write.compress import compress
-from iotop_ai.store.write.recorder import Rotation, Sink
-from iotop_ai.store.write.sink import FileSink
+from iotop_ai.store.write.recorder import Rotation
+from iotop_ai.store.write.sink import FileSink, Sink
 from tests.scenarios.keep import VERDICTS, snapshots
 from tests.store.scenario import Machine, clock_set_back, lived
 from tests.tui.recorded import record, recorder_of, written

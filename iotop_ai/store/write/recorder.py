@@ -8,7 +8,6 @@ import os
 import threading
 from collections import deque
 from collections.abc import Callable
-from typing import Protocol
 
 from iotop_ai import __version__
 from iotop_ai.collectors.io.clock import Clock
@@ -25,7 +24,7 @@ from iotop_ai.store.format.redact import Redactor
 from iotop_ai.store.format.size_limits import LineTooLong
 from iotop_ai.store.write.frame_queue import FrameQueue, Lost, QueuedFrame
 from iotop_ai.store.write.retries import Retries
-from iotop_ai.store.write.sink import Full
+from iotop_ai.store.write.sink import Full, Sink
 
 log = logging.getLogger(__name__)
 
@@ -38,47 +37,6 @@ MIN_FREE_BYTES = 64 << 20
 READER_GONE = "the reader has gone"
 DELETED = "the file was deleted"
 ARGUMENTS_LEFT_OUT = "command arguments left out from here on: with them a line is longer than 16 MiB"
-
-
-class Sink(Protocol):
-    """A file or pipe that a recorder writes to."""
-
-    path: str
-    recovers: bool
-    """Whether a write may be tried again, which makes sense for a file but not for a pipe."""
-
-    @property
-    def size(self) -> int:
-        """The number of bytes written so far."""
-        ...
-
-    def write(self, data: bytes) -> None:
-        """Append complete lines. Raises Full and OSError."""
-        ...
-
-    def sync(self) -> None:
-        """Make the kernel write the data to the disk."""
-        ...
-
-    def free_bytes(self) -> int | None:
-        """The number of bytes that may still be written; None if there is no limit or it is unknown."""
-        ...
-
-    def replacement(self) -> Sink | None:
-        """A new file in the same folder; None for a pipe. Raises OSError or IotopError."""
-        ...
-
-    def is_named(self) -> bool:
-        """Whether the path still names the file."""
-        ...
-
-    def is_deleted(self) -> bool:
-        """Whether the file has no name any more."""
-        ...
-
-    def close(self) -> None:
-        """Close the file."""
-        ...
 
 
 class Rotation(NamedTuple):

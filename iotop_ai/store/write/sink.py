@@ -6,6 +6,7 @@ import contextlib
 import errno
 import os
 import stat
+from typing import Protocol
 
 from iotop_ai.collectors.io.own_file import create, open_to_append, try_lock
 from iotop_ai.model.clean import clean
@@ -19,6 +20,47 @@ _ENDINGS = (".iotop.jsonl", ".jsonl", ".svg")
 
 class Full(Exception):  # noqa: N818 - a state of the disk
     """The disk did not accept a whole write. The part that was written is cut off again."""
+
+
+class Sink(Protocol):
+    """A file or pipe that a recorder writes to."""
+
+    path: str
+    recovers: bool
+    """Whether a write may be tried again, which makes sense for a file but not for a pipe."""
+
+    @property
+    def size(self) -> int:
+        """The number of bytes written so far."""
+        ...
+
+    def write(self, data: bytes) -> None:
+        """Append complete lines. Raises Full and OSError."""
+        ...
+
+    def sync(self) -> None:
+        """Make the kernel write the data to the disk."""
+        ...
+
+    def free_bytes(self) -> int | None:
+        """The number of bytes that may still be written; None if there is no limit or it is unknown."""
+        ...
+
+    def replacement(self) -> Sink | None:
+        """A new file in the same folder; None for a pipe. Raises OSError or IotopError."""
+        ...
+
+    def is_named(self) -> bool:
+        """Whether the path still names the file."""
+        ...
+
+    def is_deleted(self) -> bool:
+        """Whether the file has no name any more."""
+        ...
+
+    def close(self) -> None:
+        """Close the file."""
+        ...
 
 
 class FileSink:

@@ -19,9 +19,9 @@ from iotop_ai.store.read.file import FileRecording
 from iotop_ai.store.write import compress as compress_module
 from iotop_ai.store.write import rotation
 from iotop_ai.store.write.compress import compress
-from iotop_ai.store.write.recorder import Recorder, Rotation, Sink
+from iotop_ai.store.write.recorder import Recorder, Rotation
 from iotop_ai.store.write.rotation import Rotator, parts_of
-from iotop_ai.store.write.sink import FileSink
+from iotop_ai.store.write.sink import FileSink, Sink
 from tests.store.scenario import lived, rebooted, session
 
 NOON = 1_795_262_400 * 10**9

@@ -17,9 +17,9 @@ from iotop_ai.model.frame import Frame
 from iotop_ai.model.snapshot import Snapshot
 from iotop_ai.present.screen.recording_state import missing_text, recording_text
 from iotop_ai.present.screen.view import RecordingState
-from iotop_ai.store.write.recorder import DELETED, READER_GONE, Recorder, Sink
+from iotop_ai.store.write.recorder import DELETED, READER_GONE, Recorder
 from iotop_ai.store.write.rotation import HOOK_S, Rotator
-from iotop_ai.store.write.sink import FileSink, PipeSink
+from iotop_ai.store.write.sink import FileSink, PipeSink, Sink
 
 CLOSE_S = 20.0
 """The longest wait for the last lines to be written, in seconds."""
