@@ -228,7 +228,7 @@ class Recorder:
         finally:
             self._busy_ns = None
         self._lost, self._trouble, self._why = queued.lost, "", ""
-        self._retries.reset()
+        self._retries.count_write()
         self._snapshots += 1
         if now - self._synced_ns > SYNC_S * 1e9:
             self._sync(now)
@@ -292,11 +292,12 @@ class Recorder:
         self._busy_ns = self._synced_ns = now
         try:
             self._sync_sink()
+            self._retries.reset()
         except OSError as error:
             if not self._sink.recovers:
                 raise
-            self._count_failure(error)
             self._retries.give_up()
+            self._count_failure(error)
         finally:
             self._busy_ns = None
 

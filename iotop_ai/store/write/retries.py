@@ -10,16 +10,13 @@ LONGEST_PAUSE_S = 60.0
 
 
 class Retries:
-    """Counts consecutive failures. Times are monotonic ns."""
+    """Counts the failures since the last sync. Times are monotonic ns."""
 
     def __init__(self) -> None:
+        self.failing = False
+        """Whether the last try failed."""
         self._failures = 0
         self._next_ns = 0
-
-    @property
-    def failing(self) -> bool:
-        """Whether the last try failed."""
-        return self._failures > 0
 
     @property
     def given_up(self) -> bool:
@@ -27,8 +24,8 @@ class Retries:
         return self._failures > len(PAUSES_S)
 
     def give_up(self) -> None:
-        """Count all tries for the file as failed, so that a new file is tried at once."""
-        self._failures, self._next_ns = len(PAUSES_S) + 1, 0
+        """Let the next failure be at least the last one of the file, so that a new file is tried after it."""
+        self._failures = max(self._failures, len(PAUSES_S))
 
     def due(self, now_ns: int) -> bool:
         """Whether it is time for the next try."""
@@ -42,9 +39,14 @@ class Retries:
         else:  # after the last try for this file there is no pause, because a new file may work
             pause_s = min(LONGEST_PAUSE_S, PAUSES_S[-1] * 2.0 ** min(further, 8)) if further else 0.0
         self._failures += 1
+        self.failing = True
         self._next_ns = now_ns + int(pause_s * 1e9)
         return pause_s
 
+    def count_write(self) -> None:
+        """Note that a write worked. Only ``reset`` forgets the failures, because what it wrote may still get lost."""
+        self.failing = False
+
     def reset(self) -> None:
-        """Forget the failures after a success."""
-        self._failures, self._next_ns = 0, 0
+        """Forget the failures after a sync worked."""
+        self.failing, self._failures, self._next_ns = False, 0, 0

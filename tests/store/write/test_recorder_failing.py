@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -148,6 +150,25 @@ def test_after_a_failed_fsync_a_new_file_is_begun(rig: FailingFolder) -> None:
     assert recorder.state().dropped == 0
 
 
+def test_if_no_file_can_be_synced_a_new_one_is_tried_once_a_minute(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """NFS over quota: the page cache takes each write, and only the sync fails."""
+
+    def fail(sink: FileSink) -> None:
+        raise OSError(errno.EDQUOT, os.strerror(errno.EDQUOT))
+
+    monkeypatch.setattr(FileSink, "sync", fail)
+    clock = ShiftedClock()
+    recorder = Recorder(FileSink(str(tmp_path / "run.iotop.jsonl")), clock, cmdline="full", min_free_bytes=0)
+    for frame in frames(session(6, 120)):
+        put(recorder, [frame])
+        clock.skip(5)
+    assert recorder.close()
+    assert 3 <= len(os.listdir(tmp_path)) <= 12
+    assert recorder.state().dropped > 0
+
+
 @pytest.mark.xdist_group("a hung filesystem")
 def test_a_hung_disk_is_reported_and_the_number_of_waiting_events_is_limited(rig: FailingFolder) -> None:
     live = list(frames(session(7, 12)))
@@ -186,8 +207,12 @@ def test_pauses_between_tries_grow_up_to_a_limit() -> None:
     assert [retries.count_failure(now) for _ in range(1100)] == [LONGEST_PAUSE_S] * 1100, (
         "the retries stopped within 17 hours"
     )
+    retries.count_write()
+    assert not retries.failing
+    assert retries.count_failure(now) == LONGEST_PAUSE_S, "a write alone does not prove that the disk works"
     retries.reset()
     assert not retries.failing
+    assert retries.count_failure(now) == PAUSES_S[0]
 
 
 def test_a_full_queue_counts_dropped_frames_and_keeps_the_newest_events() -> None:
