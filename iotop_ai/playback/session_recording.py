@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from iotop_ai.collectors.io.clock import Clock
 from iotop_ai.collectors.io.with_timeout import HOME_TIMEOUT_S, call_with_timeout
+from iotop_ai.model.clean import clean
 from iotop_ai.model.frame import Frame
 from iotop_ai.model.snapshot import Event
 from iotop_ai.pipeline import closing_frame
@@ -17,7 +18,7 @@ from iotop_ai.present.screen.view import RecordingState
 
 if TYPE_CHECKING:
     from iotop_ai.store.last_hour import Ring
-    from iotop_ai.store.write.recorder import Recorder
+    from iotop_ai.store.write.recorder import Recorder, RecorderState
 
 CLOSE_S = 3.0
 """How long closing a recording may take when the session ends, in seconds."""
@@ -203,6 +204,18 @@ class SessionRecorder:
         return None if recorder is None else self._state(recorder)
 
     def _state(self, recorder: Recorder) -> RecordingState:
-        state = recorder.state()
-        seconds = (self._clock.monotonic_ns() - state.started_ns) / _SECOND
-        return RecordingState(state.path, seconds, state.size_bytes, state.trouble, state.dropped, state.dropped_events)
+        return shown_state(recorder.state(), self._clock.monotonic_ns())
+
+
+def shown_state(state: RecorderState, now_ns: int) -> RecordingState:
+    """The state of a whole recording: its files after errors count as one. A new file that is empty is left out."""
+    paths = (*state.earlier, state.path) if state.size_bytes or not state.earlier else state.earlier
+    return RecordingState(
+        clean(paths[-1]),
+        (now_ns - state.started_ns) / _SECOND,
+        state.earlier_bytes + state.size_bytes,
+        state.trouble,
+        state.dropped,
+        state.dropped_events,
+        clean(paths[0]),
+    )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import threading
 import time
 from collections.abc import Iterator
@@ -13,12 +15,15 @@ from iotop_ai.collectors.io.clock import Clock
 from iotop_ai.model.snapshot import Event
 from iotop_ai.pipeline import frames
 from iotop_ai.playback.session_recording import CLOSE_S, SessionRecorder
+from iotop_ai.present.screen.recording_state import recording_text
 from iotop_ai.present.screen.view import RecordingState
 from iotop_ai.store.last_hour import Ring
 from iotop_ai.store.read.file import FileRecording
-from iotop_ai.store.write.recorder import Recorder
+from iotop_ai.store.write.recorder import SYNC_S, Recorder
 from iotop_ai.store.write.sink import FileSink
+from tests.clocks import ShiftedClock
 from tests.rigs.threads import no_thread
+from tests.store.write.test_recorder_failing import put
 from tests.tui.recorded import stalling
 
 WAIT_S = 20.0
@@ -36,6 +41,13 @@ class SlowSink(FileSink):
         self.syncing.set()
         assert self.may_end.wait(WAIT_S)
         super().sync()
+
+
+class FailingSink(FileSink):
+    """A file that cannot be synced."""
+
+    def sync(self) -> None:
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
 
 
 class Stopping:
@@ -185,3 +197,18 @@ def test_the_screen_shows_the_recording_until_it_is_closed(tmp_path: Path) -> No
     assert len(shown) == 1
     assert shown[0] is not None
     assert keeper.recording_state() is None
+
+
+def test_after_an_error_the_state_is_that_of_both_files(tmp_path: Path) -> None:
+    first, second, clock = tmp_path / "run.iotop.jsonl", tmp_path / "run-2.iotop.jsonl", ShiftedClock()
+    recorder = Recorder(FailingSink(str(first)), clock, min_free_bytes=0)
+    keeper = SessionRecorder(clock, record=lambda lines: recorder)
+    keeper.switch()
+    put(recorder, stalling()[:2])
+    clock.skip(SYNC_S + 1)
+    put(recorder, stalling()[2:4])
+    state = keeper.switch()
+    assert isinstance(state, RecordingState)
+    assert (state.path, state.trouble, state.lost) == (str(second), "", 0)
+    assert state.size_bytes == first.stat().st_size + second.stat().st_size
+    assert recording_text(state).endswith(f" in {first}, continued in {second}")

@@ -8,9 +8,10 @@ from iotop_ai.present.text.units import duration, size
 
 def recording_text(state: RecordingState) -> str:
     """The length, size and path of a recording: "34 s, 212K in PATH"; if writing failed, the reason comes first; if
-    anything is missing, that comes last.
+    anything is missing, that comes last. If it continued in another file: "34 s, 212K in PATH, continued in NEWEST".
     """
-    size_text = f"{duration(state.seconds)}, {size(state.size_bytes)} in {state.path}"
+    continued = f", continued in {state.path}" if state.first_path not in ("", state.path) else ""
+    size_text = f"{duration(state.seconds)}, {size(state.size_bytes)} in {state.first_path or state.path}{continued}"
     return "; ".join(filter(None, (state.trouble, size_text, missing_text(state.lost, state.lost_events))))
 
 

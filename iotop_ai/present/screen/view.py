@@ -34,8 +34,9 @@ class Timeline(NamedTuple):
 class RecordingState(NamedTuple):
     """The state of a recording.
 
-    seconds: its duration. trouble: why writing stopped; "" while it works. lost: the number of Snapshots that could not
-    be written. lost_events: the number of their events that later Snapshots do not repeat.
+    path: its newest file. seconds: its duration. trouble: why writing stopped; "" while it works. lost: the number of
+    Snapshots that could not be written. lost_events: the number of their events that later Snapshots do not repeat.
+    first_path: its first file, if errors made it continue in others; otherwise ``path`` or "".
     """
 
     path: str
@@ -44,6 +45,7 @@ class RecordingState(NamedTuple):
     trouble: str = ""
     lost: int = 0
     lost_events: int = 0
+    first_path: str = ""
 
 
 class FiringAlert(NamedTuple):

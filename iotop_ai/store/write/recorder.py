@@ -53,6 +53,8 @@ class RecorderState(NamedTuple):
     trouble: why nothing is being written; "" if there is no error
     dropped_events: the number of events that were lost with dropped Snapshots
     deleted_files: the number of files that were deleted while they were written, and replaced by new files
+    earlier, earlier_bytes: the paths, oldest first, and the total size of the files that errors ended before this one,
+        without deleted ones
     """
 
     path: str
@@ -63,6 +65,8 @@ class RecorderState(NamedTuple):
     trouble: str
     dropped_events: int = 0
     deleted_files: int = 0
+    earlier: tuple[str, ...] = ()
+    earlier_bytes: int = 0
 
 
 class Recorder:
@@ -130,6 +134,9 @@ class Recorder:
         """The totals of lost Snapshots that are already reported in the file."""
         self._after = ""
         """The name of the file that the current one continues after errors; "" once a header contains it."""
+        self._earlier: tuple[str, ...] = ()
+        self._earlier_bytes = 0
+        """Both as in ``RecorderState``."""
         self._busy_ns: int | None = None
         """The time at which the sink became busy; None while it is idle."""
         self._thread = threading.Thread(target=self._run, name="recorder", daemon=True)
@@ -145,7 +152,7 @@ class Recorder:
         if busy_ns is not None and self._clock.monotonic_ns() - busy_ns > HUNG_S * 1e9:
             trouble = f"not recording: {'its disk' if sink.recovers else 'the reader'} does not answer"
         progress = (self._started_ns, self._snapshots, lost.frames, trouble, lost.events, self._deleted_files)
-        return RecorderState(sink.path, sink.size, *progress)
+        return RecorderState(sink.path, sink.size, *progress, self._earlier, self._earlier_bytes)
 
     def preroll(self) -> tuple[str, ...]:
         """The snap lines since the last keyframe that is at least HISTORY_S old, with which another file can start."""
@@ -326,6 +333,9 @@ class Recorder:
         log.warning("%s: %s; the recording continues in %s", self._sink.path, self._why, new_sink.path)
         deleted = self._sink.is_deleted()
         self._close_sink()
+        if not deleted:
+            self._earlier = (*self._earlier, self._sink.path)
+            self._earlier_bytes += self._sink.size
         self._after, self._sink = "" if deleted else os.path.basename(self._sink.path), new_sink
         self._deleted_files += deleted
         self._header, self._continues, self._totals = None, True, None

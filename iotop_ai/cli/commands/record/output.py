@@ -15,8 +15,8 @@ from iotop_ai.model.clean import clean
 from iotop_ai.model.errors import InputError, IotopError
 from iotop_ai.model.frame import Frame
 from iotop_ai.model.snapshot import Snapshot
+from iotop_ai.playback.session_recording import shown_state
 from iotop_ai.present.screen.recording_state import missing_text, recording_text
-from iotop_ai.present.screen.view import RecordingState
 from iotop_ai.store.write.recorder import DELETED, READER_GONE, Recorder
 from iotop_ai.store.write.rotation import HOOK_S, Rotator
 from iotop_ai.store.write.sink import FileSink, PipeSink, Sink
@@ -172,7 +172,7 @@ class Output:
                 self._rotator.finish(None, HOOK_S)
 
     def _print_summary(self) -> None:
-        """Print the file's duration and size, and what is missing in it.
+        """Print the recording's duration, size and files, and what is missing in it.
 
         Prints only what is missing if the recording goes to a stream, has no Snapshot, is controlled by a program, was
         deleted at any time, or is rotated, because several files have no common size.
@@ -183,9 +183,7 @@ class Output:
         if not one_file or not state.snapshots or options.control:
             text = missing_text(state.dropped, state.dropped_events)
         else:
-            seconds = (self._clock.monotonic_ns() - state.started_ns) / 1e9
-            lost = (state.dropped, state.dropped_events)
-            text = recording_text(RecordingState(clean(state.path), seconds, state.size_bytes, "", *lost))
+            text = recording_text(shown_state(state, self._clock.monotonic_ns())._replace(trouble=""))
         if text:
             self._say(text)
 

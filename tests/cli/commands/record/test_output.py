@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import errno
 import os
 from pathlib import Path
 
@@ -11,8 +12,11 @@ from iotop_ai.collectors.io.clock import Clock
 from iotop_ai.model.errors import UsageError
 from iotop_ai.model.settings import Settings
 from iotop_ai.pipeline import frames
+from iotop_ai.present.text.units import size
 from iotop_ai.store.write import rotation
 from iotop_ai.store.write.recorder import SYNC_S, Rotation
+from iotop_ai.store.write.retries import LONGEST_PAUSE_S
+from iotop_ai.store.write.sink import FileSink
 from tests.clocks import ShiftedClock
 from tests.store.scenario import session
 from tests.store.write.test_recorder_failing import put
@@ -100,6 +104,30 @@ def test_no_summary_names_a_file_that_was_deleted(tmp_path: Path) -> None:
     output.close()
     assert messages == ["not recording any more: the file was deleted"]
     assert output.error_text == messages[0]
+
+
+def test_the_summary_does_not_name_a_new_file_that_stayed_empty(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(sink: FileSink, data: bytes) -> None:
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    live = list(frames(session(3, 12)))
+    path, clock = tmp_path / "run.iotop.jsonl", ShiftedClock()
+    messages: list[str] = []
+    output = output_of(record_options(str(path)), clock, messages)
+    put(output._recorder, live[:3])
+    monkeypatch.setattr(FileSink, "write", fail)
+    for frame in live[3:]:
+        put(output._recorder, [frame])
+        clock.skip(LONGEST_PAUSE_S)
+    output.close()
+    assert messages == [
+        "not recording: Input/output error",
+        f"{path} cannot be written; continuing in {tmp_path / 'run-2.iotop.jsonl'}",
+        f"9 min, {size(path.stat().st_size)} in {path}; 9 snapshots missing",
+    ]
+    assert os.listdir(tmp_path) == [path.name]
 
 
 def test_a_wait_for_packing_is_reported_and_can_be_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
