@@ -196,9 +196,9 @@ class Tail:
         self._wait = wait
         self._closed = False
 
-    def items(self, budget: ReaderBudget | None = None) -> Iterator[Item]:
-        """Yield the decoded items of all complete lines. budget: as in Decoder. Raises InputError."""
-        decoder, idle_s = Decoder(budget), 0.0
+    def items(self, budget: ReaderBudget | None = None, *, own_rules: bool = True) -> Iterator[Item]:
+        """Yield the decoded items of all complete lines. budget, own_rules: as in Decoder. Raises InputError."""
+        decoder, idle_s = Decoder(budget, own_rules=own_rules), 0.0
         while True:
             has_new_lines = False
             # This is checked before reading, so that all lines written before the replacement are read.

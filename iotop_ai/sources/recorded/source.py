@@ -222,7 +222,8 @@ class ReplaySource:
                 opened.close()
 
     def _growing(self, part: FileRecording, block: int, budget: ReaderBudget) -> Iterator[Item]:
-        return Tail(part.fileno(), self.path, part.blocks[block].offset, self._closing.wait).items(budget)
+        tail = Tail(part.fileno(), self.path, part.blocks[block].offset, self._closing.wait)
+        return tail.items(budget, own_rules=part.stamp_of(block) == stamp())
 
     def _start(self) -> Start:
         """Return where reading begins, so that history and fold state are complete at the time set by ``start_at``."""

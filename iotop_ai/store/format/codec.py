@@ -14,10 +14,11 @@ The stamp is the version of the rules with a checksum of their numbers. A keyfra
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import chain
-from typing import Any, get_type_hints
+from typing import Any, TypeVar, get_type_hints
 
+from iotop_ai.diagnosis.rules_version import stamp
 from iotop_ai.lazy.namedtuple import NamedTuple
 from iotop_ai.model.errors import InputError
 from iotop_ai.model.finding import Verdict
@@ -30,6 +31,7 @@ from iotop_ai.store.format.json_chunks import iter_json_chunks, to_line
 from iotop_ai.store.format.line_head import ADDED_BYTES, has_key, snap_fields
 from iotop_ai.store.format.process_times import with_predicted_times, with_written_times
 from iotop_ai.store.format.range_checks import (
+    UnknownClassError,
     check_carry,
     check_sample,
     check_snapshot,
@@ -52,6 +54,7 @@ CLOCK_STEP_NS = 1_000_000_000
 """If the wall clock and the monotonic clock moved by amounts that differ by more than this, the wall clock was set. A
 smaller difference proves nothing, because the two clocks are not read at the same instant."""
 
+T = TypeVar("T")
 _SNAPSHOT, _SAMPLE, _CARRY = shape_of(Snapshot), shape_of(Sample), shape_of(FoldState)
 _LINE_FIELDS = ("seq", "at_ns", "wall_ns", "events")
 """Fields of a Snapshot that are written as fields of its line, or as lines of their own."""
@@ -261,7 +264,7 @@ class SnapLine(NamedTuple):
     key: whether it is a keyframe
     gap: whether Snapshots before it were dropped
     pre: whether it is pre-roll, which is from the minute before the recording and is not shown
-    carry, last: the fold state and the Sample of a keyframe; None if they are missing or were not decoded
+    carry, last: the fold state and the Sample of a keyframe; None if they are missing, ignored or were not decoded
     """
 
     snapshot: Snapshot
@@ -304,14 +307,17 @@ def _refuse_constant(name: str) -> float:
 class Decoder:
     """Reads lines in order, starting at a header or a keyframe.
 
-    Changes before the first keyframe are skipped. Unknown kinds and fields are ignored.
+    Changes before the first keyframe are skipped. Unknown kinds and fields are ignored. So are verdicts, totals and
+    fold states of other rules that have an unknown class, because no reader uses those of other rules.
 
     budget: the limits for memory, which the decoders of consecutive files share
     states: whether to decode the fold state and Sample of a keyframe too; they take most of its decoding time
+    own_rules: whether the stamp of the header before the first line is that of this program
     """
 
-    def __init__(self, budget: ReaderBudget | None = None, *, states: bool = True) -> None:
+    def __init__(self, budget: ReaderBudget | None = None, *, states: bool = True, own_rules: bool = True) -> None:
         self._states = states
+        self._own_rules = own_rules
         self._before: Snapshot | None = None
         """The Snapshot of the previous line."""
         self._events: list[Event] = []
@@ -321,7 +327,7 @@ class Decoder:
         self._budget = budget or ReaderBudget()
 
     def read(self, line: bytes, number: int = 0) -> Item | None:
-        """The decoded line; None for an unknown kind, and for a change without its keyframe.
+        """The decoded line; None for an unknown kind, a change without its keyframe, and an ignored verdict or total.
 
         Raises InputError with a reason, which never quotes the line.
 
@@ -364,18 +370,26 @@ class Decoder:
             self._events.append(event)
             return event
         if kind == "verdict":
-            verdict: Verdict = _VERDICT.load(raw["v"])
-            check_verdict(verdict)
-            return VerdictLine(_int(raw["m"]), _int(raw["t"]), verdict)
+            verdict = self._checked(check_verdict, _VERDICT.load(raw["v"]))
+            return None if verdict is None else VerdictLine(_int(raw["m"]), _int(raw["t"]), verdict)
         if kind == "tally":
-            tally: VerdictTotals = _TALLY.load(raw["v"])
-            check_tally(tally)
-            return TotalsLine(_int(raw["m"]), _int(raw["t"]), tally)
+            tally = self._checked(check_tally, _TALLY.load(raw["v"]))
+            return None if tally is None else TotalsLine(_int(raw["m"]), _int(raw["t"]), tally)
         if kind == "hdr":
             return self._header(raw)
         if kind == "end":
             return EndLine(_int(raw["m"]))
         return None
+
+    def _checked(self, check: Callable[[T], None], record: T) -> T | None:
+        """The record; None if it has an unknown class and other rules made it. Raises ShapeError if the check fails."""
+        try:
+            check(record)
+        except UnknownClassError:
+            if self._own_rules:
+                raise
+            return None
+        return record
 
     def _header(self, raw: dict[str, Any]) -> Header:
         version = _int(raw["fmt"])
@@ -396,6 +410,7 @@ class Decoder:
             after=_text(raw.get("after", "")),
         )
         check_times(header.wall_ns, header.at_ns)
+        self._own_rules = header.stamp == stamp()
         if not header.continues:
             self._before = None
         return header
@@ -414,10 +429,8 @@ class Decoder:
         self._before = snapshot
         events, self._events = tuple(self._events), []
         states = key and self._states
-        carry = _CARRY.load(raw["carry"]) if states and "carry" in raw else None
+        carry = self._checked(check_carry, _CARRY.load(raw["carry"])) if states and "carry" in raw else None
         last = _SAMPLE.load(raw["last"]) if states and "last" in raw else None
-        if carry is not None:
-            check_carry(carry)
         if last is not None:
             check_sample(last)
         gap, pre = raw.get("gap") is True, raw.get("pre") is True

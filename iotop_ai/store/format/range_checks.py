@@ -1,4 +1,7 @@
-"""Checks of decoded records beyond their shape; each raises ShapeError for values that cannot occur."""
+"""Checks of decoded records beyond their shape; each raises ShapeError for values that cannot occur.
+
+For a class of finding that this program does not know it raises UnknownClassError.
+"""
 
 from __future__ import annotations
 
@@ -16,6 +19,13 @@ from iotop_ai.store.format.scalars import ShapeError
 _LATEST_NS = 2**63
 """Times and durations must be less than this."""
 _LONGEST_INTERVAL_S = 1e6
+
+
+class UnknownClassError(ShapeError):
+    """A finding has a class that only another version knows, or the line is damaged."""
+
+    def __init__(self) -> None:
+        super().__init__("an unknown class of finding")
 
 
 def check_times(*moments_ns: int) -> None:
@@ -60,7 +70,7 @@ def check_carry(carry: FoldState) -> None:
         check_verdict(carry.verdict)
     _check_findings(held.finding for held in carry.held.values())
     if not all(class_id in CLASS_SPECS for class_id, _ in (*carry.held, *((name, at) for at, name in carry.classes))):
-        raise ShapeError("an unknown class of finding")
+        raise UnknownClassError
 
 
 def check_tally(tally: VerdictTotals) -> None:
@@ -72,10 +82,10 @@ def check_tally(tally: VerdictTotals) -> None:
         check_times(span.wall_ns, span.duration_ns)
     check_times(*tally.verdict_job_time, *(count for job in tally.jobs for count in job.counts))
     if not all(span.class_id in CLASS_SPECS for span in tally.spans):
-        raise ShapeError("an unknown class of finding")
+        raise UnknownClassError
     _check_findings(total.finding for total in tally.finding_totals)
 
 
 def _check_findings(findings: Iterable[Finding]) -> None:
     if not all(finding.class_id in CLASS_SPECS for finding in findings):
-        raise ShapeError("an unknown class of finding")
+        raise UnknownClassError

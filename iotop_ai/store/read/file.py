@@ -144,7 +144,7 @@ class FileRecording:
 
     def lines(self, first: int = 0, last: int | None = None, budget: ReaderBudget | None = None) -> Iterator[Item]:
         """The decoded lines of the blocks [first, last), without unknown kinds; ``budget`` is passed to Decoder."""
-        decoder = Decoder(budget)
+        decoder = Decoder(budget, own_rules=self.stamp_of(first) == stamp())
         for block in self.blocks[first:last]:
             number = 0
             try:

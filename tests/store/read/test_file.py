@@ -116,6 +116,21 @@ def test_with_other_rules_the_fold_begins_five_minutes_earlier(tmp_path: Path) -
     assert found.verdict.state == frame.verdict.state
 
 
+def test_a_class_of_finding_that_only_other_rules_know_does_not_prevent_reading(tmp_path: Path) -> None:
+    live = lived(1, 130)
+    path = tmp_path / "a"
+    record(path, live)
+    renamed = path.read_bytes().replace(b'"unknown"', b'"newwait"')
+    path.write_bytes(renamed)
+    with pytest.raises(InputError, match="an unknown class of finding"):
+        played(FileRecording(str(path)))
+    path.write_bytes(renamed.replace(stamp().encode(), b"0-other", 1))
+    recording = FileRecording(str(path))
+    shown, wanted = ([(f.snapshot, f.verdict.state) for f in made] for made in (played(recording), live))
+    assert shown == wanted
+    assert list(recording.items(2)), "the header is not in the block at which this reading begins"
+
+
 @pytest.mark.parametrize("seed", SEEDS)
 def test_a_recording_that_starts_in_mid_session_keeps_the_minute_before(tmp_path: Path, seed: int) -> None:
     live = lived(seed, 160)
