@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Generator, Iterator
+from itertools import pairwise
 from typing import NamedTuple
 
 from iotop_ai.model.frame import Frame
@@ -19,9 +20,10 @@ from iotop_ai.model.snapshot import Event, Snapshot
 from iotop_ai.model.verdict_totals import VerdictTotals
 from iotop_ai.pipeline import frames, samples
 from iotop_ai.playback.selection import RecordedFrames
-from iotop_ai.sources.recorded.totals import SummedBlock, blocks_or_totals, same_rules, shown_blocks
+from iotop_ai.sources.recorded.totals import ShownBlock, SummedBlock, blocks_or_totals, same_rules, shown_blocks
 from iotop_ai.store.format.codec import KEYFRAME_EVERY
 from iotop_ai.store.read.block_contents import Depth
+from iotop_ai.store.read.file import FileRecording
 
 MOST_SNAPSHOTS = 5400
 """Of a run with more Snapshots, only keyframes are read: 24 hours of a busy machine then take seconds, not minutes."""
@@ -69,11 +71,12 @@ class RunReader:
             every = self._folds or _snapshot_count(recorded) <= MOST_SNAPSHOTS
         self._every = every or self._folds
         self._block_step = 1
-        if not self._every:
-            blocks = len(shown_blocks(parts, recorded.begin_ns, recorded.end_ns, recorded.source.times))
-            self._block_step = max(1, math.ceil(blocks / most))
-        self.spacing_s = None if self._every else self._block_step * KEYFRAME_EVERY * _interval_s(recorded)
+        self.spacing_s: float | None = None
         """The approximate seconds between the Snapshots that give the figures; None if every Snapshot is used."""
+        if not self._every:
+            blocks = shown_blocks(parts, recorded.begin_ns, recorded.end_ns, recorded.source.times)
+            self._block_step = max(1, math.ceil(len(blocks) / most))
+            self.spacing_s = self._block_step * _keyframe_spacing_s(recorded, blocks)
 
     def __iter__(self) -> Iterator[RunItem]:
         begin_ns, end_ns = self._recorded.begin_ns, self._recorded.end_ns
@@ -133,16 +136,35 @@ def _rated_snapshots(
 
 
 def _snapshot_count(recorded: RecordedFrames) -> float:
-    """The approximate number of Snapshots in the selected time. Each session has its own interval."""
+    """The approximate number of Snapshots in the selected time.
+
+    A block has KEYFRAME_EVERY Snapshots, also in a burst. The last block of a session in a file may have fewer; their
+    number is computed from the interval in the header.
+    """
     parts, (first_ns, last_ns), number = recorded.source.parts, recorded.source.span(), 0.0
     begin_ns, end_ns = recorded.begin_ns or first_ns, recorded.end_ns or last_ns
-    for block in shown_blocks(parts, begin_ns, end_ns, recorded.source.times):
+    blocks = shown_blocks(parts, begin_ns, end_ns, recorded.source.times)
+    for block, after in zip(blocks, [*blocks[1:], None], strict=False):
         until_ns = last_ns if block.until_ns is None else block.until_ns
-        seconds = max(0, min(until_ns, end_ns) - max(block.begin_ns, begin_ns)) / 1e9
-        interval_s = parts[block.part].header_of(block.block).interval_s
-        number += min(KEYFRAME_EVERY, seconds / max(0.001, interval_s))
+        selected_ns = max(0, min(until_ns, end_ns) - max(block.begin_ns, begin_ns))
+        if after is not None and _continues(parts, block, after):
+            number += KEYFRAME_EVERY * selected_ns / max(1, until_ns - block.begin_ns)
+        else:
+            interval_s = parts[block.part].header_of(block.block).interval_s
+            number += min(KEYFRAME_EVERY, selected_ns / 1e9 / max(0.001, interval_s))
     return number
 
 
-def _interval_s(recorded: RecordedFrames) -> float:
-    return 1.0 if recorded.header is None else recorded.header.interval_s
+def _keyframe_spacing_s(recorded: RecordedFrames, blocks: list[ShownBlock]) -> float:
+    """The mean seconds from one keyframe to the next; bursts make them fewer."""
+    parts = recorded.source.parts
+    steps_ns = [after.begin_ns - one.begin_ns for one, after in pairwise(blocks) if _continues(parts, one, after)]
+    if steps_ns:
+        return sum(steps_ns) / len(steps_ns) / 1e9
+    return KEYFRAME_EVERY * (1.0 if recorded.header is None else recorded.header.interval_s)
+
+
+def _continues(parts: list[FileRecording], block: ShownBlock, after: ShownBlock) -> bool:
+    """Whether the next block is of the same session in the same file, so that the block before it is a whole one."""
+    blocks = parts[block.part].blocks
+    return block.part == after.part and blocks[block.block].session == blocks[after.block].session

@@ -269,6 +269,14 @@ def test_each_session_counts_with_its_own_interval(
     assert RunReader(RecordedFrames(str(two_sessions), allow_root=True)).spacing_s == spacing_s
 
 
+def test_the_snapshots_of_a_burst_are_counted_by_their_blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The header has the usual interval of 10 s; the Snapshots are 1 s apart."""
+    live = list(frames(frame.snapshot._replace(interval_s=10.0) for frame in stalling()))
+    path = record(tmp_path / "a.iotop.jsonl", live)
+    monkeypatch.setattr("iotop_ai.playback.run_reader.MOST_SNAPSHOTS", 100)
+    assert RunReader(RecordedFrames(path, allow_root=True)).spacing_s == 60.0
+
+
 def test_what_was_not_recorded_is_listed_although_totals_have_no_events(tmp_path: Path) -> None:
     live = stalling()
     middle = 80  # in the second of three blocks

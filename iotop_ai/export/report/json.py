@@ -52,7 +52,7 @@ def report_object(story: Story, price: Price | None = None, outcomes: tuple[Cond
         "watched_s": round(story.watched_s, 3),
         "interval_s": story.interval_s,
         "every_reading": story.spacing_s is None,
-        "reading_s": story.interval_s if story.spacing_s is None else story.spacing_s,
+        "reading_s": story.interval_s if story.spacing_s is None else round(story.spacing_s, 3),
         "machine": _machine(story.machine),
         "verdict": None if story.primary is None else story.primary.finding.class_id,
         "state": "UNSURE" if story.primary is None else story.primary.finding.state.value,

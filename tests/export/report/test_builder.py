@@ -150,12 +150,13 @@ def _close(one: Stat | None, other: Stat | None) -> None:
         assert one.mean == pytest.approx(other.mean, rel=1e-6, abs=1e-9)
 
 
-@pytest.mark.parametrize(("most", "spacing_s"), [(480, 60.0), (4, 180.0), (1, 540.0)])
+@pytest.mark.parametrize(("most", "spacing_s"), [(480, 5.0), (4, 15.0), (1, 45.0)])
 def test_fewer_readings_give_the_same_sums(many_blocks: Path, most: int, spacing_s: float) -> None:
     """Counters keep everything, so bytes, awaits and shares equal those of reading every Snapshot."""
     fine = read_once(many_blocks, None, None, every=True)
     coarse = read(many_blocks, every=False, most=most)
-    assert (fine.spacing_s, coarse.spacing_s) == (None, spacing_s)
+    assert fine.spacing_s is None
+    assert coarse.spacing_s == pytest.approx(spacing_s, rel=0.01)
     _same_sums(coarse, fine)
 
 
@@ -212,7 +213,7 @@ def test_two_sessions_with_fewer_readings_give_the_same_sums(tmp_path: Path) -> 
     with path.open("ab") as out:
         out.write((tmp_path / "more").read_bytes())
     each, few = read(path, every=False), read(path, every=False, most=3)
-    assert few.spacing_s == 180.0
+    assert few.spacing_s == pytest.approx(15.0, rel=0.01)
     _same_sums(few, each)
     assert few.watched_s < read(path, every=True).watched_s + 0.1
 
