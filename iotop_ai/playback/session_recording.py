@@ -191,10 +191,10 @@ class SessionRecorder:
         closed = ending.close(seconds)
         self._ending = None
         self.stuck = self.stuck or not closed
-        state = self._state(ending)
-        if closed and not state.size_bytes:
+        state, newest_file = self._state(ending), ending.state()
+        if closed and not newest_file.size_bytes:
             with contextlib.suppress(OSError):  # the file may be gone, unresponsive or read-only by now
-                call_with_timeout(HOME_TIMEOUT_S, state.path, lambda: os.unlink(state.path))
+                call_with_timeout(HOME_TIMEOUT_S, state.path, lambda: os.unlink(newest_file.path))
         self.last = state if closed else state._replace(trouble="its disk does not answer")
         return self.last
 
