@@ -64,7 +64,7 @@ def frames(
                 carry = keyframe.carry
                 verdict = carry.verdict or verdict
             if keyframe is None or not keyframe.pre:
-                yield Frame(snapshot, sample, history, carry, verdict)
+                yield Frame(snapshot, sample, history, carry, verdict, keyframe is not None and keyframe.gap)
         before, last = snapshot, sample
 
 

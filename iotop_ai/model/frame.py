@@ -19,6 +19,7 @@ class Frame(NamedTuple):
 
     history: the Samples of the last 60 s, but at least the newest five, oldest first; the last one is ``sample``
     carry: the state that ``diagnosis.engine.fold()``, which runs the rules, passes on to the next Frame
+    after_gap: whether Snapshots before this one were dropped from the recording; ``sample`` does not span their time
     """
 
     snapshot: Snapshot
@@ -26,3 +27,4 @@ class Frame(NamedTuple):
     history: tuple[Sample, ...]
     carry: FoldState
     verdict: Verdict
+    after_gap: bool = False

@@ -101,7 +101,7 @@ class RunReader:
                     continue
                 first = True
                 for frame in frames(block):
-                    begins = frame.sample.seconds is None or frame.sample.gap
+                    begins = frame.sample.seconds is None or frame.sample.gap or frame.after_gap
                     if first and last is not None and not begins and not self._every:
                         # This RatedSnapshot covers the time since the last one.
                         yield from _rated_snapshots(iter([frame.snapshot]), last, spaced=True)

@@ -69,7 +69,7 @@ class StoryBuilder:
             self.diagnosis.add(item)
             self._frame = item
         self._add_events(item.snapshot.events)
-        self._add_figures(item.snapshot, item.sample)
+        self._add_figures(item.snapshot, item.sample, after_gap=isinstance(item, Frame) and item.after_gap)
 
     def _add_events(self, events: tuple[Event, ...]) -> None:
         for event in events:
@@ -82,7 +82,7 @@ class StoryBuilder:
             else:
                 self._more_events += 1
 
-    def _add_figures(self, snapshot: Snapshot, sample: Sample) -> None:
+    def _add_figures(self, snapshot: Snapshot, sample: Sample, *, after_gap: bool) -> None:
         before, self._newest = self._newest, snapshot
         self._health.add(snapshot)
         if self._grid is None:
@@ -90,8 +90,9 @@ class StoryBuilder:
         assert self._grid is not None
         if before is not None and (before.host.boot_id != snapshot.host.boot_id or snapshot.at_ns < before.at_ns):
             self._covered_ns = 0
-        if sample.gap or (sample.seconds is None and before is not None and snapshot.at_ns != before.at_ns):
-            self._add_gap(before, snapshot)
+        begins = sample.seconds is None and before is not None and snapshot.at_ns != before.at_ns
+        if sample.gap or after_gap or begins:
+            self._add_gap(before, snapshot, sample)
         if sample.seconds is None or sample.gap or snapshot.at_ns <= self._covered_ns:
             return
         self._covered_ns = snapshot.at_ns
@@ -112,12 +113,14 @@ class StoryBuilder:
         self._devices, self._gpus, self._links = DeviceFold(grid), GpuFold(grid), LinkFold(grid)
         self._machine, self._jobs, self._processes = MachineFold(grid), JobFold(grid), ProcessFold()
 
-    def _add_gap(self, before: Snapshot | None, after: Snapshot) -> None:
-        if before is not None and len(self._gaps) < MOST_GAPS and after.wall_ns > before.wall_ns:
+    def _add_gap(self, before: Snapshot | None, after: Snapshot, sample: Sample) -> None:
+        # The Sample may begin within the gap; its own time is not missing.
+        end_ns = after.wall_ns - (0 if sample.gap else round((sample.seconds or 0.0) * 1e9))
+        if before is not None and len(self._gaps) < MOST_GAPS and end_ns > before.wall_ns:
             notes = [event.text for event in after.events if event.kind == NOT_RECORDED]
             reboot = before.host.boot_id != after.host.boot_id
             text = "; ".join(notes) or ("the machine was restarted" if reboot else "nothing was recorded")
-            self._gaps.append(Gap(before.wall_ns, after.wall_ns, text))
+            self._gaps.append(Gap(before.wall_ns, end_ns, text))
 
     def story(
         self, file: str, about: Mapping[str, str], spacing_s: float | None = None, selected_pid: int = 0

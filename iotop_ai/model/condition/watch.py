@@ -79,6 +79,8 @@ class ClauseWatch:
             self._since.clear()
         else:
             begin_ns -= round(frame.sample.seconds * 1e9)
+            if frame.after_gap:
+                self._since.clear()
         self._forget_replaced_disks(frame)
         is_known = (
             self._take_findings(frame, begin_ns) if self.clause.figure is None else self._take_values(frame, begin_ns)

@@ -24,10 +24,12 @@ from iotop_ai.model.snapshot import CLOCK_SET_BACK, Event, Snapshot
 from iotop_ai.pipeline import frames
 from iotop_ai.playback.run_reader import JudgedSpan, RatedSnapshot, RunReader
 from iotop_ai.playback.selection import RecordedFrames
+from iotop_ai.store.write.recorder import Recorder
+from iotop_ai.store.write.sink import FileSink
 from tests.export.report.stories import read, slow_story
 from tests.job_times import slow_disk
 from tests.sources.recorded.test_corrected_times import stepped
-from tests.tui.recorded import record
+from tests.tui.recorded import record, recorder_of
 
 SECTOR = 512
 
@@ -305,6 +307,26 @@ def test_a_gap_is_listed_and_not_counted() -> None:
     assert story.watched_s == pytest.approx(slow_story().watched_s - 21, abs=1.5)
     curve = device(story, "loop0").curves["read_bytes_per_s"]
     assert curve.values[12:28] == (None,) * 16
+
+
+@pytest.mark.parametrize("every", [True, False])
+def test_a_gap_that_the_recorder_marked_is_listed_and_not_counted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, every: bool
+) -> None:
+    """The first rates after the gap are those of the live machine; they do not span the gap."""
+    may_write = iter([*[True] * 11, *[False] * 20, *[True] * 14])
+    monkeypatch.setattr(Recorder, "_may_write", lambda recorder, now: next(may_write))
+    path = tmp_path / "run.iotop.jsonl"
+    recorder = recorder_of(FileSink(str(path)), keyframe_every=5)
+    for frame in slow_disk():
+        recorder.put(frame)
+    assert recorder.close()
+    assert recorder.state().dropped == 20
+    story = read(path, every=every)
+    (gap,) = story.gaps
+    assert 19 < (gap.end_ns - gap.begin_ns) / 1e9 < 21
+    assert gap.text.startswith("20 snapshots not written")
+    assert story.watched_s == pytest.approx(slow_story().watched_s - 20, abs=1.5)
 
 
 def test_without_data_there_is_no_story() -> None:

@@ -16,6 +16,7 @@ from iotop_ai.model.condition.watch import ConditionWatch, all_clauses_met
 from iotop_ai.model.frame import Frame
 from iotop_ai.model.gpu.state import GpuState
 from iotop_ai.model.job.records import JobTable
+from iotop_ai.model.keyframe import Keyframe
 from iotop_ai.model.machine.filesystem import FilesystemUsage
 from iotop_ai.model.reading import Reading, Status
 from iotop_ai.pipeline import frames
@@ -182,6 +183,18 @@ def test_the_time_of_a_gap_is_not_counted(text: str) -> None:
     assert with_gap()[GAP_AT].sample.gap
     assert over(text.format("60s"), with_gap()).met is False
     assert live(text.format("2s"), with_gap())[GAP_AT : GAP_AT + 3] == [False, False, True]
+
+
+def test_the_time_of_a_gap_that_the_recorder_marked_is_not_counted() -> None:
+    """The recorded Sample after the gap is that of the live machine, which does not span the gap."""
+    moved = [frame.snapshot for frame in with_gap()]
+    sample = slow_disk()[GAP_AT].sample._replace(at_ns=moved[GAP_AT].at_ns, wall_ns=moved[GAP_AT].wall_ns)
+    marked = Keyframe(moved[GAP_AT], None, sample, gap=True)
+    played = tuple(frames([*moved[:GAP_AT], marked, *moved[GAP_AT + 1 :]]))
+    assert not played[GAP_AT].sample.gap
+    text = "disks.loop0.busy_ratio > 30% for {}"
+    assert over(text.format("60s"), played).met is False
+    assert live(text.format("5s"), played)[GAP_AT - 1 : GAP_AT + 1] == [True, False]
 
 
 def test_a_finding_is_unknown_if_no_verdict_was_made() -> None:
