@@ -17,7 +17,7 @@ from iotop_ai.model.condition.over_run import ConditionOverRun
 from iotop_ai.model.errors import UnknownError
 from iotop_ai.model.finding import Finding
 from iotop_ai.model.frame import Frame
-from iotop_ai.model.sample import Sample
+from iotop_ai.model.sample import Sample, is_pair
 from iotop_ai.model.snapshot import NOT_RECORDED, Event, Snapshot
 from iotop_ai.playback.run_reader import JudgedSpan, RunItem
 from iotop_ai.playback.timeline_reader import is_trouble
@@ -29,6 +29,9 @@ MOST_EVENTS = 1000
 """The most faults that are kept, and the most other events. The limits are separate, so that many marks do not displace
 a later fault."""
 MOST_GAPS = 1000
+_SET_AHEAD_NS = 2_000_000_000
+"""A wall time that grows by more than this beyond the monotonic time is a gap: a clock is also adjusted in small steps.
+"""
 _QUIET_EVENTS = frozenset(("ack", "ack_undone"))
 """The kinds of events that a report leaves out."""
 
@@ -91,7 +94,7 @@ class StoryBuilder:
         if before is not None and (before.host.boot_id != snapshot.host.boot_id or snapshot.at_ns < before.at_ns):
             self._covered_ns = 0
         begins = sample.seconds is None and before is not None and snapshot.at_ns != before.at_ns
-        if sample.gap or after_gap or begins:
+        if sample.gap or after_gap or begins or _ahead_ns(before, snapshot) > _SET_AHEAD_NS:
             self._add_gap(before, snapshot, sample)
         if sample.seconds is None or sample.gap or snapshot.at_ns <= self._covered_ns:
             return
@@ -118,8 +121,7 @@ class StoryBuilder:
         end_ns = after.wall_ns - (0 if sample.gap else round((sample.seconds or 0.0) * 1e9))
         if before is not None and len(self._gaps) < MOST_GAPS and end_ns > before.wall_ns:
             notes = [event.text for event in after.events if event.kind == NOT_RECORDED]
-            reboot = before.host.boot_id != after.host.boot_id
-            text = "; ".join(notes) or ("the machine was restarted" if reboot else "nothing was recorded")
+            text = "; ".join(notes) or _why_missing(before, after, end_ns - before.wall_ns)
             self._gaps.append(Gap(before.wall_ns, end_ns, text))
 
     def story(
@@ -159,6 +161,27 @@ class StoryBuilder:
             ),
             selected_pid=selected_pid,
         )
+
+
+def _ahead_ns(before: Snapshot | None, after: Snapshot) -> int:
+    """By how much the wall time grew more than the monotonic time; 0 if the two Snapshots are not from the same boot.
+
+    It grows more while the machine is suspended, and if the clock is set ahead.
+    """
+    if before is None or not is_pair(before, after):
+        return 0
+    return (after.wall_ns - before.wall_ns) - (after.at_ns - before.at_ns)
+
+
+def _why_missing(before: Snapshot, after: Snapshot, gap_ns: int) -> str:
+    """The reason for a gap between two Snapshots that no event explains."""
+    if before.host.boot_id != after.host.boot_id:
+        return "the machine was restarted"
+    ahead_ns = _ahead_ns(before, after)
+    if 2 * ahead_ns <= gap_ns:
+        return "nothing was recorded"
+    suspended_ns = (after.suspended_ns or 0) - (before.suspended_ns or 0)
+    return "the machine was suspended" if 2 * suspended_ns > ahead_ns else "the clock was set ahead"
 
 
 def _machine(snapshot: Snapshot, frame: Frame, tool: str) -> Machine:

@@ -28,7 +28,7 @@ from iotop_ai.store.write.recorder import Recorder
 from iotop_ai.store.write.sink import FileSink
 from tests.export.report.stories import read, slow_story
 from tests.job_times import slow_disk
-from tests.sources.recorded.test_corrected_times import stepped
+from tests.sources.recorded.test_corrected_times import HOUR, stepped
 from tests.tui.recorded import record, recorder_of
 
 SECTOR = 512
@@ -327,6 +327,24 @@ def test_a_gap_that_the_recorder_marked_is_listed_and_not_counted(
     assert 19 < (gap.end_ns - gap.begin_ns) / 1e9 < 21
     assert gap.text.startswith("20 snapshots not written")
     assert story.watched_s == pytest.approx(slow_story().watched_s - 20, abs=1.5)
+
+
+@pytest.mark.parametrize(
+    ("suspended_ns", "text"), [(HOUR, "the machine was suspended"), (0, "the clock was set ahead")]
+)
+def test_the_time_of_a_suspended_machine_is_listed_as_a_gap(suspended_ns: int, text: str) -> None:
+    snapshots = [
+        one._replace(suspended_ns=suspended_ns if i >= 20 else 0)
+        for i, one in enumerate(stepped(slow_disk(), {20: HOUR}))
+    ]
+    builder = StoryBuilder(None, None)
+    for frame in frames(snapshots):
+        builder.add(frame)
+    story = builder.story("x", {})
+    (gap,) = story.gaps
+    assert gap.end_ns - gap.begin_ns == pytest.approx(HOUR, abs=10**8)
+    assert gap.text == text
+    assert story.watched_s == pytest.approx(slow_story().watched_s)
 
 
 def test_without_data_there_is_no_story() -> None:
