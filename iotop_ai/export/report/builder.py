@@ -174,9 +174,13 @@ def _ahead_ns(before: Snapshot | None, after: Snapshot) -> int:
 
 
 def _why_missing(before: Snapshot, after: Snapshot, gap_ns: int) -> str:
-    """The reason for a gap between two Snapshots that no event explains."""
+    """The reason for a gap between two Snapshots that no event explains.
+
+    Each run of a logging program that was imported has a boot of its own, so a new boot does not show a restart there.
+    """
     if before.host.boot_id != after.host.boot_id:
-        return "the machine was restarted"
+        restarted = not after.host.origin and before.host.name == after.host.name
+        return "the machine was restarted" if restarted else "nothing was recorded"
     ahead_ns = _ahead_ns(before, after)
     if 2 * ahead_ns <= gap_ns:
         return "nothing was recorded"

@@ -347,6 +347,25 @@ def test_the_time_of_a_suspended_machine_is_listed_as_a_gap(suspended_ns: int, t
     assert story.watched_s == pytest.approx(slow_story().watched_s)
 
 
+@pytest.mark.parametrize(
+    ("origin", "is_same", "text"),
+    [
+        ("", True, "the machine was restarted"),
+        ("iostat", True, "nothing was recorded"),
+        ("", False, "nothing was recorded"),
+    ],
+)
+def test_only_another_boot_of_the_same_machine_is_a_restart(origin: str, is_same: bool, text: str) -> None:
+    """Each run of iostat in an imported log has a boot id of its own."""
+    host = slow_disk()[0].snapshot.host
+    other = host._replace(boot_id="second", origin=origin, name=host.name if is_same else "another-machine")
+    snapshots = [one.snapshot._replace(host=host if i < 20 else other) for i, one in enumerate(slow_disk())]
+    builder = StoryBuilder(None, None)
+    for frame in frames(snapshots):
+        builder.add(frame)
+    assert [gap.text for gap in builder.story("x", {}).gaps] == [text]
+
+
 def test_without_data_there_is_no_story() -> None:
     with pytest.raises(UnknownError, match="no data"):
         StoryBuilder(None, None).story("x", {})
