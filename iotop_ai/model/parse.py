@@ -58,15 +58,16 @@ def _wall_ns(moment: datetime) -> int:
     return (int(moment.replace(microsecond=0).timestamp()) * 1_000_000 + moment.microsecond) * 1000
 
 
-def parse_moment_ns(text: str, zone: tzinfo | None = None) -> int:
+def parse_moment_ns(text: str, zone: tzinfo | None = None, *, fold: int = 0) -> int:
     """The Unix time in ns of "2026-11-21T14:32:05Z", "2026-11-21 14:32" or a date. Raises UsageError for other texts.
 
     zone: the time zone of a text without an offset; None for the machine's time zone
+    fold: 1 for the second occurrence of a time that occurs twice, at the end of summer time
     """
     from datetime import datetime
 
     try:
-        moment = datetime.fromisoformat(text.strip())
+        moment = datetime.fromisoformat(text.strip()).replace(fold=fold)
         if not _FIRST_YEAR <= moment.year <= _LAST_YEAR:
             raise ValueError
         if moment.tzinfo is None:

@@ -22,7 +22,7 @@ LONGEST_LINE = 1 << 20
 MOST_DEVICES, MOST_COLUMNS, MOST_RUNS = 4096, 256, 10_000
 """The most devices and columns in a report, and the most runs of the logging program in a log."""
 _LONGEST_LOGGED_TIME = 64
-_SET_BACK_NS = 60 * 1_000_000_000
+SET_BACK_NS = 60 * 1_000_000_000
 """A step back in a log's times by more than this, in ns, may be the end of summer time.
 
 A smaller step is a correction of the clock.
@@ -132,7 +132,7 @@ def logged_time_ns(logged_time: LoggedTime, day_first: bool, zone: tzinfo | None
             offset_s = 0 if digits == "Z" else int(digits[:3]) * 3600 + int(digits[0] + digits[3:]) * 60
             zone = timezone(timedelta(seconds=offset_s))
         ns = _unix_ns(when, logged_time.microseconds, zone)
-        if before_ns is not None and ns < before_ns - _SET_BACK_NS:
+        if before_ns is not None and ns < before_ns - SET_BACK_NS:
             # For a time that occurs only once, fold=1 gives the same result or an earlier one.
             ns = max(ns, _unix_ns(when.replace(fold=1), logged_time.microseconds, zone))
         return ns

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from iotop_ai.model.errors import InputError, UsageError
 from iotop_ai.model.parse import parse_moment_ns
-from iotop_ai.sources.imports.common import check_json_values, open_log
+from iotop_ai.sources.imports.common import SET_BACK_NS, check_json_values, open_log
 from iotop_ai.sources.imports.event_file import StepEvent, is_event_file, step_events
 
 MOST_POINTS = 2_000_000
@@ -162,14 +162,16 @@ def _parse_state(data: bytes) -> StepLog:
 def _parse_lines(data: bytes) -> Iterator[StepPoint]:
     """Yield the steps in printed lines. A progress bar overwrites its line with carriage returns."""
     after_evaluation = False
+    before_ns: int | None = None
     for match in re.finditer(rb"[^\r\n]+", data):
         if match.end() - match.start() > LONGEST_LINE:
             continue
         line = match[0].decode("utf-8", "replace")
-        point = _from_json(line) if line[:1] == "{" else None
-        point = point or _from_bar(line) or _from_text(line)
+        point = _from_json(line, before_ns) if line[:1] == "{" else None
+        point = point or _from_bar(line) or _from_text(line, before_ns)
         after_evaluation = after_evaluation or _is_about_evaluation(line)
         if point is not None:
+            before_ns = before_ns if point.wall_ns is None else point.wall_ns
             yield point._replace(after_evaluation=True) if after_evaluation else point
             after_evaluation = False
 
@@ -183,7 +185,8 @@ def _from_event(event: StepEvent) -> StepPoint:
     return StepPoint(event.step, round(event.wall_s * _SECOND), after_evaluation=after_evaluation)
 
 
-def _from_json(line: str) -> StepPoint | None:
+def _from_json(line: str, before_ns: int | None) -> StepPoint | None:
+    """The step in a line of JSON. before_ns: as in ``_moment_ns``."""
     try:
         record = json.loads(line)
     except (ValueError, RecursionError):
@@ -196,15 +199,18 @@ def _from_json(line: str) -> StepPoint | None:
     rank = next((str(record[key]) for key in _RANK_KEYS if type(record.get(key)) is int), "")
     phases = [record[key] for key in _PHASE_KEYS if isinstance(record.get(key), str)]
     series = StepSeries(not any(map(_EVALUATION.search, phases)), rank, keyword)
-    wall_ns = next((ns for key in _TIME_KEYS if (ns := _time_ns(record.get(key))) is not None), None)
+    wall_ns = next((ns for key in _TIME_KEYS if (ns := _time_ns(record.get(key), before_ns)) is not None), None)
     return StepPoint(record[keyword], wall_ns, series=series)
 
 
-def _time_ns(value: Any) -> int | None:
-    """Return the Unix time in ns from a number of seconds, or from a text with date and time; None for other values."""
+def _time_ns(value: Any, before_ns: int | None) -> int | None:
+    """Return the Unix time in ns from a number of seconds, or from a text with date and time; None for other values.
+
+    before_ns: as in ``_moment_ns``
+    """
     if isinstance(value, str):
         match = _MOMENT.fullmatch(value.strip())
-        return None if match is None else _moment_ns(match[0])
+        return None if match is None else _moment_ns(match[0], before_ns)
     if isinstance(value, bool) or not isinstance(value, int | float) or not _is_unix_time(value):
         return None
     return round(value * _SECOND)
@@ -224,7 +230,8 @@ def _from_bar(line: str) -> StepPoint | None:
     return StepPoint(int(bar[1]), None, hours * 3600.0 + minutes * 60 + seconds, bar[2])
 
 
-def _from_text(line: str) -> StepPoint | None:
+def _from_text(line: str, before_ns: int | None) -> StepPoint | None:
+    """The step in a line of text. before_ns: as in ``_moment_ns``."""
     match = _STEP.search(line)
     if match is None:
         return None
@@ -233,11 +240,20 @@ def _from_text(line: str) -> StepPoint | None:
     rank = _RANK.search(before)
     is_training = _EVALUATION.search(before) is None
     series = StepSeries(is_training, "" if rank is None else rank[1] or rank[2], match[1].lower())
-    return StepPoint(int(match[2].replace(",", "")), None if moment is None else _moment_ns(moment[0]), series=series)
+    wall_ns = None if moment is None else _moment_ns(moment[0], before_ns)
+    return StepPoint(int(match[2].replace(",", "")), wall_ns, series=series)
 
 
-def _moment_ns(moment: str) -> int | None:
+def _moment_ns(moment: str, before_ns: int | None) -> int | None:
+    """Return the Unix time in ns of a text with date and time; None if there is no such time.
+
+    before_ns: the previous time in the log; the later of two times with the same text is found as in ``logged_time_ns``
+    """
+    moment = moment.replace(",", ".")
     try:
-        return parse_moment_ns(moment.replace(",", "."))
+        ns = parse_moment_ns(moment)
+        if before_ns is not None and ns < before_ns - SET_BACK_NS:
+            ns = max(ns, parse_moment_ns(moment, fold=1))
+        return ns
     except UsageError:
         return None

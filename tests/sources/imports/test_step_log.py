@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import os
 import struct
+import time
 import zlib
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -75,6 +77,25 @@ def test_a_line_about_an_evaluation_belongs_to_the_next_step(tmp_path: Path) -> 
     lines = ("step 1", "step 2", "evaluator ready", "step 3", "{'eval_loss': 0.5}", "step 4", "step 5 val_loss 1")
     points = read(tmp_path, "\n".join(lines))[1]
     assert [point.step for point in points if point.after_evaluation] == [4, 5]
+
+
+@pytest.fixture
+def berlin(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setenv("TZ", "Europe/Berlin")
+    time.tzset()
+    yield
+    monkeypatch.undo()
+    time.tzset()
+
+
+@pytest.mark.usefixtures("berlin")
+def test_the_hour_that_occurs_twice_at_the_end_of_summer_time_is_read_in_order(tmp_path: Path) -> None:
+    lines = [f"2026-10-25 {at} step 1" for at in ("02:58:30", "02:59:30", "02:00:30", "02:01:30")]
+    lines.append('{"step": 1, "timestamp": "2026-10-25 02:02:30"}')
+    lines.append("2026-10-25T01:03:30Z step 1")
+    points = read(tmp_path, "\n".join(lines))[1]
+    begin_ns = parse_moment_ns("2026-10-25T00:58:30Z")
+    assert [((point.wall_ns or 0) - begin_ns) // 10**9 for point in points] == [0, 60, 120, 180, 240, 300]
 
 
 def test_a_progress_bar_that_overwrites_its_line_is_parsed(tmp_path: Path) -> None:
