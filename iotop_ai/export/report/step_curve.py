@@ -80,7 +80,7 @@ def with_steps(story: Story, log: StepLog) -> Story:
 
 
 def _main_bar(points: Sequence[StepPoint]) -> list[StepPoint]:
-    """The points of the most frequent progress bar; the others show evaluations.
+    """The points of the most frequent progress bar, of one rank; bars with other totals show evaluations.
 
     [] without a progress bar, or if the log has wall times.
     """
@@ -88,7 +88,7 @@ def _main_bar(points: Sequence[StepPoint]) -> list[StepPoint]:
     if not bars or any(point.wall_ns is not None for point in points):
         return []
     total = _main_total(points)
-    return [point for point in bars if point.total == total]
+    return _main_series([point for point in bars if point.total == total])
 
 
 def _main_total(points: Iterable[StepPoint]) -> str:

@@ -227,7 +227,8 @@ def _from_bar(line: str) -> StepPoint | None:
     if bar is None:
         return None
     hours, minutes, seconds = int(bar[3] or 0), int(bar[4]), int(bar[5])
-    return StepPoint(int(bar[1]), None, hours * 3600.0 + minutes * 60 + seconds, bar[2])
+    series = StepSeries(rank=_rank_in(line[: bar.start()]))
+    return StepPoint(int(bar[1]), None, hours * 3600.0 + minutes * 60 + seconds, bar[2], series)
 
 
 def _from_text(line: str, before_ns: int | None) -> StepPoint | None:
@@ -237,11 +238,14 @@ def _from_text(line: str, before_ns: int | None) -> StepPoint | None:
         return None
     moment = _MOMENT.search(line)
     before = line[: match.start()]
-    rank = _RANK.search(before)
-    is_training = _EVALUATION.search(before) is None
-    series = StepSeries(is_training, "" if rank is None else rank[1] or rank[2], match[1].lower())
+    series = StepSeries(_EVALUATION.search(before) is None, _rank_in(before), match[1].lower())
     wall_ns = None if moment is None else _moment_ns(moment[0], before_ns)
     return StepPoint(int(match[2].replace(",", "")), wall_ns, series=series)
+
+
+def _rank_in(text: str) -> str:
+    match = _RANK.search(text)
+    return "" if match is None else match[1] or match[2]
 
 
 def _moment_ns(moment: str, before_ns: int | None) -> int | None:

@@ -204,6 +204,20 @@ def test_ranks_and_evaluations_are_counted_separately() -> None:
     assert (steps.steps, steps.per_s) == (290, pytest.approx(10))
 
 
+def test_the_progress_bars_of_several_ranks_are_not_mixed() -> None:
+    """The elapsed time of rank 1 is a second behind, so it falls from line to line."""
+    one, two = bar(*((10 * t, float(t)) for t in range(1, 31))), bar(*((10 * t, float(t)) for t in range(30)))
+    mixed = tuple(
+        point._replace(series=StepSeries(rank=rank))
+        for pair in zip(one, two, strict=True)
+        for rank, point in zip("01", pair, strict=True)
+    )
+    steps = with_steps(story("slow"), StepLog(PRINTED, mixed)).steps
+    assert steps is not None
+    assert steps.curve is not None
+    assert (steps.steps <= 290, steps.per_s) == (True, pytest.approx(10, rel=0.01))
+
+
 def test_a_progress_bar_begins_with_the_job_even_before_the_part_that_is_read() -> None:
     whole = StepLog(PRINTED, bar(*((12 * t, float(t)) for t in range(41)), total="480"))
     steps = with_steps(read(path("slow"), "+20s"), whole).steps

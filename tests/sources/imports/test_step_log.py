@@ -64,6 +64,7 @@ def test_a_line_of_each_form_is_parsed(line: str, point: StepPoint, tmp_path: Pa
         ("[rank 3] step 5", StepSeries(rank="3", keyword="step")),
         ("LOCAL_RANK=1 global_step=5 rank 7", StepSeries(rank="1", keyword="global_step")),
         ("[default2]:step 5", StepSeries(rank="2", keyword="step")),
+        ("[default2]: 45%|####5     | 450/1000 [02:30<03:03,  3.02it/s]", StepSeries(rank="2")),
         ('{"rank": 2, "iteration": 5}', StepSeries(rank="2", keyword="iteration")),
         ('{"phase": "val", "batch": 5}', StepSeries(False, keyword="batch")),
     ],
