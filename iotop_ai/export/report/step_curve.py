@@ -76,7 +76,9 @@ def with_steps(story: Story, log: StepLog) -> Story:
             steps_within += per_s * interval.seconds
     stat = track.stat
     curve = None if stat is None or track.series is None else curve_of(grid, track.series)
-    return story._replace(log=Steps(log.kind, round(steps_within) or steps, None if stat is None else stat.mean, curve))
+    if stat is not None:
+        steps = round(steps_within)
+    return story._replace(log=Steps(log.kind, steps, None if stat is None else stat.mean, curve))
 
 
 def _main_bar(points: Sequence[StepPoint]) -> list[StepPoint]:

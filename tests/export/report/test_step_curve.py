@@ -56,6 +56,12 @@ def test_only_steps_during_the_recording_count() -> None:
     assert steps.steps == 50
 
 
+def test_a_part_of_a_step_is_not_the_steps_of_the_whole_log() -> None:
+    steps = with_steps(story("slow"), points(*((at, at // 90) for at in range(-9000, 9000, 90)))).steps
+    assert steps is not None
+    assert (steps.steps, steps.per_s) == (0, pytest.approx(1 / 90))
+
+
 def printed(path: Path, *lines: tuple[float, str]) -> Steps:
     """The steps of a printed log. lines: the seconds after the beginning of the run, and the text."""
     begin_ns = story("slow").begin_ns
