@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 from datetime import tzinfo
 from typing import NamedTuple
 
-from iotop_ai.model.block.counters import SECTOR_BYTES, BlockCounters, BlockKey
+from iotop_ai.model.block.counters import SECTOR_BYTES, BlockCounters, BlockInfo, BlockKey
 from iotop_ai.model.errors import InputError, UsageError
 from iotop_ai.model.reading import Reading, Status
 from iotop_ai.model.snapshot import Snapshot
@@ -243,6 +243,15 @@ def iostat_snapshots(
     return _Import(path, options, summary, summary.interval_s, day_first).snapshots()
 
 
+def _info_in(name: str, names: frozenset[str]) -> BlockInfo:
+    """Return the record of a device in a run with these devices.
+
+    A partition or a path counts as a disk if the run does not list its disk, because only the disk is shown otherwise.
+    """
+    info = device_info(name)
+    return info._replace(kind="disk", parent="") if info.parent and info.parent not in names else info
+
+
 class _Import:
     """Makes the Snapshots of a log whose summary is known."""
 
@@ -270,6 +279,8 @@ class _Import:
         self._generations: dict[str, int] = {}
         """How often each device has disappeared from the reports, by name."""
         self._columns: frozenset[str] = frozenset()
+        self._names: frozenset[str] = frozenset()
+        """The names of all devices of this run."""
 
     def snapshots(self) -> Iterator[Snapshot]:
         """Yield all Snapshots of the log."""
@@ -309,6 +320,7 @@ class _Import:
         self._run = report.run
         self._at_ns = self._wall_ns = start_ns
         self._columns = self._summary.columns[report.run]
+        self._names = frozenset(self._summary.names[report.run])
         names = self._summary.names[report.run] if report.run in self._summary.sparse else report.devices
         self._generations = {}
         self._builders = {self._key(name): CounterBuilder() for name in names}
@@ -348,7 +360,7 @@ class _Import:
     def _snapshot(self, report: Report) -> Snapshot:
         self._seq += 1
         table = {key: builder.counters(self._columns) for key, builder in self._builders.items()}
-        infos = {key.name: device_info(key.name) for key in table}
+        infos = {key.name: _info_in(key.name, self._names) for key in table}
         return snapshot(
             ORIGIN,
             self._seq,

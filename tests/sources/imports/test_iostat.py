@@ -15,6 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from iotop_ai.export.field_names import device_terms
+from iotop_ai.export.selection import device_rates
 from iotop_ai.model.block.counters import BlockKey, block_rates_of
 from iotop_ai.model.errors import InputError, IotopError, UsageError
 from iotop_ai.model.frame import Frame
@@ -142,6 +143,16 @@ def test_a_device_that_is_missing_was_removed(tmp_path: Path) -> None:
         {"sda": 1.0},
         {"sda": 1.0, "sdb": None},
     ]
+
+
+@pytest.mark.parametrize(("names", "listed"), [(["nvme0n1p1"], ["nvme0n1p1"]), (["sda", "sda1"], ["sda"])])
+def test_a_partition_is_listed_if_the_log_does_not_have_its_disk(
+    tmp_path: Path, names: list[str], listed: list[str]
+) -> None:
+    rows = "\n".join(row(name, 5) for name in names)
+    path = written(tmp_path, log(*((f"11/21/26 09:00:0{i}", rows) for i in range(3))))
+    last = played(path, ImportOptions(zone=UTC))[-1]
+    assert [key.name for key, _ in device_rates(last)] == listed
 
 
 def test_in_a_log_without_idle_rows_a_missing_device_was_idle(tmp_path: Path) -> None:
