@@ -26,6 +26,7 @@ from iotop_ai.model.machine.pressure import PressureRates
 from iotop_ai.model.machine.rdma import RdmaRates
 from iotop_ai.model.machine.tcp import TcpRates
 from iotop_ai.model.metric import metrics_of, unit_of
+from iotop_ai.model.reading import Status
 
 UNNAMED = ""
 """The name of an object without a name: the only object of a family, or an object whose name is unknown."""
@@ -127,15 +128,22 @@ def _memory_state(frame: Frame) -> Table:
 
 
 def _filesystems(frame: Frame) -> Table:
-    return _values_of_readings(frame.snapshot.filesystems.value)
+    table = frame.snapshot.filesystems.value
+    return _UNKNOWN if table is None else Table([(name, reading.value) for name, reading in table.items()])
 
 
 def _smart(frame: Frame) -> Table:
-    return _values_of_readings(frame.snapshot.smart.value)
-
-
-def _values_of_readings(table: Mapping[str, Any] | None) -> Table:
-    return _UNKNOWN if table is None else Table([(name, reading.value) for name, reading in table.items()])
+    """The disks' health. The temperature of a disk in standby is unknown, because its reading is an old one."""
+    table = frame.snapshot.smart.value
+    if table is None:
+        return _UNKNOWN
+    return Table(
+        [
+            (name, state._replace(temperature_celsius=None) if state and reading.status is Status.ASLEEP else state)
+            for name, reading in table.items()
+            for state in (reading.value,)
+        ]
+    )
 
 
 def _jobs(frame: Frame) -> Table:

@@ -7,6 +7,8 @@ import pytest
 from iotop_ai.model.block.counters import BlockInfo, BlockKey, BlockRates
 from iotop_ai.model.condition.figures import _PER_REQUEST, figure_of, values
 from iotop_ai.model.frame import Frame
+from iotop_ai.model.health.smart import SmartState
+from iotop_ai.model.reading import Reading, Status
 from tests.job_times import slow_disk
 
 OF_ALL = {"await_ms", "request_size_bytes"}
@@ -53,3 +55,14 @@ def frame_with_devices() -> Frame:
 def test_a_pattern_counts_no_disk_twice(pattern: str, names: str) -> None:
     found = values(figure_of(f"disks.{pattern}.busy_ratio"), frame_with_devices())
     assert [value.name for value in found] == names.split()
+
+
+@pytest.mark.parametrize(("status", "temperature"), [(Status.OK, 56), (Status.ASLEEP, None)])
+def test_the_temperature_of_a_disk_in_standby_is_unknown(status: Status, temperature: int | None) -> None:
+    """The collector repeats the last reading of such a disk. Its counts still hold, unlike its temperature."""
+    state = SmartState("sda", "ata", "M", "S", "F", "PASS", "ok", (), temperature_celsius=56, reallocated=3)
+    frame = slow_disk()[-1]
+    smart = Reading({"sda": Reading(state, status)}, Status.OK)
+    frame = frame._replace(snapshot=frame.snapshot._replace(smart=smart))
+    found = [values(figure_of(f"smart.*.{field}"), frame) for field in ("temperature_celsius", "reallocated")]
+    assert [[one.value for one in each] for each in found] == [[temperature], [3]]
