@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from iotop_ai.export.field_names import rounded
@@ -13,8 +14,8 @@ Object = dict[str, Any]
 def outcome_object(outcome: ConditionResult) -> Object:
     """The condition's text, whether it is met (null if unknown), and each clause with its result.
 
-    value: the figure's value in its unit; null for a finding, or if unknown. held_s: how many seconds the clause has
-    been true; null for a clause about a figure without "for".
+    value: the figure's value in its unit; null for a finding, or if unknown or infinite. held_s: how many seconds the
+    clause has been true; null for a clause about a figure without "for".
     """
     return {
         "condition": outcome.condition.text,
@@ -24,7 +25,7 @@ def outcome_object(outcome: ConditionResult) -> Object:
                 "text": result.clause.text,
                 "met": result.met,
                 "name": result.name,
-                "value": rounded(result.value),
+                "value": None if result.value is not None and math.isinf(result.value) else rounded(result.value),
                 "unit": "" if result.clause.figure is None else result.clause.figure.unit,
                 "held_s": round(result.held_s, 3) if result.clause.hold_s or result.clause.figure is None else None,
             }

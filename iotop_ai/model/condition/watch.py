@@ -25,6 +25,7 @@ class ClauseResult(NamedTuple):
         how long the finding was active
     meeting_names: the names of all objects that meet the clause; empty unless a ClauseWatch made the result
     holds: whether an object meets the clause now, its "for" aside; False unless a ClauseWatch made the result
+    why: why the value is unknown, as the words after the figure's name; "" if it was not recorded
     """
 
     clause: Clause
@@ -34,6 +35,7 @@ class ClauseResult(NamedTuple):
     held_s: float = 0.0
     meeting_names: tuple[str, ...] = ()
     holds: bool = False
+    why: str = ""
 
 
 def identity_of(clause: Clause, name: str, frame: Frame) -> str:

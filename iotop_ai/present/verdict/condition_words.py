@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 
 from iotop_ai.model.condition.figures import Figure
@@ -34,7 +35,7 @@ def _measurement_text(result: ClauseResult) -> str:
         return f"{result.name} was active for {duration(result.held_s)}"
     name = _figure_name(clause.figure, result.name)
     if result.met is None:
-        return f"{name} not recorded"
+        return f"{name} {result.why or 'not recorded'}"
     if result.value is None and not result.held_s:
         return f"{name}: no longer there"
     if not clause.hold_s:
@@ -51,9 +52,11 @@ def _figure_name(metric: Figure, name: str) -> str:
 
 
 def value_text(metric: Figure, value: float | None) -> str:
-    """The value in the figure's unit, a ratio as a percentage; "?" when unknown."""
+    """The value in the figure's unit, a ratio as a percentage; "?" when unknown. A change from 0 is infinite."""
     if value is None:
         return UNKNOWN
+    if math.isinf(value):
+        return "up from 0" if value > 0 else "down from 0"
     if metric.unit == "ratio":
         return f"{figure(100 * value) if value >= 0 else f'{100 * value:.1f}'} %"
     return value_with_unit(value, metric.unit)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import math
 import re
+from collections.abc import Iterable, Mapping
 
 from iotop_ai.cli.commands.reports.common import (
     STREAM,
@@ -16,9 +18,18 @@ from iotop_ai.cli.commands.reports.common import (
 from iotop_ai.cli.options.common import parse_pid
 from iotop_ai.cli.options.conditions import add_fail_if_flag, conditions_of, exit_code_of_conditions, fail_lines
 from iotop_ai.cli.stdout import print_lines
-from iotop_ai.export.compare.comparison import ALIGNMENTS, GPU_BUSY, STEPS, Comparison, compare_runs
+from iotop_ai.export.compare.comparison import (
+    ALIGNMENTS,
+    GPU_BUSY,
+    JOB_DISK,
+    STEPS,
+    Change,
+    Comparison,
+    compare_runs,
+)
 from iotop_ai.export.report.step_curve import with_steps
 from iotop_ai.model.condition.figures import figure_of
+from iotop_ai.model.condition.grammar import Condition
 from iotop_ai.model.condition.over_run import ConditionResult
 from iotop_ai.model.errors import UsageError
 from iotop_ai.playback.selection import ALLOW_ROOT
@@ -27,6 +38,8 @@ from iotop_ai.sources.imports.step_log import read_step_log
 _CHANGE = "change."
 _OWN_UNITS = {STEPS: "1/s", GPU_BUSY: "ratio"}
 """The figures that only a comparison has, with their units. --fail-if accepts them and the common figures."""
+_NOT_IN_CONDITIONS = (JOB_DISK, "network")
+"""The first parts of the names of a comparison's figures that --fail-if does not accept."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -63,6 +76,7 @@ def run(args: argparse.Namespace) -> int:
     """Read both runs, compare them and print; return 0, or the exit code of --fail-if for AFTER and the changes."""
     changes = _change_figures(args.fail_if)
     conditions = conditions_of(args, {**_OWN_UNITS, **changes})
+    _check_durations(conditions, changes)
     if args.before == STREAM or args.after == STREAM:
         raise UsageError("compare reads each file more than once; save the stream to a file first")
     with HtmlOut(args) as out:
@@ -75,6 +89,7 @@ def run(args: argparse.Namespace) -> int:
         before, after = (s if log is None else with_steps(s, log) for s, log in zip((before, after), logs, strict=True))
         comparison = compare_runs(before, after, args.align)
         outcomes = builder.diagnosis.outcomes(_figure_values(comparison, changes))
+        outcomes = _explained(outcomes, comparison, changes)
         out.put(_render(args, comparison, outcomes))
     if not args.json and args.html != STREAM:
         print_lines(fail_lines(outcomes))
@@ -94,27 +109,70 @@ def _change_figures(texts: list[str]) -> dict[str, str]:
     return out
 
 
-def _figure_values(comparison: Comparison, changes: dict[str, str]) -> dict[str, float | None]:
-    """Return the figures of _OWN_UNITS in AFTER and the changes, by name.
+def _check_durations(conditions: Iterable[Condition], changes: Mapping[str, str]) -> None:
+    """Raise UsageError for a "for" after a figure that only a comparison has: such a figure is one value."""
+    for condition in conditions:
+        for clause in condition.clauses:
+            if clause.hold_s and clause.figure is not None and clause.figure.text in {**_OWN_UNITS, **changes}:
+                raise UsageError(f"{clause.text!r}: {clause.figure.text} has one value for the whole run; omit 'for'")
 
-    A figure or change is None if it is unknown. A change that is not clear is 0.
+
+def _figure_values(comparison: Comparison, changes: Mapping[str, str]) -> dict[str, float | None]:
+    """Return the figures of _OWN_UNITS in AFTER and the changes, by name. Raises UsageError.
+
+    A figure or change is None if it is unknown. A change that is not clear is 0; a clear change from 0 is infinite.
     """
     out: dict[str, float | None] = {}
     for name in _OWN_UNITS:
         change = comparison.change(name)
         out[name] = None if change is None else change.after
     for name in changes:
-        figure = name.removeprefix(_CHANGE)
-        if figure not in _OWN_UNITS:
-            parsed = figure_of(figure)
-            figure = f"{parsed.family}.{parsed.name}.{parsed.field}" if parsed.family else parsed.field
-        # A comparison has the share goodput under the name compute.
-        change = comparison.change({"goodput": "compute"}.get(figure, figure))
-        if change is None or change.interval is None:
+        change = _change_of(comparison, name)
+        if change is None or not change.is_known:
             out[name] = None
+        elif not change.clear:
+            out[name] = 0.0
+        elif change.relative is None:
+            out[name] = math.copysign(math.inf, change.difference or 0.0)
         else:
-            out[name] = change.relative if change.clear else 0.0
+            out[name] = change.relative
     return out
+
+
+def _change_of(comparison: Comparison, name: str) -> Change | None:
+    """Return what the figure "change.NAME" is about; None if neither run has it.
+
+    Raises UsageError if only some of the figures of its kind are compared, and this one is not among them.
+    """
+    figure = name.removeprefix(_CHANGE)
+    if figure not in _OWN_UNITS:
+        parsed = figure_of(figure)
+        figure = f"{parsed.family}.{parsed.name}.{parsed.field}" if parsed.family else parsed.field
+    # A comparison has the share goodput under the name compute.
+    change = comparison.change({"goodput": "compute"}.get(figure, figure))
+    if change is None and "." in figure:
+        known = (one.name for one in comparison.changes if one.name.partition(".")[0] not in _NOT_IN_CONDITIONS)
+        raise UsageError(f"the comparison has no figure {figure!r}; it has {', '.join(known)}")
+    return change
+
+
+def _explained(
+    outcomes: Iterable[ConditionResult], comparison: Comparison, changes: Iterable[str]
+) -> tuple[ConditionResult, ...]:
+    """Return the outcomes; the clauses about a change without an interval say why it is unknown."""
+    found = {name: _change_of(comparison, name) for name in changes}
+    few = {name for name, change in found.items() if change and change.difference is not None and not change.is_known}
+    return tuple(
+        outcome._replace(
+            clauses=tuple(
+                result._replace(why="has too few readings")
+                if result.clause.figure and result.clause.figure.text in few
+                else result
+                for result in outcome.clauses
+            )
+        )
+        for outcome in outcomes
+    )
 
 
 def _render(args: argparse.Namespace, comparison: Comparison, outcomes: tuple[ConditionResult, ...]) -> str:

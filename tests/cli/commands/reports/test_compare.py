@@ -7,8 +7,16 @@ from pathlib import Path
 
 import pytest
 
+from iotop_ai.cli.commands.reports.compare import _figure_values
 from iotop_ai.cli.main import main
-from tests.export.compare.kept import TRUTH, log, path
+from iotop_ai.diagnosis.verdict.totals import VerdictTotalsBuilder
+from iotop_ai.export.compare.bootstrap import Interval
+from iotop_ai.export.compare.comparison import Change
+from iotop_ai.export.json.condition import outcome_object
+from iotop_ai.model.condition.grammar import parse_condition
+from iotop_ai.model.condition.over_run import ConditionOverRun
+from iotop_ai.present.verdict.condition_words import outcome_text
+from tests.export.compare.kept import TRUTH, comparison, log, path
 
 SLOW_MEMORY = (str(path("slow")), str(path("memory")), "--allow-root")
 LOGS = ("--before-steps", str(log("slow")), "--after-steps", str(log("memory")))
@@ -83,6 +91,33 @@ def test_a_condition_without_its_figure_has_no_answer(capsys: pytest.CaptureFixt
     assert capsys.readouterr().err.startswith("unknown: no answer to --fail-if change.steps_per_s < -5%")
 
 
+def test_a_condition_about_a_figure_that_is_not_compared_names_those_that_are(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert main(["compare", *SLOW_MEMORY, "--fail-if", "change.disks.*.r_await > 5%"]) == 2
+    error = capsys.readouterr().err
+    assert error.startswith("usage: the comparison has no figure 'disks.*.read_await_ms'; it has compute, data_wait, ")
+    assert "disks.vda.read_await_ms" in error
+    assert "job_disk" not in error
+
+
+def test_a_condition_about_short_runs_says_that_readings_are_missing(capsys: pytest.CaptureFixture[str]) -> None:
+    part = ("--begin", "+10s", "--end", "+18s", "--fail-if", "change.data_wait > 0%")
+    assert main(["compare", *SLOW_MEMORY, *part]) == 2
+    error = capsys.readouterr().err
+    assert error.endswith("change.data_wait > 0%: unknown: change.data_wait has too few readings\n")
+
+
+def test_a_clear_change_from_0_exceeds_any_limit() -> None:
+    name = "change.disks.vda.read_bytes_per_s"
+    change = Change(name.removeprefix("change."), "vda: read", "B/s", 0.0, 5e8, Interval(4e8, 6e8))
+    found = _figure_values(comparison("slow", "memory")._replace(changes=(change,)), {name: "ratio"})
+    run = ConditionOverRun(parse_condition(f"{name} > 50%", {name: "ratio"}))
+    outcome = run.outcome(VerdictTotalsBuilder().totals(), found)
+    assert outcome_text(outcome) == f"{name} > 50%: met: {name} up from 0"
+    assert outcome_object(outcome)["clauses"][0]["value"] is None
+
+
 def test_the_html_page_is_written_to_its_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "compare.html"
     assert compare(capsys, *SLOW_MEMORY, *LOGS, "--html", str(out)) == ""
@@ -101,6 +136,10 @@ def test_the_html_page_is_written_to_its_file(tmp_path: Path, capsys: pytest.Cap
             "usage: the runs have fewer than two marks in common, in the same order; align by job or time\n",
         ),
         ((*SLOW_MEMORY, "--fail-if", "change.x > 3%"), "usage: unknown figure 'x'; iotop-ai help figures lists them\n"),
+        (
+            (*SLOW_MEMORY, "--fail-if", "change.lost > 5% for 30s"),
+            "usage: 'change.lost > 5% for 30s': change.lost has one value for the whole run; omit 'for'\n",
+        ),
         ((*SLOW_MEMORY, "--before-steps", "/nonexistent"), "input: /nonexistent: No such file or directory\n"),
     ],
 )
