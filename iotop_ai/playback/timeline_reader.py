@@ -116,7 +116,9 @@ class TimelineReader:
             return True
         header = part.header_of(self._block)
         trusted = header.stamp == stamp()
-        self._least_gap_s = GAP_FACTOR * header.interval_s
+        least_gap_s = GAP_FACTOR * header.interval_s
+        # A file that begins during a burst has the short interval of the burst in its header.
+        self._least_gap_s = max(self._least_gap_s, least_gap_s) if header.continues else least_gap_s
         line_number = 0
         for line_number, line in enumerate(part.raw_lines(part.blocks[self._block]), 1):
             if line_number > self._lines_read:

@@ -261,27 +261,36 @@ class Ring:
         self._compressor, self._parts, self._open_bytes, self._open_frames = compressor, [], 0, 0
 
     def _drop_oldest(self) -> None:
-        # However old it is, the last closed block is kept, because it is the history of the open one.
-        while self._closed and (
-            self._closed_bytes + self._open_bytes > self._most_bytes
-            or (
-                len(self._closed) > 1
-                and self._closed[0].block.at_ns < self._newest_ns - self._most_ns - HISTORY_S * 1e9
-            )
-        ):
+        while self._closed and (self._closed_bytes + self._open_bytes > self._most_bytes or self._is_oldest_unused()):
             self._closed_bytes -= len(self._closed.pop(0).data)
+
+    def _is_oldest_unused(self) -> bool:
+        """Whether the oldest block is too old, and the block after it, as history, leaves the whole span to be shown.
+
+        However old it is, the last closed block is kept, because it is the history of the open one.
+        """
+        if len(self._closed) < 2:
+            return False
+        begin_ns = self._newest_ns - self._most_ns
+        shown = self._closed[2].block if len(self._closed) > 2 else self._open
+        is_old = self._closed[0].block.at_ns < begin_ns - HISTORY_S * 1e9
+        return is_old and shown is not None and shown.at_ns <= begin_ns
 
     def _seekable_ns(self) -> int | None:
         """The time of the session's first Frame that can be shown; None while the ring is empty.
 
-        A Frame needs a minute of history, so this is a minute after the session's first keyframe in the ring. Before
-        the first block that the ring ever had, there is no history, so its Frames can be shown at once.
+        A Frame needs a minute of history, so this is the first keyframe that is a minute after the session's first one
+        in the ring. Before the first block that the ring ever had, there is no history, so its Frames can be shown at
+        once.
         """
         blocks = [packed.block for packed in self._closed] + ([self._open] if self._open is not None else [])
         first = next((block for block in blocks if block.session == self._session), None)
         if first is None:
             return None
-        return first.at_ns if first.offset == 1 else first.at_ns + int(HISTORY_S * 1e9)
+        if first.offset == 1:
+            return first.at_ns
+        begin_ns = first.at_ns + int(HISTORY_S * 1e9)
+        return next((b.at_ns for b in blocks if b.session == self._session and b.at_ns >= begin_ns), begin_ns)
 
 
 class RingBlocks:
@@ -339,7 +348,7 @@ class RingBlocks:
 
     def place(self, block: Block, number: int) -> str:
         """The position of a block's line, for messages."""
-        return f"line {number} of minute {block.offset}"
+        return f"line {number} of block {block.offset}"
 
     def fileno(self) -> int:
         """Raise InputError, because memory does not have a file descriptor."""

@@ -20,7 +20,7 @@ _KIND = {
 _CONTROLLER = pattern(r"nvme\d+")
 _LVM_SPLIT = pattern(r"(?<!-)-(?!-)")
 _SWITCH_SINCE = {"md": (5, 14), "nvme-head": (6, 2), "dm": (6, 5)}
-"""The first Linux whose drivers obey queue/iostats, by kind of device; the others obey it in every version."""
+"""The first Linux whose drivers obey queue/iostats, by kind of device."""
 _DM_KINDS = (("LVM-", "LVM"), ("CRYPT-", "crypt"), ("mpath-", "mpath"), ("DMRAID-", "dmraid"))
 
 
@@ -103,11 +103,12 @@ def _flag(root: Root, path: str) -> bool | None:
 def _is_uncounted(root: Root, base: str, kind: str) -> bool:
     """Whether the kernel does not count the I/O of the whole device at ``base``, because queue/iostats is 0.
 
-    Some drivers do not obey that file, which then has 0 by default: zram always counts, and so do dm before Linux 6.5
-    (526d10061bc2) and md before 5.14. The head of an NVMe multipath device never counts before 6.2 (d4d957b53d91), but
-    its paths do. A dm device with blk-mq, such as a multipath one, obeys in every version.
+    Some drivers do not obey that file, which then has 0 by default: zram, bcache and drbd always count, and so do dm
+    before Linux 6.5 (526d10061bc2) and md before 5.14. The head of an NVMe multipath device never counts before 6.2
+    (d4d957b53d91), but its paths do. A dm device with blk-mq, such as a multipath one, obeys in every version.
     """
-    if kind == "zram" or _flag(root, base + "/queue/iostats") is not False:
+    always_counted = kind == "zram" or base.rpartition("/")[2].startswith(("bcache", "drbd"))
+    if always_counted or _flag(root, base + "/queue/iostats") is not False:
         return False
     if kind == "dm" and root.exists(base + "/mq"):
         return True

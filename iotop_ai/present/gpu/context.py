@@ -23,7 +23,7 @@ def gpu_sentences(frame: Frame, view: View, gpu: Gpu) -> list[Meaning]:
     if gpu.state is None:
         reading = gpu.reading
         text = "".join(span.text for span in reason_spans(reading._replace(remedy="")))
-        return [Meaning("unread", text, "bad", reading.remedy)]
+        return [Meaning("unread", text, "bad", "" if view.mode == "replay" else reading.remedy)]
     return meanings(gpu.state, gpu.rates, detail_of(frame, gpu.uuid), gpu_context(frame, view, gpu))
 
 

@@ -188,7 +188,7 @@ MAIN_ACTIONS: tuple[Action, ...] = (
         "step(-1)",
         "Step back",
         "time.back",
-        Hint("back", "look back, forward; End: now", 2, "time.on"),
+        Hint("back", "look back, forward", 2, "time.on"),
         replay=Hint("step", "step; Left, Right 10 s; PgUp, PgDn 1 min", 0, "time.on"),
     ),
     _key("right_square_bracket", "step(1)", "Step forward", "time.on"),

@@ -11,7 +11,11 @@ def recording_text(state: RecordingState) -> str:
     anything is missing, that comes last. If it continued in another file: "34 s, 212K in PATH, continued in NEWEST".
     """
     continued = f", continued in {state.path}" if state.first_path not in ("", state.path) else ""
-    size_text = f"{duration(state.seconds)}, {size(state.size_bytes)} in {state.first_path or state.path}{continued}"
+    path = f"{state.first_path or state.path}{continued}"
+    if state.trouble and not state.size_bytes:  # the empty file was removed
+        size_text = ""
+    else:
+        size_text = f"{duration(state.seconds)}, {size(state.size_bytes)} in {path}"
     return "; ".join(filter(None, (state.trouble, size_text, missing_text(state.lost, state.lost_events))))
 
 

@@ -118,7 +118,7 @@ class _SeekRequest(NamedTuple):
     steps: int = 0
     from_search: bool = False
     before_ns: int | None = None
-    forward: bool = False
+    forward_from_ns: int | None = None
 
 
 class PlaybackThread:
@@ -213,7 +213,7 @@ class PlaybackThread:
             wall_ns = max(self._cursor.begin_wall_ns, wanted_ns)
             if self._end_ns > self._cursor.begin_wall_ns:  # otherwise the end is not known yet
                 wall_ns = min(self._end_ns, wall_ns)
-        self._put(_SeekRequest(wall_ns, forward=seconds > 0))
+        self._put(_SeekRequest(wall_ns, forward_from_ns=at if seconds > 0 else None))
         return wanted_ns
 
     def step(self, count: int) -> None:
@@ -299,12 +299,12 @@ class PlaybackThread:
     def _serve(self, request: _SeekRequest) -> None:
         self._jumped = self._jumped or request.wall_ns is not None or request.steps < 0
         if request.wall_ns is not None:
-            before = self._cursor.frame
             if request.before_ns is None:
                 self._cursor.seek(request.wall_ns, self._post_early, self._superseded)
             else:
                 self._cursor.seek_before(request.before_ns, self._post_early, self._superseded)
-            if request.forward and self._cursor.frame is before:
+            frame, from_ns = self._cursor.frame, request.forward_from_ns
+            if from_ns is not None and frame is not None and frame.snapshot.wall_ns <= from_ns:
                 self._cursor.forward()
             with self._ready:
                 if not self._superseded():

@@ -22,7 +22,7 @@ from iotop_ai.present.screen.view import Timeline
 from iotop_ai.store.last_hour import Ring
 from iotop_ai.store.read.file import FileRecording
 from iotop_ai.store.write.sink import FileSink
-from iotop_ai.tui.threads.playback import (
+from iotop_ai.tui.threads.playback import _SeekRequest, (
     PastSamples,
     PlaybackFailed,
     PlaybackFrame,
@@ -382,6 +382,19 @@ def test_a_skip_forward_crosses_a_pause_in_the_recording(tmp_path: Path, app: Fa
     playback.skip(10)
     app.until(lambda m: isinstance(m, PlaybackFrame) and not m.early and m.frame.snapshot.seq == 100)
     assert playback.close()
+
+
+def test_a_second_skip_within_a_pause_does_not_go_back(tmp_path: Path, app: FakeApp) -> None:
+    live = clock_set_back(150, 100, -3600)
+    cursor = FrameCursor([FileRecording(record(tmp_path / "a", live))])
+    cursor.seek(live[99].snapshot.wall_ns)
+    playback = PlaybackThread(cursor, app, Clock())
+    playback._restart_clock()
+    begin_ns = live[99].snapshot.wall_ns
+    for passed_s in (0, 10):
+        from_ns = begin_ns + passed_s * 1_000_000_000
+        playback._serve(_SeekRequest(from_ns + 10_000_000_000, forward_from_ns=from_ns))
+        assert cursor.frame == live[100]
 
 
 def past_at(frame: Frame, app: FakeApp) -> list[int]:

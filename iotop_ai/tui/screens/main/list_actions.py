@@ -100,9 +100,11 @@ class ListActions:
             self._state.change("done: the verdict's device, or the busiest", device="", follow_job=False)
         elif name == OF_THE_JOB:
             device = self.device_of_job()
-            answer = (
-                f"done: follows the job, now {device}" if device else "done: follows the job; no device is known yet"
+            row = self._row_of_job()
+            unknown = (
+                f", which reads from {row.device}" if row is not None and row.device else "; no device is known yet"
             )
+            answer = f"done: follows the job, now {device}" if device else f"done: follows the job{unknown}"
             self._state.change(answer, device=self._followed_device(), follow_job=True)
         else:
             self.choose_device(name)
