@@ -59,12 +59,15 @@ class StoryBuilder:
         """The number of events kept, by whether they are faults."""
         self._more_events = 0
         self._gaps: list[Gap] = []
+        self._judged_ns = 0
+        """The wall time at which the newest JudgedSpan ends. If only keyframes are read, it is later than theirs."""
 
     def add(self, item: RunItem) -> None:
         """Add a Frame, a RatedSnapshot or a JudgedSpan."""
         if isinstance(item, JudgedSpan):
             self.diagnosis.join(item.totals)
             self._add_events(item.events)
+            self._judged_ns = item.end_ns
             if self._grid is not None:
                 self._jobs.add_span(item.totals.jobs, item.events, item.end_ns)
             return
@@ -120,9 +123,10 @@ class StoryBuilder:
         # The Sample may begin within the gap; its own time is not missing.
         end_ns = after.wall_ns - (0 if sample.gap else round((sample.seconds or 0.0) * 1e9))
         if before is not None and len(self._gaps) < MOST_GAPS and end_ns > before.wall_ns:
+            begin_ns = self._judged_ns if before.wall_ns < self._judged_ns < end_ns else before.wall_ns
             notes = [event.text for event in after.events if event.kind == NOT_RECORDED]
             text = "; ".join(notes) or _why_missing(before, after, end_ns - before.wall_ns)
-            self._gaps.append(Gap(before.wall_ns, end_ns, text))
+            self._gaps.append(Gap(begin_ns, end_ns, text))
 
     def story(
         self, file: str, about: Mapping[str, str], spacing_s: float | None = None, selected_pid: int = 0

@@ -110,8 +110,8 @@ class _SeekRequest(NamedTuple):
 
     from_search: whether a search for a mark or a change gave the time. before_ns: a monotonic time of the newest
     session, if the request is to go to the last Frame before it; otherwise None. With ``before_ns``, ``wall_ns`` is
-    about the time of that Frame. forward: whether to go at least one Frame forward, because the time is that of a skip
-    forward, which may end in a gap.
+    about the time of that Frame. forward_from_ns: for a skip forward, the wall time from which it counts. The Frame is
+    later, even if the skip ends in a gap.
     """
 
     wall_ns: int | None = None

@@ -314,7 +314,7 @@ def test_a_gap_that_the_recorder_marked_is_listed_and_not_counted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, every: bool
 ) -> None:
     """The first rates after the gap are those of the live machine; they do not span the gap."""
-    may_write = iter([*[True] * 11, *[False] * 20, *[True] * 14])
+    may_write = iter([*[True] * 13, *[False] * 20, *[True] * 12])
     monkeypatch.setattr(Recorder, "_may_write", lambda recorder, now: next(may_write))
     path = tmp_path / "run.iotop.jsonl"
     recorder = recorder_of(FileSink(str(path)), keyframe_every=5)

@@ -22,13 +22,14 @@ from iotop_ai.present.screen.view import Timeline
 from iotop_ai.store.last_hour import Ring
 from iotop_ai.store.read.file import FileRecording
 from iotop_ai.store.write.sink import FileSink
-from iotop_ai.tui.threads.playback import _SeekRequest, (
+from iotop_ai.tui.threads.playback import (
     PastSamples,
     PlaybackFailed,
     PlaybackFrame,
     PlaybackState,
     PlaybackThread,
     TimelineUpdate,
+    _SeekRequest,
 )
 from tests.clocks import SetClock
 from tests.store.scenario import clock_set_back, lived

@@ -152,7 +152,7 @@ def _change_of(comparison: Comparison, name: str) -> Change | None:
     change = comparison.change({"goodput": "compute"}.get(figure, figure))
     if change is None and "." in figure:
         known = (one.name for one in comparison.changes if one.name.partition(".")[0] not in _NOT_IN_CONDITIONS)
-        raise UsageError(f"the comparison has no figure {figure!r}; it has {', '.join(known)}")
+        raise UsageError(f"the comparison has no figure {figure!r}; it has {', '.join(known) or 'none'}")
     return change
 
 

@@ -99,12 +99,9 @@ class ListActions:
         if name == BUSIEST:
             self._state.change("done: the verdict's device, or the busiest", device="", follow_job=False)
         elif name == OF_THE_JOB:
-            device = self.device_of_job()
-            row = self._row_of_job()
-            unknown = (
-                f", which reads from {row.device}" if row is not None and row.device else "; no device is known yet"
-            )
-            answer = f"done: follows the job, now {device}" if device else f"done: follows the job{unknown}"
+            row, device = self._row_of_job(), self.device_of_job()
+            place = f"now {device}" if device else "" if row is None else row.device
+            answer = f"done: follows the job, {place}" if place else "done: follows the job; no device is known yet"
             self._state.change(answer, device=self._followed_device(), follow_job=True)
         else:
             self.choose_device(name)

@@ -28,7 +28,7 @@ from iotop_ai.tui.screens.main.verdict_actions import VerdictActions
 from iotop_ai.tui.screens.palette import TakeAction
 from iotop_ai.tui.threads.actions import ActionResult, ActionThreads
 from tests.diagnosis.build import JOB_ALONE, MB, Disk, last
-from tests.diagnosis.job_scenes import SCENES
+from tests.diagnosis.job_scenes import DATA_SCENES
 from tests.rigs.threads import no_thread
 from tests.tui.scene import DISKS, made_frames
 from tests.tui.test_app import Upstream
@@ -140,7 +140,7 @@ async def test_of_the_disks_of_a_job_the_slow_one_is_followed(canvas: CountingCa
 
 
 def test_no_disk_is_selected_while_the_followed_job_reads_from_a_network_mount(canvas: CountingCanvas) -> None:
-    state = MainState(last(SCENES["network_fs"]), View(device="sda", follow_job=True), canvas)
+    state = MainState(last(DATA_SCENES["network_fs"]), View(device="sda", follow_job=True), canvas)
     ListActions(state, lambda *_: None).follow_job_device()
     assert (state.view.device, state.view.follow_job) == ("", True)
 
