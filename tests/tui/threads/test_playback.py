@@ -255,7 +255,7 @@ def test_a_timeline_recorded_with_other_rules_is_computed_again(tmp_path: Path, 
 def test_the_verdict_from_before_the_kept_part_is_known() -> None:
     """The line with this verdict is older than everything that the ring still has."""
     live = stalling(200, (5, 390))
-    ring = Ring(most_s=90.0)
+    ring = Ring(most_s=60.0)
     for frame in live:
         ring.put(frame)
         assert ring.drain(60)

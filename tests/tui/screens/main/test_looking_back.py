@@ -51,7 +51,7 @@ async def test_a_leap_back_from_a_paused_screen_begins_at_its_frame(monkeypatch:
         await session.press("space")
         await session.arrive(81, 99)
         await session.press("left_curly_bracket")
-        await session.until(lambda: session.shown == live[34])
+        await session.until(lambda: session.shown == live[35])
 
 
 @pytest.mark.parametrize(("keys", "base"), [((), 80), (("a",), 60), (("a", "a"), None)])
