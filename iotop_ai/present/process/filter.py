@@ -101,6 +101,8 @@ _COMPARE: dict[str, Callable[[float, float], bool]] = {
 _TOKEN = pattern(r"""\s*("[^"]*"|'[^']*'|[<>!]=|!~|[()=<>~]|[^\s()=<>!~]+)""")
 _NUMBER = pattern(r"(\d+(?:\.\d*)?|\.\d+)([kmgt]?)(?:i?b)?(?:/s)?%?", re.IGNORECASE)
 """Matches a number with an optional unit; the groups are its digits and the letter of the unit's prefix."""
+_UNIT = pattern(r"%|[kmgt]?i?b(?:/s)?", re.IGNORECASE)
+"""Matches the unit of the number before it, if a blank separates the two."""
 _SCALE = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 _COMPARISON = pattern(r"(?:^|[\s(])([a-z-]+)\s*(?:!=|!~|=|~|([<>]))", re.IGNORECASE)
 """Matches a word and the operator after it. The second group is < or > if the operator begins with that sign."""
@@ -303,8 +305,8 @@ class _Parser:
         if not self.has_more():
             raise _QueryError(f"a value is missing after {field} {sign}")
         value = _unquoted(self.next_token())
-        if field in _NUMBERS and self._accept("%"):  # a blank may come before the sign
-            value += "%"
+        if field in _NUMBERS and self.has_more() and _UNIT.fullmatch(self._tokens[self._at]):
+            value += self.next_token()
         return _comparison(field, sign, value)
 
 

@@ -66,7 +66,10 @@ NETWORK: Entries = (
     ("errors drops", "per second"),
 )
 TIME_LINE: Entries = (
-    ("timeline", "━ a bad state, ─ a good one, ╌ unsure; ' a mark, ! an alert, × a process died; inverse: now shown"),
+    (
+        "timeline",
+        "━ a bad state, ─ a good one, ╌ unsure; ' a mark, ! an alert, × a fault or end; inverse: now shown",
+    ),
 )
 MAIN: Entries = (*VERDICT, *DISKS, *GPUS, *PROCESSES, *NETWORK, *TIME_LINE)
 

@@ -229,19 +229,20 @@ class PlaybackThread:
             change_ns = self._timeline_reader.next_change(at, step)
             return None if change_ns is None else (change_ns, "")
 
-        self._seek_by_search(find, "change of the verdict")
+        self._seek_by_search(find, step, "change of the verdict")
 
     def to_mark(self, step: int) -> None:
         """Go to the next or previous mark, alert, fault or end of a job's process, and show what it is."""
-        self._seek_by_search(lambda at: self._timeline_reader.next_mark(at, step), "mark")
+        self._seek_by_search(lambda at: self._timeline_reader.next_mark(at, step), step, "mark")
 
-    def _seek_by_search(self, find: Callable[[int], tuple[int, str] | None], target_name: str) -> None:
+    def _seek_by_search(self, find: Callable[[int], tuple[int, str] | None], step: int, target_name: str) -> None:
         """Go to the time that ``find`` returns, and show its text. target_name: a mark or a change, in words."""
+        missing = f"no {'further' if step > 0 else 'earlier'} {target_name}"
         with self._ready:
             at = self._current_ns if self._target_ns is None else self._target_ns
             result = find(at)
             more = "" if self._timeline_complete else " in the part read so far"
-            self._state = self._state._replace(note=f"no further {target_name}{more}" if result is None else result[1])
+            self._state = self._state._replace(note=f"{missing}{more}" if result is None else result[1])
         self._put(_SeekRequest(result[0], from_search=True) if result is not None else _SeekRequest())
 
     def toggle(self) -> None:

@@ -26,6 +26,7 @@ READER = Subject(
     ("text", "matches"),
     [
         ("read > 10M", True), ("read>20M", False), ("read >= 20M", True), ("read > 0.01G", True), ("io < 1g", True),
+        ("read > 10 MB/s and pid > 0", True), ("read > 20 MiB", False),
         ("cpu = 50", True), ("cpu >= 50%", True), ("cpu > 50 % or pid = 1", False),
         ("delay < 5 % or cpu >= 50 %", True), ("mem = 2M", True), ("mem <= 2048 K", None), ("threads != 9", False),
         ("user = alice", True), ("user = ali", False), ("user ~ ^ali", True), ("user !~ ^ali", False),

@@ -134,9 +134,9 @@ async def test_a_key_that_moves_time_removes_the_answer_to_the_key_before(
         while replay.view.focus != "timeline":
             await replay.press("tab")
         await replay.press("V")
-        await replay.until(lambda: "no further change" in replay.text("keys"))
+        await replay.until(lambda: "no earlier change" in replay.text("keys"))
         await replay.press(key)
-        await replay.until(lambda: "no further change" not in replay.text("keys"))
+        await replay.until(lambda: "no earlier change" not in replay.text("keys"))
 
 
 @pytest.mark.parametrize(

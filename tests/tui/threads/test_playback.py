@@ -163,7 +163,7 @@ def test_changes_of_the_verdict_and_marks_are_on_the_timeline(tmp_path: Path, ap
     playback.to_verdict_change(-1)
     app.at(live[0])
     playback.to_verdict_change(-1)
-    app.until(lambda m: isinstance(m, PlaybackFrame) and m.state.note == "no further change of the verdict")
+    app.until(lambda m: isinstance(m, PlaybackFrame) and m.state.note == "no earlier change of the verdict")
     assert playback.close()
 
 

@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable
 from iotop_ai.model.settings import SORT_KEYS, UNITS
 from iotop_ai.present.block.devices import BlockDevice, all_devices, chosen_name, mounts
 from iotop_ai.present.job.screen import JobRow, job_rows
+from iotop_ai.present.process.filter import parse_filter
 from iotop_ai.present.process.sort_value import order_words
 from iotop_ai.present.process.table import COLUMNS, SHOWN, column_state, optional_columns
 from iotop_ai.present.screen.actions import Action
@@ -200,7 +201,8 @@ class ListActions:
         selected = self._state.view.pattern_selected
         self._state.update(pattern_selected=False)
         if key == "enter":
-            self._state.change(typing=False)
+            invalid = parse_filter(self._state.view.pattern).trouble
+            self._state.change(typing=bool(invalid))  # an invalid filter stays open, so that the next keys mend it
         elif key == "escape":
             self._state.change(typing=False, pattern="")
         elif selected and key not in _ERASE and not (character and character.isprintable()):

@@ -10,6 +10,7 @@ from textual.events import DescendantFocus, Key, Paste, ScreenResume
 from textual.timer import Timer
 
 from iotop_ai.model.frame import Frame
+from iotop_ai.model.reading import Status
 from iotop_ai.present.gpu.groups import selected_gpu
 from iotop_ai.present.process.groups import selected_group
 from iotop_ai.present.screen.actions import SCREENS
@@ -378,7 +379,10 @@ class MainScreen(RootScreen):
         marked = cursor.removeprefix(GPU_PREFIX) if cursor.startswith(GPU_PREFIX) else ""
         gpu = selected_gpu(self.frame, self.view, marked)
         if gpu is None:
-            self.state.change(f"{marked} is no longer present" if marked else "no GPU here to show")
+            missing = (
+                "no GPU is read yet" if self.frame.snapshot.gpu.status is Status.PENDING else "no GPU here to show"
+            )
+            self.state.change(f"{marked} is no longer present" if marked else missing)
         else:
             from iotop_ai.tui.screens.gpu import GpuScreen
 
