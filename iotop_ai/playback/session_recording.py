@@ -193,8 +193,7 @@ class SessionRecorder:
         self.stuck = self.stuck or not closed
         state, newest_file = self._state(ending), ending.state()
         if closed and not newest_file.size_bytes:
-            with contextlib.suppress(OSError):  # the file may be gone, unresponsive or read-only by now
-                call_with_timeout(HOME_TIMEOUT_S, state.path, lambda: os.unlink(newest_file.path))
+            remove_file(newest_file.path)
         self.last = state if closed else state._replace(trouble="its disk does not answer")
         return self.last
 
@@ -205,6 +204,12 @@ class SessionRecorder:
 
     def _state(self, recorder: Recorder) -> RecordingState:
         return shown_state(recorder.state(), self._clock.monotonic_ns())
+
+
+def remove_file(path: str) -> None:
+    """Remove the file of a recording that has stayed empty, if that is possible in HOME_TIMEOUT_S."""
+    with contextlib.suppress(OSError):  # the file may be gone, unresponsive or read-only by now
+        call_with_timeout(HOME_TIMEOUT_S, path, lambda: os.unlink(path))
 
 
 def shown_state(state: RecorderState, now_ns: int) -> RecordingState:

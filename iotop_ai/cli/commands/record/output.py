@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 from collections.abc import Callable
 from typing import TypeVar
@@ -10,12 +9,12 @@ from typing import TypeVar
 from iotop_ai.cli.commands.record.options import STREAM, RecordOptions, default_output
 from iotop_ai.cli.start.abandon import abandon_files
 from iotop_ai.collectors.io.clock import Clock
-from iotop_ai.collectors.io.with_timeout import HOME_TIMEOUT_S, call_with_timeout
+from iotop_ai.collectors.io.with_timeout import call_with_timeout
 from iotop_ai.model.clean import clean
 from iotop_ai.model.errors import InputError, IotopError
 from iotop_ai.model.frame import Frame
 from iotop_ai.model.snapshot import Snapshot
-from iotop_ai.playback.session_recording import shown_state
+from iotop_ai.playback.session_recording import remove_file, shown_state
 from iotop_ai.present.screen.recording_state import missing_text, recording_text
 from iotop_ai.store.write.recorder import DELETED, READER_GONE, Recorder
 from iotop_ai.store.write.rotation import HOOK_S, Rotator
@@ -162,8 +161,7 @@ class Output:
         self._report_trouble()
         self._print_summary()
         if self._is_new_file and not self._recorder.state().size_bytes and self.path != STREAM:
-            with contextlib.suppress(OSError):  # the file may be gone, unresponsive or read-only by now
-                call_with_timeout(HOME_TIMEOUT_S, self.path, lambda: os.unlink(self.path))
+            remove_file(self.path)
         if self._rotator is not None:
             run_hook = self._options.hook and closed and os.path.lexists(self.path)
             if not self._rotator.finish(self.path if run_hook else None, PACKING_S):
