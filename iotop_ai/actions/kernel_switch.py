@@ -38,7 +38,7 @@ TASK_DELAYACCT = Switch("kernel.task_delayacct", ("0", "1"))
 class Right(NamedTuple):
     """The permission to set a switch: how this user can set it.
 
-    how: "root", "sudo", or "" if there is no way. reason, remedy: why there is no way, and the remedy.
+    how: "root", "sudo", or "" if this user cannot set it. reason, remedy: why not, and what to do then.
     """
 
     how: str
@@ -49,8 +49,8 @@ class Right(NamedTuple):
 def right_to(switch: Switch, root: Root) -> Right:
     """Return this user's permission to set a switch.
 
-    A user other than root needs a sudo rule for every value. Each is checked by running sudo without a prompt, for at
-    most SUDO_TIMEOUT_S.
+    A user other than root needs a sudo rule for every value. Each rule is checked by running sudo without a prompt, for
+    at most SUDO_TIMEOUT_S.
     """
     if not root.exists(switch.file):
         return Right("", f"this kernel has no {switch.name}", "a container may hide it: run on the host")

@@ -28,7 +28,7 @@ class Outcome(NamedTuple):
 def audited(audit: Audit, action: str, target: str, act: Callable[[], Outcome]) -> Outcome:
     """Log "asked", run ``act``, log its outcome and return it. If "asked" cannot be logged, ``act`` does not run.
 
-    The text of the returned outcome reports a failure to log.
+    If the outcome cannot be logged, the text of the returned outcome reports this.
     """
     try:
         audit.write(action, target, "asked")

@@ -1,8 +1,9 @@
 """Signals, renices or ionices the process on the screen, and never a later process with the same pid.
 
 An open pidfd always refers to the same process (pidfd_open(2)). The start time, which is read after the open, proves
-that this is the process on the screen. The calls for niceness and I/O priority take no pidfd. So before the call for
-each thread, a poll of the pidfd checks that the process has not ended. A race remains only between poll and call.
+that the pidfd refers to the process on the screen. The calls for niceness and I/O priority take no pidfd. So before the
+call for each thread, a poll of the pidfd checks that the process has not ended. A race remains only between poll and
+call.
 """
 
 from __future__ import annotations
@@ -72,7 +73,7 @@ def parse_command(text: str) -> ProcessAction | None:
 
 
 def _number(text: str, least: int, most: int) -> int | None:
-    """Return the integer in a text; None for another text, or if it is not from ``least`` to ``most``."""
+    """Return the text as an integer; None if it is not an integer from ``least`` to ``most``."""
     digits = text.removeprefix("-")
     if not (digits.isascii() and digits.isdecimal() and len(digits) <= 2):
         return None
@@ -151,7 +152,7 @@ _ENDED = "it has ended"
 
 
 def _remedy(command: ProcessAction, keys: Sequence[ProcessKey], refused: dict[str, int]) -> str:
-    """Return the command with which root can do the same; "" unless permission was denied for a single process.
+    """Return the command with which root can do the same, if permission was denied and there is one process; else "".
 
     renice and ionice change only the threads whose ids they get, so ps lists all threads of the process.
     """

@@ -45,7 +45,7 @@ def self_test(
 ) -> Outcome:
     """Send one of TEST_COMMANDS to a disk, unless another disk has its name now. Never raises.
 
-    The check of the disk may take _MOST_CALLS times TIMEOUT_S, and the command twice TIMEOUT_S.
+    The check of the disk may take up to _MOST_CALLS times TIMEOUT_S, and the command up to twice TIMEOUT_S.
 
     smartctl: the path that the user named; "" for the system's smartctl. live: False for a captured machine (a copy of
     another machine's files), as in ``find_smartctl``. root: the machine whose sysfs is also checked for the disk's

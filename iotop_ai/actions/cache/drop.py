@@ -49,7 +49,7 @@ def drop_caches(
 ) -> Dropped:
     """Sync, then drop the caches, unless this user's last drop was less than MIN_INTERVAL_S ago.
 
-    Blocks until the disks have written all dirty data. An OSError becomes an outcome.
+    Blocks until the disks have written all dirty data. An OSError is reported in the outcome, not raised.
 
     level: the value for vm.drop_caches. on_step: called with "sync", then with "drop". folder: the folder of the stamp;
     None for the state folder. sync: writes out all dirty data.
@@ -114,7 +114,7 @@ def wait_s(root: Root, clock: Clock, folder: Path | None = None) -> float:
 
 
 def _stamp(root: Root, clock: Clock, folder: Path) -> str:
-    """Write the stamp; return "", or if it cannot be written, the reason as a clause for the outcome's text."""
+    """Write the stamp. Return a clause for the outcome's text if the stamp cannot be written, else ""."""
     text = json.dumps({"boot_id": _boot_id(root), "at_ns": clock.monotonic_ns()}) + "\n"
     try:
         keep_file(folder, STAMP, text.encode())

@@ -1,6 +1,6 @@
-"""Copies a tree with rsync, or with our own code. Both replace files that differ; neither deletes files.
+"""Copies a tree with rsync, or with our own code. Both replace files that differ; neither deletes other files.
 
-The only exceptions are partial files that interrupted runs left in the target: our own code removes them.
+The only exception: our own code deletes the partial files that interrupted runs left in the target.
 
 A file appears under its name only when it is complete. A file with the same size and modification time is not copied
 again, so the same command resumes an interrupted copy.
@@ -123,11 +123,11 @@ def copy_by_ourselves(ends: Ends, on_bytes: OnBytes) -> None:
             if ends.pinned.name != ".":
                 target.remove_partial_files()
         except OSError as error:
-            room = "free some space; " if error.errno in _NO_ROOM else ""
+            advice = "free some space; " if error.errno in _NO_ROOM else ""
             place = target.display_path(path)
             if isinstance(error, _SourceError):
                 place = clean(os.path.join(ends.source, path) if path else ends.source)
-            raise UnknownError(f"{place}: {error.strerror}; {room}the same command resumes the copy") from None
+            raise UnknownError(f"{place}: {error.strerror}; {advice}the same command resumes the copy") from None
     if tree.unreadable:
         raise UnknownError(f"{clean(tree.first_unreadable)}; the same command resumes the copy")
 
@@ -197,7 +197,7 @@ def _copy_file(entry: Entry, folder: Folder, name: str, on_bytes: OnBytes) -> in
 
 
 def _open_part(folder: Folder, part: str, original: os.stat_result) -> tuple[int, int]:
-    """Open the partial file; return its descriptor, and the number of bytes that it already holds.
+    """Open or create the partial file; return its descriptor, and the number of bytes that it already holds.
 
     A partial file is continued only in a folder that no other user can change. In any other folder, another user could
     have moved a different file of ours to this name, and it would get a new owner and mode. So a new file is created.

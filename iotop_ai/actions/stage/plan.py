@@ -26,7 +26,7 @@ def plan(
 ) -> tuple[Plan, list[tuple[str, int]]]:
     """Scan every entry; return the plan, and a sample of the files as pairs of path and size in bytes.
 
-    on_progress: called with the files and bytes so far. Raises OSError, and InputError for a folder of the target that
+    on_progress: called with the number of files and bytes so far. Raises OSError, and InputError for a folder of the target that
     is not trusted or has the name of a file or link to copy.
     """
     tree = Tree(ends.pinned)
@@ -134,7 +134,10 @@ def _granularity_ns(mtime_ns: int) -> int:
 
 
 def _block_bytes(space: os.statvfs_result) -> int:
-    """Return the space that a file of one byte takes: a block, at most a page. NFS reports a transfer as a block."""
+    """Return the space that a file of one byte takes: a block, at most a page.
+
+    The limit is for NFS, which reports its transfer size as the block size.
+    """
     return min(space.f_frsize or space.f_bsize or 1, os.sysconf("SC_PAGE_SIZE"))
 
 
@@ -146,19 +149,21 @@ def _with_room(result: Plan, ends: Ends, root: Root) -> Plan:
     # ramfs and some FUSE servers report no size at all.
     room = space.f_bavail * block if space.f_blocks else None
     fstype = filesystem_of(os.path.dirname(ends.target), root)
-    memory = fstype in IN_MEMORY
-    swap = False
-    if memory:
+    in_memory = fstype in IN_MEMORY
+    has_swap = False
+    if in_memory:
         levels = read_levels(root)
         floor = memory_floor_bytes(levels.total_bytes or 0)
         free = None if levels.available_bytes is None else levels.available_bytes - floor
         room = min((value for value in (room, free, read_memory_room(root)) if value is not None), default=None)
-        swap = len(root.lines("proc/swaps")) > 1  # the first line is a title
+        has_swap = len(root.lines("proc/swaps")) > 1  # the first line is a title
     elif room is not None:
         room -= floor
     inodes = space.f_favail if space.f_files else None
     room = None if room is None else max(0, room)
-    return result._replace(room_bytes=room, inodes=inodes, floor_bytes=floor, memory=memory, swap=swap, fstype=fstype)
+    return result._replace(
+        room_bytes=room, inodes=inodes, floor_bytes=floor, memory=in_memory, swap=has_swap, fstype=fstype
+    )
 
 
 def filesystem_of(folder: str, root: Root) -> str:

@@ -22,14 +22,14 @@ def same_disk(ends: Ends, root: Root, clock: Clock) -> str:
     if source == target:
         return "the same filesystem"
     mounts = MountsCollector(root)
-    disks = BlockInfoCollector(root, clock, mounts=mounts)
+    collector = BlockInfoCollector(root, clock, mounts=mounts)
     try:
         mounts.read()
-        infos = disks.read()
+        infos = collector.read()
     except OSError:
         return ""
     finally:
-        disks.close()
+        collector.close()
         mounts.close()
     source_disks = _disks(ends.source, source, mounts, infos, root)
     target_disks = _disks(os.path.dirname(ends.target), target, mounts, infos, root)

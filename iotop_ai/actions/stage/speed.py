@@ -1,4 +1,4 @@
-"""Measures a source's read speed and a target's write and read speed, past the page cache, within seconds.
+"""Measures a source's read speed and a target's write and read speed within seconds, bypassing the page cache.
 
 For each file of the sample, a probe (a file of random bytes) is written to the target folder. It is about as large as
 the part of the file that was read. Probes have no name (O_TMPFILE), so none can be left behind.
@@ -35,8 +35,8 @@ def measure(
 ) -> Speed:
     """Read a part of the source, then write and read probes; return the speeds in bytes per second.
 
-    folder: the descriptor of the target folder. room_bytes: its free space; None if unknown. A speed is None when it
-    cannot be measured.
+    sample: files of the source, as pairs of path and size in bytes. folder: the descriptor of the target folder.
+    room_bytes: its free space; None if unknown. A speed is None when it cannot be measured.
     """
     buffer = mmap.mmap(-1, BLOCK)
     try:

@@ -6,9 +6,9 @@ an earlier copy. So every operation uses descriptors, and looks up names only in
 - A folder is *private* when this user owns it and no other user can write to it. (Root trusts only root; other users
   also trust the group to which they give write access.) New folders in a private folder keep mode 0700 and this user
   as the owner until their content is complete.
-- In any other folder, a new folder gets its owner and mode at once, while it is empty. An existing folder keeps
-  both, because it may be a different folder that another user moved there. If this user is root, the existing folder
-  must belong to the source's owner, who could write to it anyway.
+- In any other folder, a new folder gets its owner and mode while it is still empty. An existing folder keeps its owner
+  and mode, because it may be a different folder that another user moved there. If this user is root, the existing
+  folder must belong to the source's owner, who could write to it anyway.
 """
 
 from __future__ import annotations
