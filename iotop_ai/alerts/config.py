@@ -42,6 +42,7 @@ _DELIVERY_KEYS: Mapping[str, tuple[str, ...]] = {
     "mail": ("mail", "sender", "smtp", "tls", "user", "password_file"),
     "apprise": ("apprise",),
 }
+"""The keys of a delivery's section by the kind of the delivery. ``timeout`` and ``at_most`` are keys of every kind."""
 
 
 class AlertConfig(NamedTuple):
@@ -69,10 +70,10 @@ def read_alerts(path: str) -> AlertConfig:
             if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
                 raise UsageError(f"{display_path} is not a regular file")
             if why := why_untrusted(path, owner):
-                file_is_writable = why.endswith(f"can write to {clean(os.path.realpath(path))}")
+                others_can_write = why.endswith(f"can write to {clean(os.path.realpath(path))}")
                 remedy = (
                     f"chmod go-w {display_path}"
-                    if file_is_writable
+                    if others_can_write
                     else "keep it in a folder of your own, such as ~/.config/iotop-ai"
                 )
                 raise UsageError(f"{display_path} is not read, as it names programs and addresses: {why}; {remedy}")

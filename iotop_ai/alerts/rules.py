@@ -62,8 +62,8 @@ class Alert(NamedTuple):
     state: FIRING, RESOLVED or TEST. when: the text of the rule's condition. text: one line with the figures.
     measurements: the figures alone, as text. subject, value, unit: the object and the figure of the condition's first
     clause; subject is "" and value None at the end of an alert about several objects. verdict: its state and the class
-    of its primary finding; "" for a test message. each: one message for each object, if this message is about several
-    objects.
+    of its primary finding; "" for a test message. deliver: as in Rule. each: one message for each object, if this
+    message is about several objects.
     """
 
     rule: str

@@ -48,9 +48,9 @@ class CommandDelivery(NamedTuple):
         return f"command {clean(self.argv[0])}"
 
     def send(self, alert: Alert, stop: threading.Event) -> None:
-        """Run the command. At the timeout, or when ``stop`` is set, it is killed with its children.
+        """Run the command. At the timeout, or when ``stop`` is set, the command is killed with its children.
 
-        Raises NotDelivered if it cannot run, is killed, or ends with an exit code other than 0.
+        Raises NotDelivered if the command cannot run, is killed, or ends with an exit code other than 0.
         """
         data = json.dumps(alert_object(alert), ensure_ascii=True).encode() + b"\n"
         try:

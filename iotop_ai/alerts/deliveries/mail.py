@@ -34,7 +34,7 @@ class MailDelivery(NamedTuple):
 
     smtp: the server as "host" or "host:port"; "" for the local sendmail. at_most: the maximum number of emails per
     hour. tls: a key of PORTS. user: the login name; "" if the server needs no login. password_file: the file with the
-    password. It is read for each email, so a new password works at once.
+    password; it is read for each email, so a new password needs no restart.
     """
 
     name: str
@@ -96,7 +96,8 @@ class MailDelivery(NamedTuple):
                     server.login(self.user, read_secret(self.password_file, "password_file", "the password"))
                 refused = server.send_message(mail)
         except smtplib.SMTPResponseException:
-            if refused is None:  # otherwise the server has the email, and only its answer to QUIT is wrong (not 221)
+            # Once send_message has returned, the server has the email, and only its answer to QUIT is wrong (not 221).
+            if refused is None:
                 raise
         if refused:  # a second attempt would send another copy to the other recipients
             raise NotDelivered(_refusal(refused))

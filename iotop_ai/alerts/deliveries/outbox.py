@@ -59,7 +59,7 @@ class Delivery(Protocol):
     def per_object(self) -> bool:
         """Whether an alert about several objects is sent as one message for each object.
 
-        Programs need that; people need only one message.
+        A program needs one message for each object; people need only one message for all.
         """
         ...
 

@@ -16,7 +16,7 @@ from iotop_ai.model.clean import clean
 _LOG_PREFIX_END = " - WARNING - "
 """The end of the prefix (time and level) before each message in apprise's log."""
 _HARMLESS = str.maketrans("<>@", "‹›＠")
-"""Replaces the characters that begin an HTML tag or a mention of a user by characters that look alike."""
+"""Replaces the characters that mark HTML tags and mentions of a user with characters that look alike."""
 
 
 def is_installed() -> bool:

@@ -63,7 +63,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _list(config: AlertConfig | None, why_off: str) -> None:
-    """Print the rules and the deliveries; the default rules if there is no config. why_off: the first line then."""
+    """Print the rules and deliveries of the config. Without a config, print ``why_off`` and the default rules."""
     rules = default_rules() if config is None else config.rules
     deliveries = () if config is None else config.deliveries
     print(clean(why_off if config is None else config.path, 300))
@@ -86,7 +86,7 @@ def _list(config: AlertConfig | None, why_off: str) -> None:
         print(f"{delivery.name}: {delivery.describe()}, at most {delivery.at_most} an hour")
     if lines := drop_in(deliveries):
         print(
-            "the system services are not permitted to send these; to permit it, run"
+            "the system services are not permitted to use these deliveries; to permit it, run"
             " sudo systemctl edit iotop-ai (or iotop-ai-serve) and add:"
         )
         print("\n".join(f"  {line}" for line in lines))
