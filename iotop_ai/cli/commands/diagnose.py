@@ -28,7 +28,7 @@ from iotop_ai.present.verdict.headline import advice, because, confidence, headl
 from iotop_ai.present.verdict.plain_text import LABEL, active_time_text, in_plain_ascii, ruled_out_text
 from iotop_ai.store.format.codec import TotalsLine
 
-_MOST_CHANGES = 20
+_MOST_LINES = 20
 """The maximum number of lines of each kind: changes of the verdict, missing parts, and clocks that were set back."""
 
 
@@ -93,7 +93,7 @@ def _diagnose_recording(args: argparse.Namespace, job: SelectedJob, diagnosis: D
             if (about_job := job.frame_about_job(last)) is not None:
                 diagnosis.add(about_job)
             show(f"diagnosing {recorded.progress(last.snapshot.wall_ns)}")
-    for event in islice(chain.from_iterable(recorded.source.times.set_backs.values()), _MOST_CHANGES):
+    for event in islice(chain.from_iterable(recorded.source.times.set_backs.values()), _MOST_LINES):
         print_notice(f"diagnose: {clock(event.wall_ns)}: {event.text}")
     return last
 
@@ -119,14 +119,14 @@ def _lines(diagnosis: Diagnosis, last: Frame, pid: int) -> Iterator[str]:
     yield _line("stall", "unknown" if stall is None else f"{percent(stall)} % of {watched} without data")
     for job in diagnosis.job_times(pid):
         yield from _job_time(job)
-    for wall_ns, text in diagnosis.missing[:_MOST_CHANGES]:
+    for wall_ns, text in diagnosis.missing[:_MOST_LINES]:
         yield _line("missing", f"until {clock(wall_ns)}: {text}")
-    if (more := len(diagnosis.missing) - _MOST_CHANGES) > 0:
+    if (more := len(diagnosis.missing) - _MOST_LINES) > 0:
         yield _line("missing", f"... {more} more")
     spans = _listed_spans(diagnosis)
-    if (earlier := len(spans) - _MOST_CHANGES) > 0:
+    if (earlier := len(spans) - _MOST_LINES) > 0:
         yield _line("time", f"... {plural(earlier, 'earlier change')}")
-    for span in spans[-_MOST_CHANGES:]:
+    for span in spans[-_MOST_LINES:]:
         name = class_name(span.class_id, span.state)
         text = f"{clock(span.wall_ns)} {span.state.value:<8} {name} for {duration(span.seconds)}"
         yield _line("time", text)

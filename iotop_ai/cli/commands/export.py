@@ -25,6 +25,7 @@ from iotop_ai.model.settings import CMDLINE_LEVELS
 from iotop_ai.playback.selection import add_replay_flags, corrupt_input_as_error, recorded_frames
 
 FORMATS = {"csv": (".csv",), "jsonl": (".jsonl",), "sqlite": (".sqlite", ".db"), "parquet": (".parquet",)}
+"""The suffixes of the output file by the name of the format. The first one is the default."""
 STDOUT = "-"
 _ONE_TABLE = ("csv", "parquet")
 """The formats whose files hold one table each."""

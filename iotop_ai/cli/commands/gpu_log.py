@@ -27,7 +27,7 @@ from iotop_ai.model.errors import UnknownError, UsageError
 DELAY_S = 5.0
 FIRST_WAIT_S = 60.0
 """The longest wait for the first values: without a persistence daemon, nvmlInit has to wake every GPU."""
-_FORMATS = ("csv", "json", "noheader", "nounits")
+_FORMAT_WORDS = ("csv", "json", "noheader", "nounits")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -60,7 +60,7 @@ def run(args: argparse.Namespace) -> int:
         sys.stdout.write("\n".join(FIELDS) + "\n")
         return 0
     formats = args.format.split(",")
-    if any(word not in _FORMATS for word in formats) or ("csv" in formats) == ("json" in formats):
+    if any(word not in _FORMAT_WORDS for word in formats) or ("csv" in formats) == ("json" in formats):
         raise UsageError(f"--format {args.format}: must be csv[,noheader][,nounits] or json")
     fields = fields_of(args.query)
     args.delay = DELAY_S if args.delay is None else args.delay

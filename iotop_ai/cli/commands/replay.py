@@ -193,7 +193,7 @@ class Chain:
             return None
         if new_part is not None:
             self.parts.append(new_part)
-            if new_part.path == self._path:  # otherwise more parts follow before the file of this name
+            if new_part.path == self._path:  # if not, more parts come before the file of this name
                 self._file = file
         return new_part
 

@@ -44,7 +44,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--quick", action="store_true", help="verify the content of a sample instead of every file")
     parser.add_argument("--no-measure", action="store_true", help="do not measure whether the target is faster")
     parser.add_argument(
-        "--anyway", action="store_true", help="copy even if the target is not faster or is the same disk"
+        "--anyway", action="store_true", help="copy even if the target is not faster or is on the source's disk"
     )
     parser.add_argument("--update", action="store_true", help="replace files and links in the target that differ")
     parser.add_argument(
@@ -59,10 +59,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print only the new path, or with --json only an object, to stdout, and return the exit code.
+    """Copy the dataset; print nothing but the new path (with --json, an object) to stdout. Return the exit code.
 
     0: the dataset is copied and verified, or a dry run found no reason to refuse the copy. 1: the copy is refused (no
-    room, not faster, other files in the way), or it differs from the source. 2: it failed or was not confirmed.
+    room, not faster, other files in the way), or it differs from the source. 2: the copy failed or was not confirmed.
     """
     if settings_of(args).readonly:
         raise UsageError(f"{READ_ONLY} does not allow staging")
@@ -106,7 +106,7 @@ class Stage:
         if self._args.dry_run:
             self._report(None, "")
             return FINE
-        # The plan does not compare folders. A missing target may be an empty folder that is still to be copied.
+        # If the source is an empty folder, no file or link is left to copy, but the target folder may be missing.
         is_complete = not (self._plan.left_files or self._plan.left_links) and os.path.lexists(self._ends.target)
         if not confirm(WORD, self._args.yes or is_complete):
             raise NotDoneError("not confirmed")
@@ -187,7 +187,7 @@ class Stage:
 
             try:
                 return verify(self._ends, self._sample if self._args.quick else None, show_checked)
-            except OSError as error:  # its file name would be relative to one of the two ends
+            except OSError as error:  # the message omits the error's path, which is relative to one of the two ends
                 again = "the same command verifies it"
                 raise UnknownError(f"{clean(self._ends.target)}: not verified: {error.strerror}; {again}") from None
 

@@ -29,6 +29,10 @@ class FleetOptions(NamedTuple):
     server: the Prometheus server, not connected yet
     window_s: the time that shares and rates cover, in seconds
     interval_s: the time between two refreshes, in seconds
+    sort: a key of SORTS
+    pattern: the words of ``--find``; "" to show every machine
+    once: whether to print the machines once instead of showing a screen
+    json: whether to print them as JSON
     """
 
     server: Prometheus

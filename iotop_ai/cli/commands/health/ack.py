@@ -94,7 +94,7 @@ def _list_lines(findings: dict[str, Finding], acknowledged: dict[str, str]) -> l
         value = acknowledged.get(name)
         status = "open" if value is None else "worse" if is_worse(finding, value) else "acknowledged"
         out.append(f"{status:<13} {name}  {text_of(headline_of(finding))}")
-    # The acknowledged death of a job is listed only while its finding is active, as it cannot become active again.
+    # The acknowledged death of a job is listed only while its finding is active: once cleared, it never comes back.
     past = [name for name in acknowledged if name not in findings and not name.startswith(f"{DEATH}:")]
     out += [f"{'acknowledged':<13} {name}  not active" for name in past]
     return out or ["no failing disk or GPU"]

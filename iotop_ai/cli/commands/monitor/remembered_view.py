@@ -185,7 +185,7 @@ def _current_name(frame: Frame, remembered: RememberedView) -> str:
 def _name_by_serial(devices: Mapping[str, BlockInfo], name: str, serial: str, model: str) -> str:
     """Return the kernel name of the device with this serial number and model; "" if no device has them.
 
-    name: the remembered kernel name, which is returned if several devices have them and one has this name.
+    name: the remembered kernel name. It decides if several devices have that serial number and model.
     """
     names = [info.name for info in devices.values() if info.serial == serial and info.model == model]
     return name if name in names else names[0] if names else ""
@@ -196,8 +196,9 @@ def view_to_remember(
 ) -> RememberedView:
     """Return the view to remember at exit.
 
-    A field that the user did not change in this session stays None if it was not remembered. It keeps its remembered
-    value if a flag or setting overrode that value in this session. So does the device if it was absent or not shown.
+    A field that the user did not change in this session stays None if it was not remembered. Such a field keeps its
+    remembered value if a flag or setting overrode that value in this session. The device keeps its remembered value if
+    it was absent or not shown, or if the screen follows the job's device.
 
     chosen_theme: the theme that the user selected by key, or "". settings: the settings with which the screen started.
     """

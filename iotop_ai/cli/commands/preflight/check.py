@@ -119,7 +119,7 @@ def _add_forecast_flags(group: argparse._ArgumentGroup) -> None:
 def run(args: argparse.Namespace) -> int:
     """Measure and print; return the exit code.
 
-    0: all is well. 1: a threshold is missed, or the storage hangs. 2: otherwise, if a figure is missing.
+    0: all is well. 1: a threshold is missed, or the storage hangs. 2: neither, but a figure is missing.
     """
     settings = settings_of(args)
     if settings.readonly and not args.no_write:

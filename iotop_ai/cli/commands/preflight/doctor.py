@@ -120,13 +120,13 @@ def _export(args: argparse.Namespace, folder: str, clock: Clock) -> int:
 
 
 def _compare(first: str, second: str, *, as_json: bool) -> int:
-    different = list(differences(*(_read_saved(path) for path in (first, second))))
+    found = list(differences(*(_read_saved(path) for path in (first, second))))
     if as_json:
-        print_lines([render_differences_json(different)])
+        print_lines([render_differences_json(found)])
     else:
         names = clean(os.path.basename(first)), clean(os.path.basename(second))
-        print_lines([differences_text(different, names)])
-    return 1 if different else 0
+        print_lines([differences_text(found, names)])
+    return 1 if found else 0
 
 
 def _read_saved(path: str) -> dict[str, Any]:

@@ -35,12 +35,12 @@ class NotStarted(UsageError):  # noqa: N818 - its exit codes are those of a shel
 
 def exec_command(argv: Sequence[str]) -> int:
     """Replace this process with the command; never return. Raises NotStarted."""
-    # Python ignores these signals, and the command would inherit that.
-    ignored = {number: signal.signal(number, signal.SIG_DFL) for number in (signal.SIGPIPE, signal.SIGXFSZ)}
+    # Python ignores these signals, and the command would inherit their being ignored.
+    handlers = {number: signal.signal(number, signal.SIG_DFL) for number in (signal.SIGPIPE, signal.SIGXFSZ)}
     try:
         os.execvpe(argv[0], list(argv), callers_environment())
     except OSError as error:
-        for number, handler in ignored.items():
+        for number, handler in handlers.items():
             signal.signal(number, handler)
         raise NotStarted(argv[0], error) from None
 

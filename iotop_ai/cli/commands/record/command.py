@@ -105,8 +105,8 @@ class Session:
     def on_signal(self, number: signal.Signals, from_terminal: bool) -> None:
         """Forward the signal to the command, unless the terminal has already sent it to the command too.
 
-        Without a command, end the recording. While the recording ends, another end signal ends the wait for a disk or
-        hook.
+        A signal that arrives before the command starts is forwarded after the start. Without a command, an end signal
+        ends the recording. While the recording ends, another end signal ends the wait for a disk or hook.
         """
         if self._stopping.is_set() and number in END_SIGNALS and self._output is not None:
             self._output.stop_waiting()

@@ -25,7 +25,7 @@ CLOSE_S = 20.0
 OPEN_S = 5.0
 """The longest wait for a file to be opened, in seconds."""
 PACKING_S = 1.0
-"""The time that ``close`` waits for packing before it says so, in seconds."""
+"""The time that ``close`` waits for packing before it reports the wait, in seconds."""
 _STEP_S = 0.2
 """The time between two checks for a second end signal while ``close`` waits, in seconds."""
 T = TypeVar("T")

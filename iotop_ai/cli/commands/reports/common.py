@@ -31,7 +31,7 @@ STREAM = "-"
 _SIZE = (100, 45)
 """The columns and lines of an output that is not a terminal."""
 _LEAST_JOB_S = 5.0
-"""A job that was watched for no longer than this does not count as another job beside the recorded command's job."""
+"""The run has another job than the recorded command's if that job was watched for longer than this."""
 
 
 def add_reading_flags(parser: argparse.ArgumentParser) -> None:
@@ -60,8 +60,8 @@ def text_layout(args: argparse.Namespace) -> tuple[int, bool]:
 class HtmlOut:
     """Writes the HTML page to the file that --html names, or the page, text or JSON to standard output.
 
-    The file appears only when it is complete. Without --force, an existing file is refused at once, before the
-    recording is read, which may take a long time.
+    The file appears only when it is complete. Without --force, an existing file is refused before the recording is
+    read, because reading may take a long time.
     """
 
     def __init__(self, args: argparse.Namespace) -> None:

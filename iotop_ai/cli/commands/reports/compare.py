@@ -140,7 +140,7 @@ def _figure_values(comparison: Comparison, changes: Mapping[str, str]) -> dict[s
 
 
 def _change_of(comparison: Comparison, name: str) -> Change | None:
-    """Return what the figure "change.NAME" is about; None if neither run has it.
+    """Return the Change that the figure "change.NAME" is about; None if neither run has the figure NAME.
 
     Raises UsageError if only some of the figures of its kind are compared, and this one is not among them.
     """
@@ -159,7 +159,7 @@ def _change_of(comparison: Comparison, name: str) -> Change | None:
 def _explained(
     outcomes: Iterable[ConditionResult], comparison: Comparison, changes: Iterable[str]
 ) -> tuple[ConditionResult, ...]:
-    """Return the outcomes; the clauses about a change without an interval say why it is unknown."""
+    """Return the outcomes; each clause about a change that is unknown for want of readings gives this reason."""
     found = {name: _change_of(comparison, name) for name in changes}
     few = {name for name, change in found.items() if change and change.difference is not None and not change.is_known}
     return tuple(
