@@ -118,7 +118,7 @@ def expand_stream(argv: Sequence[str]) -> list[str]:
         if word == "-":
             out.insert(at, "-o")
             break
-        # -d5 and --delay=5 hold their value.
+        # -d5 and --delay=5 contain their value.
         takes_value = "=" not in word and word not in RECORD_SWITCHES and (word[:2] == "--" or len(word) == 2)
         at += 2 if takes_value else 1
     return out
@@ -266,7 +266,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _fail(word: str, text: str, code: int) -> int:
     """Print the error as one line to stderr; return ``code``. word: the kind of error, such as "usage"."""
     if isinstance(sys.exc_info()[1], OSError):
-        _drop_stdout()
+        _drop_stdout()  # the write to stdout may have failed, and the interpreter's last flush would fail again
     _notice(f"{word}: {clean(text)}")
     return code
 

@@ -1,4 +1,4 @@
-"""The Settings of this run. The settings' table is loaded only if a file or the environment sets something."""
+"""The Settings of this run. The table of settings is loaded only if a file or the environment may set something."""
 
 from __future__ import annotations
 

@@ -85,7 +85,7 @@ def devices_in_frame(frame: Frame, words: Sequence[str]) -> tuple[str, ...]:
 def _device_list(infos: Mapping[str, BlockInfo]) -> str:
     """Return a list of the devices, as text.
 
-    A device of a quiet kind comes last if it is in use, and is left out otherwise.
+    The devices of quiet kinds come last, and only those in use.
     """
     quiet = {name for name, info in infos.items() if info.kind in _QUIET_KINDS}
     used = [name for name in infos if name in quiet and (infos[name].mounts or infos[name].holders)]

@@ -22,7 +22,7 @@ def note_crash(error: BaseException) -> BaseException:
     An expected error (an IotopError or a Ctrl-C) is returned as it is. The note is also missing if the log cannot be
     written.
 
-    The next crash replaces the log. It holds no values of local variables and no text that looks like a secret.
+    The log holds no values of local variables and no text that looks like a secret. The next crash replaces the log.
     """
     if isinstance(error, IotopError | KeyboardInterrupt):
         return error

@@ -31,7 +31,7 @@ STREAM = "-"
 _SIZE = (100, 45)
 """The columns and lines of an output that is not a terminal."""
 _LEAST_JOB_S = 5.0
-"""The run has another job than the recorded command's if that job was watched for longer than this."""
+"""Only a job that was watched for longer than this, in seconds, counts as another job beside the recorded command's."""
 
 
 def add_reading_flags(parser: argparse.ArgumentParser) -> None:
