@@ -18,7 +18,7 @@ def add_fail_if_flag(parser: argparse.ArgumentParser) -> None:
         metavar="EXPR",
         action="append",
         default=[],
-        help="exit 1 if this holds, 2 if that is unknown, else 0: 'data_wait > 10%%', 'finding failing_disk' "
+        help="exit 1 if EXPR holds, 2 if this is unknown, else 0: 'data_wait > 10%%', 'finding failing_disk' "
         "(docs/conditions.md)",
     )
 

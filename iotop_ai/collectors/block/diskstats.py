@@ -75,6 +75,7 @@ class BlockCollector:
         self._raw = b""
         self._lines: list[bytes] = []
         self._keys: list[BlockKey | None] = []
+        """The key of the device in each of ``_lines``; None for a line that is incomplete or malformed."""
         self._table: dict[BlockKey, BlockCounters] = {}
         self._disks: dict[str, str] = {}
         self._kept: dict[str, KeptFile] = {}

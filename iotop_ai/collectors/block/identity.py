@@ -25,7 +25,10 @@ _DM_KINDS = (("LVM-", "LVM"), ("CRYPT-", "crypt"), ("mpath-", "mpath"), ("DMRAID
 
 
 def kind_of(name: str, partition_of: str = "") -> str:
-    """Return the kind of a device by its kernel name; "disk" for other names. partition_of: the disk of a partition."""
+    """Return the kind of a device by its kernel name; "disk" if the name shows no other kind.
+
+    partition_of: the disk of a partition; "" for a whole device.
+    """
     if partition_of:
         return "partition"
     if name.startswith("md"):

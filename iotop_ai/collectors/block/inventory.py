@@ -19,7 +19,7 @@ from iotop_ai.model.block.tree import devices_of_mount, mount_of
 from iotop_ai.model.machine.filesystem import is_remote
 
 REFRESH_NS = 30_000_000_000
-"""The age at which a device is read again, in nanoseconds."""
+"""The age of a device's record at which the device is read again, in nanoseconds."""
 _MOST_MOUNTS = 8
 """The maximum number of mounts that are listed for a device."""
 NO_POOLS: Mapping[str, str] = {}

@@ -19,6 +19,7 @@ from iotop_ai.model.gpu.detail import GpuDetail
 from iotop_ai.model.gpu.state import GpuState
 
 _MILLI, _MICRO_TO_MILLI, _HERTZ_TO_MEGA = 1000, 1000, 1_000_000
+"""The divisors that convert 1/1000 °C to °C, µW to mW and µJ to mJ, and Hz to MHz."""
 _FULL_PWM = 255
 """The value of pwm1 at full speed."""
 _METRICS_BYTES = 4096

@@ -30,7 +30,7 @@ prochot, ppt, socket_thm, vr_thm and hbm_thm follow this counter. For 1.6, this 
 layout of May 2024, with the counter at 104, was withdrawn.
 """
 _COUNTER_BITS = (47, 0, 32, 38, 34)
-"""The SMU_THROTTLER_*_BIT of each of these five counters."""
+"""The SMU_THROTTLER_*_BIT of prochot, ppt, socket_thm, vr_thm and hbm_thm."""
 
 
 class ThrottleDecoder:

@@ -74,7 +74,7 @@ class GpuCollector:
         self._root = root
         self._pid_mapping = None if root is None else PidMapping(root)
         self._drm = None if root is None else DrmSweep(root, clock)
-        self._open = False
+        self._is_open = False
         self._unavailable: Unavailable | None = None
         """Why the library is closed; None while it is open, and before the first attempt to open it."""
         self._sweeps = 0
@@ -213,7 +213,7 @@ class GpuCollector:
         """
         self._stop_watch()
         self._nvml.close()
-        self._open, self._unavailable = False, unavailable
+        self._is_open, self._unavailable = False, unavailable
         self._plan_reopening()
         try:
             published = self._publish_drm_alone()
@@ -266,7 +266,7 @@ class GpuCollector:
             self._nvml.close()
             self._reopen_ns, self._patience_s = None, OPENING_S
             self._nvml.open()
-            self._open, self._unavailable = True, None
+            self._is_open, self._unavailable = True, None
             listed = self._nvml.gpus()
             self._unlisted = {uuid: error for uuid, error in listed.items() if error is not None}
             # Set the time before the shorter limit; otherwise a slow opening would look like a hang to a reader.
@@ -277,7 +277,7 @@ class GpuCollector:
                 with contextlib.suppress(RuntimeError):  # without a new thread, the GPUs are read without their Xids
                     watch.start()
                     self._watch = watch
-        if not self._open:
+        if not self._is_open:
             if not self._publish_drm_alone() and self._unavailable is not None:
                 self._newest = self._unavailable  # the last card has vanished
             return

@@ -97,9 +97,9 @@ class DrmSweep:
         self._cards = tuple(self._driver_of)
         self._amd_count = len(names)
         self.details = {}
-        for card, cards in self._driver_of.items():
+        for card, driver in self._driver_of.items():
             start_ns = self._clock.monotonic_ns()
-            detail = with_topology(self._root, cards.detail(card), cards.bus_id(card))
+            detail = with_topology(self._root, driver.detail(card), driver.bus_id(card))
             end_ns = self._clock.monotonic_ns()
             self.details[card] = Reading(detail, Status.OK, "", "", end_ns, end_ns - start_ns)
         self.details_at_ns = self._clock.monotonic_ns()
@@ -117,7 +117,7 @@ def with_use(
     """Return the state with the processes that use the GPU.
 
     rocm: the bytes of GPU memory of ROCm's processes by the host's PIDs. all_users: whether the processes of all users
-    were seen. Otherwise the engine times are left out, because the times of only some processes would be too low.
+    were seen. If not, the engine times are left out, because the times of only some processes would be too low.
     host_pids: whether the PIDs of ``use`` are the host's; in a container, the local process for a PID of ``rocm`` is
     unknown.
     """
