@@ -64,7 +64,7 @@ def drop_caches(
         if wait > 0:
             text = f"not done: the last drop was {MIN_INTERVAL_S - wait:.0f} s ago, and the limit is one drop a minute"
             return Outcome(False, text, f"wait {wait:.0f} s")
-        # The sync may take long. The stamp is written before it, so that a second drop is refused meanwhile.
+        # The sync may take long. The stamp is written before the sync, so that a second drop is refused meanwhile.
         stamp_error = _stamp(root, clock, folder)
         try:
             on_step("sync")

@@ -17,7 +17,7 @@ NAME = "crash.log"
 
 
 def note_crash(error: BaseException) -> BaseException:
-    """Write the crash log and return the error with a note that names it.
+    """Write the crash log and return the error with a note that names the log.
 
     An expected error (an IotopError or a Ctrl-C) is returned as it is. The note is also missing if the log cannot be
     written.

@@ -121,6 +121,7 @@ class DrmClients:
         The cycles are those of the GPU's own clock, so they do not depend on when a client opened the device.
         """
         self._busy: dict[str, dict[str, int]] = {}
+        """The busy time in ns by PCI address and field of GpuState."""
         self.at_ns: int | None = None
 
     def read(self) -> dict[str, DeviceUse]:
@@ -178,8 +179,9 @@ class DrmClients:
     ) -> int | None:
         """Add the busy time of a client's engines since the previous sweep; return the part of its main engines, in ns.
 
-        None if a main engine counts cycles and is read for the first time, because its previous count is unknown. Also
-        None if a new client may have worked before the previous sweep. The new counts are stored in ``busy_now``.
+        Returns None if a main engine counts cycles and is read for the first time, because its previous count is
+        unknown, and if a new client may have worked before the previous sweep. The new counts are stored in
+        ``busy_now``.
 
         may_be_older: whether a new client may have opened the device before the previous sweep.
         """

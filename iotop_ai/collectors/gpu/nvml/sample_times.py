@@ -40,7 +40,7 @@ class SampleTimes:
         now_us, offset_ns = wall_ns // 1000, wall_ns - now_ns
         previous_ask_us = now_us - (now_ns - self._asked_ns) // 1000
         stepped = offset_ns < self._offset_ns - LEAST_BACKWARD_STEP_NS
-        # Only time stamps from the wall clock can be ahead of it now; a step does not affect others.
+        # Only time stamps from the wall clock can be ahead of it now; those of another clock do not step.
         if stepped and self._newest_us > now_us:
             self._newest_us, self._set_back = previous_ask_us, True
         self._asked_ns, self._offset_ns = now_ns, offset_ns

@@ -61,7 +61,7 @@ class Query(NamedTuple):
     """A query for the figures of one call.
 
     label: the call whose cost decides how often the query runs. rare: whether the query always counts as slow. read_at:
-    the name of the field for the time of the call, which is needed for counters; "" otherwise.
+    the name of the field for the time of the call, which is needed for counters; "" if no figure is a counter.
     """
 
     label: str
@@ -86,7 +86,9 @@ class StateReader:
         self._calls = calls
         self._answers: dict[tuple[str, int], Answer] = {}
         self._fields: dict[str, list[str]] = {}
+        """The names in FIELDS that are not known to be unsupported, by UUID."""
         self._samples: dict[str, tuple[int, int]] = {}
+        """(samples, gaps among them) by UUID."""
         self._sample_times: dict[str, SampleTimes] = {}
         self._sweeps: dict[str, int] = {}
         self.gpm = GpmReader(calls)
@@ -162,7 +164,7 @@ class StateReader:
     def forget(self, uuid: str) -> None:
         """Forget the answers of one GPU and its unsupported fields.
 
-        Otherwise, after a change of the MIG mode, a slow query's old answer would be shown for up to five sweeps.
+        Call this after a change of the MIG mode; a slow query's old answer would be shown for up to five sweeps.
         """
         self._answers = {key: answer for key, answer in self._answers.items() if key[0] != uuid}
         self._fields.pop(uuid, None)
