@@ -19,6 +19,8 @@ SIGNALS = ("# a command that signals another user's process", "CapabilityBoundin
 def drop_in(deliveries: Sequence[Delivery]) -> list[str]:
     """Return the lines of the drop-in; [] if no delivery needs one."""
     has_command = any(isinstance(delivery, CommandDelivery) for delivery in deliveries)
-    needs_network = has_command or any(not isinstance(delivery, MailDelivery) or delivery.smtp for delivery in deliveries)
+    needs_network = has_command or any(
+        not isinstance(delivery, MailDelivery) or delivery.smtp for delivery in deliveries
+    )
     lines = [*(NETWORK if needs_network else ()), *(SIGNALS if has_command else ())]
     return ["[Service]", *lines] if lines else []

@@ -26,8 +26,8 @@ def plan(
 ) -> tuple[Plan, list[tuple[str, int]]]:
     """Scan every entry; return the plan, and a sample of the files as pairs of path and size in bytes.
 
-    on_progress: called with the number of files and bytes so far. Raises OSError, and InputError for a folder of the target that
-    is not trusted or has the name of a file or link to copy.
+    on_progress: called with the numbers of files and bytes so far. Raises OSError, and InputError for a folder of the
+    target that is not trusted or has the name of a file or link to copy.
     """
     tree = Tree(ends.pinned)
     sample = FileSample()

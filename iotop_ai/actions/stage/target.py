@@ -170,9 +170,7 @@ class Target:
             # and belongs to this user.
             if status.st_uid == os.geteuid() and not os.listdir(handle):
                 return ""
-            return (
-                "is not the folder just created, or gets another owner there; choose a place that only you can change"
-            )
+            return "is not the folder just created, or got another owner; choose a place that only you can change"
         trusted_owners = {os.geteuid()}
         if self._is_root:
             trusted_owners = {0, original.st_uid} if parent.is_private else {original.st_uid}
@@ -210,7 +208,7 @@ class Target:
         except FileNotFoundError:
             pass
         raise UnknownError(
-            f"{self.display_path(folder.path or '')} was moved away during the copy; nothing else changed"
+            f"{self.display_path(folder.path or '')} was moved away during the copy, which stopped there"
         )
 
 

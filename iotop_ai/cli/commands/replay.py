@@ -84,7 +84,9 @@ def keys_from_terminal() -> int:
     try:
         terminal = os.open("/dev/tty", os.O_RDWR | os.O_CLOEXEC)
     except OSError:
-        raise UsageError("no terminal to read keys from: use iotop-ai export, or run it in a terminal") from None
+        raise UsageError(
+            "no terminal to read keys from: use iotop-ai export, or run iotop-ai replay in a terminal"
+        ) from None
     stream = os.dup(0)
     os.dup2(terminal, 0)
     os.close(terminal)

@@ -85,7 +85,7 @@ def devices_in_frame(frame: Frame, words: Sequence[str]) -> tuple[str, ...]:
 def _device_list(infos: Mapping[str, BlockInfo]) -> str:
     """Return a list of the devices, as text.
 
-    The devices of quiet kinds come last, and only those in use.
+    Of the quiet kinds, only the devices in use are listed, after all other devices.
     """
     quiet = {name for name, info in infos.items() if info.kind in _QUIET_KINDS}
     used = [name for name in infos if name in quiet and (infos[name].mounts or infos[name].holders)]

@@ -47,7 +47,7 @@ class CallCost(NamedTuple):
 
 
 class NvmlCalls:
-    """Makes the calls, which only one thread may do. api: the module pynvml; None while the library is closed."""
+    """Makes the calls, from one thread only. api: the module pynvml; None while the library is closed."""
 
     def __init__(self, clock: Clock) -> None:
         self.clock = clock
@@ -210,7 +210,7 @@ def text_of(value: str | bytes | None) -> str:
 def gpu_unavailable(error: Any, number: int | None = None) -> GpuUnavailable:
     """Return the exception that says why one GPU cannot be read, and the remedy.
 
-    number: the GPU's number, for the text of an error that is not one of those below.
+    number: the GPU's number, which the reason for an unexpected error contains.
     """
     if error.value == GPU_IS_LOST:
         return GpuUnavailable(Status.FAILED, "the GPU is lost: it has fallen off the bus", RESET_REMEDY)

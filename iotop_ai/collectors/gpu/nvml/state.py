@@ -164,7 +164,7 @@ class StateReader:
     def forget(self, uuid: str) -> None:
         """Forget the answers of one GPU and its unsupported fields.
 
-        Call this after a change of the MIG mode; a slow query's old answer would be shown for up to five sweeps.
+        Call this after a change of the MIG mode, because a slow query's old answer would stay for up to five sweeps.
         """
         self._answers = {key: answer for key, answer in self._answers.items() if key[0] != uuid}
         self._fields.pop(uuid, None)
