@@ -1,4 +1,4 @@
-"""Maps NVML's PIDs to PIDs of our /proc, and finds the CPUs on which each process can run.
+"""Maps NVML's PIDs to PIDs of this program's /proc, and finds the CPUs on which each process can run.
 
 Source: proc_pid_fd(5), proc_pid_status(5) (NSpid, Cpus_allowed_list). In a container, the kernel module reports PIDs of
 the host or of the container, depending on its version. A local process with such a PID is therefore NVML's process only
@@ -14,9 +14,10 @@ from iotop_ai.model.gpu.state import GpuProcess
 FIRST_NAMESPACE = "pid:[4026531836]"
 """The initial PID namespace (PROC_PID_INIT_INO), where NVML's PIDs are those of /proc."""
 SEARCH_EVERY_SWEEPS = 5
-"""A process is searched for again after this number of sweeps (readings of all GPUs)."""
-_DEVICE = "/dev/nvidia"
-_CUDA = "/dev/nvidia-uvm"
+"""The result of a search is kept for this number of sweeps (readings of all GPUs)."""
+_GPU_PREFIX = "/dev/nvidia"
+"""The path of a GPU's device file, without the minor number at its end."""
+_CUDA_DEVICE = "/dev/nvidia-uvm"
 
 
 class LocalProcess(NamedTuple):
@@ -32,17 +33,18 @@ def in_first_namespace(root: Root) -> bool:
 
 
 class PidMapping:
-    """Finds the local process for each of NVML's PIDs. A result is kept for five sweeps."""
+    """Finds the local process for each of NVML's PIDs."""
 
     def __init__(self, root: Root) -> None:
         self._root = root
         self._own_pid = root.own_pid
         self._in_first_namespace = in_first_namespace(root)
         self._local: dict[tuple[str, int], tuple[int, LocalProcess]] = {}
+        """(sweep of the search, local process) by (UUID of the GPU, NVML's PID)."""
         self._sweep = 0
 
     def begin(self) -> None:
-        """Begin a sweep: forget old results."""
+        """Begin a sweep, and forget the results of searches that are too old."""
         self._sweep += 1
         oldest = self._sweep - SEARCH_EVERY_SWEEPS
         self._local = {key: value for key, value in self._local.items() if value[0] > oldest}
@@ -50,7 +52,10 @@ class PidMapping:
     def resolve(
         self, uuid: str, minor: int | None, processes: tuple[GpuProcess, ...] | None
     ) -> tuple[GpuProcess, ...] | None:
-        """Return the processes with local PIDs. A process that is not found keeps NVML's PID and gets found=False."""
+        """Return the processes of a GPU with their local PIDs; None if ``processes`` is None.
+
+        A process that is not found keeps NVML's PID and gets found=False. minor: the GPU's minor number.
+        """
         if processes is None:
             return None
         # A process that was already found on another GPU is the same process on this GPU.
@@ -84,10 +89,11 @@ class PidMapping:
         return None
 
     def _by_device(self, unmatched: list[int], minor: int | None, mapped: set[int | None]) -> dict[int, LocalProcess]:
-        """Return the local processes that are found among those with the GPU open, by NVML's PID.
+        """Search the processes that have the GPU open; return the local processes that are found, by NVML's PID.
 
-        The local process is the one whose NSpid contains the PID. If then one PID and one process with the GPU open are
-        left, they belong together. unmatched: NVML's PIDs. mapped: the local PIDs that belong to other PIDs of NVML.
+        A local process belongs to the PID that its NSpid contains. If one PID and one process then remain, they belong
+        together. Without a minor number, none is found. unmatched: NVML's PIDs to search for. mapped: the local PIDs
+        that belong to other PIDs of NVML.
         """
         holders = {}
         for name in self._root.names("proc"):
@@ -114,16 +120,16 @@ class PidMapping:
     def _has_open(self, pid: int, minor: int | None) -> bool:
         """Whether a process has the GPU open, or any GPU if the minor number is unknown.
 
-        NVML makes this program open each GPU too. This program computes on a GPU only if it has CUDA's device open.
+        NVML makes this program open every GPU, so this program counts only if it also has CUDA's device open.
         """
         folder = f"proc/{pid}/fd"
         links = [self._root.link(f"{folder}/{name}") for name in self._root.names(folder)]
-        if pid == self._own_pid and _CUDA not in links:
+        if pid == self._own_pid and _CUDA_DEVICE not in links:
             return False
         if minor is not None:
-            return f"{_DEVICE}{minor}" in links
+            return f"{_GPU_PREFIX}{minor}" in links
         # /dev/nvidiactl and /dev/nvidia-uvm are not GPUs.
-        return any(link.startswith(_DEVICE) and link[len(_DEVICE) :].isdigit() for link in links)
+        return any(link.startswith(_GPU_PREFIX) and link[len(_GPU_PREFIX) :].isdigit() for link in links)
 
     def _status(self, pid: int) -> dict[str, str] | None:
         lines = self._root.lines(f"proc/{pid}/status", READ_LIMIT)  # a list of CPUs may be long

@@ -15,7 +15,7 @@ from iotop_ai.lazy.regex import pattern
 from iotop_ai.model.gpu.detail import GpuDetail
 
 AMD = "0x1002"
-WITH_SWITCH = (AMD, "0x8086")
+VENDORS_WITH_SWITCH = (AMD, "0x8086")
 """The PCI IDs of the vendors (AMD, Intel) whose cards have their own switch."""
 DEVICES = "sys/bus/pci/devices"
 DRM = "sys/class/drm"
@@ -25,9 +25,9 @@ _ADDRESS = pattern(r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
 class PciTopology(NamedTuple):
     """Where a GPU is connected.
 
-    cpus: the list of the local CPUs. device_max_width: the limit of the card's port. slot_max_generation,
-    slot_max_width: the limits of the bridge above the card. A value is None or "" when it is unknown, as in a virtual
-    machine or for an APU.
+    cpus: the list of the local CPUs, such as "0-15". device_max_width: the most lanes of the card's port.
+    slot_max_generation, slot_max_width: the limits of the bridge above the card. A value is None or "" when it is
+    unknown, as in a virtual machine or for an APU.
     """
 
     numa_node: int | None = None
@@ -66,7 +66,7 @@ def edge_of(root: Root, bus_id: str) -> tuple[str, str]:
     edge = len(path) - 1
     vendor = root.text_or(f"{DEVICES}/{address}/vendor")
     # A root port belongs to the machine, even if it has the same vendor as the card.
-    while edge > 1 and vendor in WITH_SWITCH and root.text_or(f"{DEVICES}/{path[edge - 1]}/vendor") == vendor:
+    while edge > 1 and vendor in VENDORS_WITH_SWITCH and root.text_or(f"{DEVICES}/{path[edge - 1]}/vendor") == vendor:
         edge -= 1
     return (path[edge], path[edge - 1]) if edge > 0 else (address, "")
 
