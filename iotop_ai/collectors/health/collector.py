@@ -52,9 +52,9 @@ _POLL_S = 10.0
 _CALLS_PER_DISK = 3
 """The most calls of smartctl that one request for a disk makes."""
 _POLLS_PER_TEST = 30
-"""A disk in a self-test is queried again after the test's running time so far, divided by this number.
+"""The pause before the next query of a disk in a self-test is the test's running time so far divided by this number.
 
-The pause is at least the time between two checks, and at most _LONGEST_TEST_POLL_S seconds.
+The pause is at least the time between two checks for due disks, and at most _LONGEST_TEST_POLL_S seconds.
 """
 _LONGEST_TEST_POLL_S = 300.0
 
@@ -97,16 +97,17 @@ class SmartCollector:
         self._only = frozenset(only)
         self._helper = SmartProcess(clock)
         self._scanned: tuple[tuple[str, str], ...] = ()
+        """(device, type) of each disk that the last scan found."""
         self._disks_behind: tuple[Disk, ...] = ()
         """The disks behind RAID controllers that the last scan found."""
         self._diskseqs: dict[str, int] = {}
         """The number that the kernel gave each disk, by name. A disk that replaces another has a new number."""
         self._tests_due: dict[str, int] = {}
-        """When a disk in a self-test is queried again, by name."""
+        """The monotonic time, in nanoseconds, of the next query of each disk in a self-test, by name."""
         self._tests_since: dict[str, int] = {}
-        """When a self-test that runs was first seen, by name."""
-        self._sudo: dict[str, bool] = {}
-        """By device node, and by "scan" for the scan: False if sudo has refused to run smartctl for it."""
+        """The monotonic time, in nanoseconds, at which a running self-test was first seen, by the disk's name."""
+        self._sudo_allowed: dict[str, bool] = {}
+        """False for each device node, or "scan", for which sudo has refused to run smartctl; otherwise no entry."""
         self._table: dict[str, Reading[SmartState]] | None = None
         self._read_at_ns: int | None = None
         self._changed_at_ns: int | None = None
@@ -136,7 +137,7 @@ class SmartCollector:
             raise Unavailable(unavailable.status, unavailable.reason, unavailable.remedy)
         if self._table is None:
             raise Unavailable(Status.PENDING, "the disks are not listed yet")
-        # The thread changes these two after the table, so they are read before it: they are never newer than the table.
+        # The thread changes the table first. Read last, the table is never older than the generation and the numbers.
         listed_generation, diskseqs = self._listed_generation, self._diskseqs
         table, self._read_at_ns = self._table, self._changed_at_ns
         if (generation := self._generation()) != self._seen_generation:
@@ -162,7 +163,7 @@ class SmartCollector:
         return kept
 
     def at_ns(self) -> int | None:
-        """Return when the table that ``read`` returned last was changed; None before the first table."""
+        """Return when the table of the last ``read`` was changed; None before the first table."""
         return self._read_at_ns
 
     def wait(self, seconds: float) -> bool:
@@ -219,7 +220,10 @@ class SmartCollector:
             self._helper.stop()
 
     def _poll(self, known: frozenset[str]) -> frozenset[str]:
-        """Query the disks that are due. known: the disks that were queried before. Return the disks known now."""
+        """Query the disks that are due; return the names of the disks that have been queried.
+
+        known: the names of the disks that were queried before.
+        """
         disks = self._disks()
         known -= self._replaced(disks)
         names = frozenset(disk.name for disk in disks)
@@ -229,14 +233,14 @@ class SmartCollector:
         tests = {name for name, at_ns in self._tests_due.items() if now_ns >= at_ns}
         if due or names != known or tests:
             self._query(disks, frozenset() if due else known - tests, scan=due or names != known)
-            # The scan in this round has also found and queried the disks behind controllers.
+            # A scan in this round may have found disks behind controllers, which were then queried too.
             known = names | {disk.name for disk in self._disks_behind}
         if due:
             self._due_ns = self._clock.monotonic_ns() + int(self._interval_s * 1e9)
         return known
 
     def _disks(self) -> tuple[Disk, ...]:
-        self._root.entries("sys/block")  # raises OSError when too many files are open to list any
+        self._root.entries("sys/block")  # with too many open files, this raises OSError; smart_disks would return ()
         disks = with_given_types(smart_disks(self._root), self._settings.smart_types)
         return self._select((*disks, *self._disks_behind))
 
@@ -262,7 +266,7 @@ class SmartCollector:
         return tuple(disk for disk in disks if not self._only or disk.name in self._only)
 
     def _query(self, disks: tuple[Disk, ...], known: frozenset[str], scan: bool) -> None:
-        """Query the disks that are not in ``known``, and forget removed ones.
+        """Query the disks that are not in ``known``, and forget removed disks.
 
         scan: whether to run smartctl --scan-open.
         """
@@ -284,7 +288,7 @@ class SmartCollector:
             self._unavailable = unavailable
             return
         self._unavailable = None
-        if not self._wait_until_free():
+        if not self._wait_while_suspended():
             return
         if scan:
             self._scanned = self._scan(smartctl)
@@ -294,7 +298,7 @@ class SmartCollector:
             table = {disk.name: table.get(disk.name, pending) for disk in disks}
             to_query = [disk for disk in disks if disk.device and disk.name not in known]
         for disk in with_scanned_types(to_query, self._scanned):
-            if not self._wait_until_free():
+            if not self._wait_while_suspended():
                 return
             table[disk.name] = self._query_disk(smartctl, disk, old.get(disk.name))
             self._plan_test(disk.name, table[disk.name].value)
@@ -307,7 +311,7 @@ class SmartCollector:
         self._changed_at_ns = self._clock.monotonic_ns()
         self._table = dict(table)
 
-    def _wait_until_free(self) -> bool:
+    def _wait_while_suspended(self) -> bool:
         """Wait while the queries are suspended, unless the user asked for them; return False after ``close``."""
         while self._suspended and not (self._urgent or self._stopping):
             self._wake.wait(_POLL_S)
@@ -354,12 +358,12 @@ class SmartCollector:
         except Unavailable:
             return self._scanned
         if response.get("refused"):
-            self._sudo["scan"] = False
+            self._sudo_allowed["scan"] = False
         answer = parse_json(str(response.get("out", "")))
         return self._scanned if answer is None else parse_scan(answer)
 
     def _request(self, do: str, smartctl: str, key: str) -> dict[str, Any]:
-        sudo = self._can_query and self._sudo.get(key, True)
+        sudo = self._can_query and self._sudo_allowed.get(key, True)
         return {"do": do, "smartctl": smartctl, "timeout_s": self._timeout_s, "sudo": sudo}
 
     def _query_disk(self, smartctl: str, disk: Disk, old: Reading[SmartState] | None) -> Reading[SmartState]:
@@ -372,7 +376,7 @@ class SmartCollector:
             response = self._helper.ask(request, _CALLS_PER_DISK * self._timeout_s + 5)
             if response.get("refused"):
                 # sudo logs each refusal, so do not try sudo again while the monitor runs.
-                self._sudo[disk.device] = False
+                self._sudo_allowed[disk.device] = False
             state = self._state(response, disk)
         except Unavailable as unavailable:
             end_ns = self._clock.monotonic_ns()
@@ -395,7 +399,7 @@ class SmartCollector:
         return Reading(state, Status.OK, "", "", end_ns, end_ns - start_ns)
 
     def _with_past(self, state: SmartState, disk: Disk) -> SmartState:
-        """Return the state with its history and the kernel's error counts, judged again if there is a history."""
+        """Return the state with its history and the kernel's error counts, judged again if histories are stored."""
         errors, timeouts = kernel_counts(self._root, disk.name)
         state = state._replace(io_errors=errors, io_timeouts=timeouts)
         if self._history is None:

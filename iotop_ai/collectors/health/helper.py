@@ -3,14 +3,17 @@
     python -m iotop_ai.collectors.health.helper
     {"id": 1, "do": "scan", "smartctl": "/usr/sbin/smartctl", "timeout_s": 20}
     {"id": 2, "do": "read", "smartctl": "…", "device": "/dev/sda", "type": "sat", "sudo": false, "timeout_s": 20}
-    {"id": 3, "do": "short", …}: start a self-test; also "long", and "abort"
+    {"id": 3, "do": "short", …}
 
-A response has the id of its request. If the request could not be served, the response has ``error``; otherwise ``out``,
-``stderr``, ``status`` (of smartctl; null when smartctl was killed), ``timed_out`` and ``refused`` (whether sudo has
-refused; null when sudo was not used), and for ``read`` also ``pysmart_values``, the values that pySMART found (null if
-there are none; if pySMART failed, ``pysmart_error`` has the reason). The helper is a separate process because importing
-pySMART sets LANG and the logger class of the whole process, and because a smartctl that hangs in the kernel must block
-only its caller. The helper ends when stdin ends or at SIGTERM, and then kills a running smartctl.
+"short" and "long" start a self-test, and "abort" aborts it. A response has the id of its request. If the request could
+not be served, the response has ``error``. Otherwise it has ``out``, ``stderr``, ``status`` (of smartctl; null when
+smartctl was killed), ``timed_out`` and ``refused`` (whether sudo has refused; null when sudo was not used). The
+response to "read" also has ``pysmart_values``, the values that pySMART found; null if there are none. If pySMART
+failed, ``pysmart_error`` has the reason.
+
+The helper is a separate process because importing pySMART sets LANG and the logger class of the whole process, and
+because a smartctl that hangs in the kernel must block only its caller. The helper ends when stdin ends or at SIGTERM,
+and then kills a running smartctl.
 """
 
 from __future__ import annotations
@@ -58,7 +61,10 @@ class _Sigterm:
         self._received = False
 
     def handle(self, number: int, frame: FrameType | None) -> None:
-        """End the helper; further signals must not interrupt the code that kills a running smartctl."""
+        """End the helper now, or after the block of ``delayed``.
+
+        Further signals are ignored, because they must not interrupt the code that kills a running smartctl.
+        """
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
         self._received = True
         if not self._delay:

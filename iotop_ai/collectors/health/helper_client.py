@@ -106,7 +106,7 @@ class SmartProcess:
     def stop(self) -> None:
         """End the helper, which then kills its smartctl; kill the helper if it still runs after one second.
 
-        If no helper runs, nothing is done.
+        Does nothing if no helper runs.
         """
         child, self._child = self._child, None
         if child is None:

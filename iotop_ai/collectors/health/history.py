@@ -4,8 +4,8 @@ A disk is identified by serial number, model and world-wide name. The serial num
 USB bridges report the same number, such as "123456789012", for every disk. Each disk has one file in ``health/`` of the
 state folder, with mode 0600. To write a history, a new file is made, flushed to disk and renamed over the old one, so
 that one complete file exists even after a power cut or a kill. A lock keeps two monitors from writing at the same time.
-A file that cannot be read is renamed and reported, and never overwritten. A file of an earlier version, which was named
-by the serial number alone, gets its new name when a disk of the same model is read.
+A file that cannot be read is renamed and reported, and never overwritten. Earlier versions of this program named a file
+by the serial number alone; such a file gets its new name when a disk of the same model is read.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ FOLDER = "health"
 LOCK_WAIT_S = 2.0
 _LOCK_STEP_S = 0.02
 FOLDER_WAIT_S = 5.0
-"""How long reading and writing a history may take, in seconds, before it is given up. Longer than LOCK_WAIT_S."""
+"""The limit for reading and writing a history, in seconds. It is longer than LOCK_WAIT_S."""
 _LARGEST_FILE_BYTES = 4 << 20
 """The largest file that is read, in bytes."""
 _LONGEST_NAME = 120
-"""The longest file name without its suffix; a longer one is cut and gets a hash."""
+"""The longest file name without its suffix, in characters; a longer one is cut and gets a hash."""
 LEAST_INTERVAL_S = 600
 """The minimum number of seconds between stored readings while only fields in _UNIMPORTANT change."""
 THINNING: tuple[tuple[int, int], ...] = (
@@ -49,6 +49,7 @@ THINNING: tuple[tuple[int, int], ...] = (
 )
 """Pairs of (an age in seconds, an interval in seconds): below this age, one point per interval is kept; 0 keeps all."""
 MOST_POINTS = 4000
+"""The most points that the history of a disk keeps."""
 _FIELDS = HealthPoint._fields
 _UNIMPORTANT = ("wall_s", "power_on_hours", "temperature_celsius", "error_log_entries")
 """The fields whose change alone is not a reason to store a reading."""
@@ -191,7 +192,7 @@ class HealthHistory:
         return f"{self._path}: {error.strerror}"
 
     def _stored_name(self, folder: int, state: SmartState) -> str:
-        """Return the name of the disk's file: one of the older, less detailed names if only that file exists."""
+        """Return the name of the disk's file: an older, less detailed name only if the file still has that name."""
         current_name, *old_names = _names(state)
         if current_name in os.listdir(folder):
             return current_name

@@ -16,6 +16,7 @@ from iotop_ai.model.health.smart import RUNNING, ErrorEntry, SelfTest
 
 MOST_TESTS = 21
 MOST_ERRORS = 16
+"""The most entries of the self-test log (MOST_TESTS) and of the error log (MOST_ERRORS) that are kept."""
 NVME_TESTS_SINCE = (7, 4)
 """The first version of smartctl that can start the self-test of an NVMe disk and read its log."""
 _ATA_NO_RESULT = (0x1, 0x2, 0xF)
@@ -33,7 +34,8 @@ class SelfTestFacts(NamedTuple):
     """The self-test state that a disk reports.
 
     supported: whether the disk has self-tests; None when it is unknown. left_percent: the part of the running test that
-    is left; None when no test runs. short_minutes, long_minutes: the disk's estimates of how long the tests take.
+    is left; None when no test runs. short_minutes, long_minutes: the disk's estimates of how long the tests take; None
+    when unknown.
     """
 
     supported: bool | None

@@ -19,8 +19,8 @@ from iotop_ai.model.health.volume import DISKS_QUERIED, NOT_QUERIED, disks_queri
 
 _CONTROLLERS = frozenset(("megaraid", "3ware", "areca", "aacraid", "cciss", "hpt", "sssraid", "jmb39x", "jms56x"))
 """The types of smartctl that name one of the disks behind a controller. Other types may have a comma too: sat,12."""
-_NVME_HEAD = pattern(r"nvme\d+n\d+")
-_SCSI = pattern(r"(?:sd[a-z]+|hd[a-z])")
+_NVME_DISK = pattern(r"nvme\d+n\d+")
+_SCSI_DISK = pattern(r"(?:sd[a-z]+|hd[a-z])")
 NEVER_QUERIED: tuple[tuple[str, str], ...] = (
     ("vd", "a virtio disk has no SMART here: read its health on the host"),
     ("xvd", "a Xen disk has no SMART here: read its health on the host"),
@@ -45,7 +45,7 @@ class Disk(NamedTuple):
 
 
 def smart_disks(root: Root) -> tuple[Disk, ...]:
-    """Return the whole disks that may have SMART, ordered by name.
+    """Return the whole disks that may have SMART, and those in NEVER_QUERIED with the reason, ordered by name.
 
     Loop, RAM, device-mapper, md, network and optical devices are left out, because they do not have SMART.
     """
@@ -55,9 +55,9 @@ def smart_disks(root: Root) -> tuple[Disk, ...]:
         # The boot areas of an eMMC (mmcblk0boot0) belong to its disk.
         if why and "boot" not in name:
             disks.append(Disk(name, "", "", why))
-        elif _NVME_HEAD.fullmatch(name):
+        elif _NVME_DISK.fullmatch(name):
             disks.append(_nvme_disk(root, name))
-        elif _SCSI.fullmatch(name):
+        elif _SCSI_DISK.fullmatch(name):
             disks.append(_scsi_disk(root, name))
     return tuple(disks)
 
@@ -99,7 +99,8 @@ def behind_controllers(scanned: Iterable[tuple[str, str]], known: Iterable[Disk]
     """Return the disks behind RAID controllers that ``smartctl --scan-open`` found, except those that the user named.
 
     The scan names such a disk by the controller's bus: /dev/bus/0 with the type megaraid,3 or sat+megaraid,3. The user
-    names it by a volume of the controller, so if two controllers have a disk 3, both are kept.
+    names it by a volume, which does not reveal the bus: if the user named a disk 3 and two controllers have one, both
+    are kept.
     """
     entries = [
         (node, kind) for node, kind in scanned if is_behind_controller(kind) and is_device(node) and is_type(kind)
