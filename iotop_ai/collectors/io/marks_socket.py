@@ -76,9 +76,13 @@ class RateLimit:
         self._clock = clock
         self._most = most
         self._counts: dict[int, tuple[int, int]] = {}
+        """(second, messages in this second) by PID."""
 
     def allows(self, pid: int) -> bool:
-        """Count a message of this process; return whether the process is still within the limit."""
+        """Count a message of this process; return whether the message is accepted.
+
+        It is not accepted above the limit, nor from a new process if _MOST_SENDERS others have sent in this second.
+        """
         this_second = self._clock.monotonic_ns() // 10**9
         counted_second, count = self._counts.get(pid, (this_second, 0))
         if counted_second != this_second:
@@ -94,7 +98,8 @@ class RateLimit:
 class MarksSocket:
     """Listens for messages on a separate thread. Raises OSError or IotopError when it cannot listen.
 
-    take: called with the text of each mark. take_steps: called with the PID of a training process and its totals.
+    take: called with the text of each mark. take_steps: called with the PID of a training process and its totals; None
+    to ignore these.
     """
 
     def __init__(
@@ -129,7 +134,7 @@ class MarksSocket:
             raise OSError(errno.EAGAIN, str(error), path) from None
 
     def close(self) -> None:
-        """Stop listening and remove the socket. Marks that were sent before are still passed on."""
+        """Stop listening and remove the socket. Marks that were sent before this call are still passed on."""
         if self._closing:
             return
         self._closing = True
@@ -158,9 +163,9 @@ class MarksSocket:
                 self._pass_on(pid, parse_message(raw, self._clock.monotonic_ns()))
 
     def _sender(self, ancillary: list[tuple[int, int, bytes]]) -> int | None:
-        """Return the PID of an accepted sender.
+        """Return the PID of the sender; None unless its user is root or our own.
 
-        None unless the sender's user is root or our own. The PID is 0 for a process outside our PID namespace.
+        The PID is 0 for a process outside our PID namespace.
         """
         for level, kind, data in ancillary:
             if level == socket.SOL_SOCKET and kind == socket.SCM_CREDENTIALS:
@@ -186,7 +191,7 @@ def listen(
     """Open the socket of this monitor and return it; None for a user without a runtime folder.
 
     opened: called with the socket, on the thread that opened it, even when this happens after the timeout. Raises
-    IotopError, and OSError, which is TimeoutError when the socket's folder does not answer.
+    IotopError and OSError; TimeoutError when the socket's folder does not answer.
     """
 
     def open_socket() -> MarksSocket | None:

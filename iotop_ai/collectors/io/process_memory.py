@@ -1,8 +1,8 @@
-"""Reads bytes of other processes' memory, from /proc/PID/task/TID/mem, without waiting long for them.
+"""Reads the memory of other processes, from /proc/PID/task/TID/mem, without waiting long for a read.
 
 A process can make such a read wait as long as it likes, with userfaultfd, or with a mapping of a file on a FUSE
-filesystem that the process itself serves. The kernel refuses file mappings only in cmdline and environ (mm/memory.c,
-FOLL_ANON).
+filesystem that the process itself serves. Only for a read of cmdline or environ does the kernel refuse memory that is
+mapped from a file (mm/memory.c, FOLL_ANON).
 """
 
 from __future__ import annotations
@@ -20,8 +20,10 @@ TIMEOUT_S = 0.1
 SLOW_S = 0.03
 SLOW_READS = 2
 PAUSE_FACTOR = 100
-"""After SLOW_READS reads in a row that each took SLOW_S seconds or longer, the process is not read again for
-PAUSE_FACTOR times as long as the last of them took. A single slow read is normal when all cores are busy.
+"""A read is slow if it takes SLOW_S seconds or longer.
+
+After SLOW_READS slow reads in a row, the process is not read for PAUSE_FACTOR times the duration of the last one. A
+single slow read is normal when all cores are busy.
 """
 MOST_STUCK = 32
 """The most reads that may be stuck, each on its own thread; while there are so many, no memory is read."""
@@ -46,7 +48,10 @@ class ProcessMemory:
         """The monotonic time, in nanoseconds, until which a process is not read, by PID."""
 
     def read(self, pid: int, tid: int, address: int, size: int) -> bytes:
-        """Return at most ``size`` bytes of a task's memory. Raises OSError; TimeoutError if the read is too slow."""
+        """Return at most ``size`` bytes of a task's memory.
+
+        Raises OSError; TimeoutError if the read takes too long, or if the process is not read for now.
+        """
         with self._lock:
             return self._read(pid, f"proc/{pid}/task/{tid}/mem", address, size)
 
@@ -77,7 +82,8 @@ class ProcessMemory:
         took = self._clock.monotonic_ns() - began
         self._note_time(pid, began, took)
         if not ended:
-            self._stuck[pid] = self._worker  # closed when its read ends; closed now, it might never begin the read
+            # Close the worker only when its read has ended: if closed now, it might never begin the read.
+            self._stuck[pid] = self._worker
             self._worker = BackgroundWorker("memory")
             raise TimeoutError(errno.ETIMEDOUT, os.strerror(errno.ETIMEDOUT), path)
         if errors:

@@ -132,7 +132,7 @@ class Root:
     def place(self, path: str) -> str:
         """Return the path at which this process can open an absolute path of the machine.
 
-        With --procfs or --sysfs, it is below the root directory of PID 1.
+        With --procfs or --sysfs, the returned path is below the root directory of PID 1.
         """
         return self.join(f"proc/1/root{path}" if self.has_given_trees else path.lstrip("/"))
 

@@ -57,15 +57,15 @@ def own_program() -> list[str]:
 def own_environment(environ: Mapping[str, str] = os.environ, *, libraries: bool = False) -> dict[str, str]:
     """Return the environment for a Python child: without LD_ and PYTHON variables, except absolute PYTHONPATH folders.
 
-    libraries: keep the caller's LD_ variables, because NVML is found only through them in some containers.
+    libraries: whether to keep the caller's LD_ variables; some containers need them to find NVML.
     """
     dropped_prefixes = ("PYTHON",) if libraries else ("LD_", "PYTHON")
     environment = {name: value for name, value in environ.items() if not name.startswith(dropped_prefixes)}
     # A relative path would name a different folder in the child, which runs in "/".
     folders = [folder for folder in environ.get("PYTHONPATH", "").split(":") if folder.startswith("/")]
-    home = os.path.dirname(os.path.dirname(os.path.abspath(iotop_ai.__file__)))
-    if os.path.basename(home) not in MODULE_FOLDERS:
-        folders.insert(0, home)  # in a checkout, the child finds the package only through PYTHONPATH
+    package_parent = os.path.dirname(os.path.dirname(os.path.abspath(iotop_ai.__file__)))
+    if os.path.basename(package_parent) not in MODULE_FOLDERS:
+        folders.insert(0, package_parent)  # in a checkout, the child finds the package only through PYTHONPATH
     if folders:
         environment["PYTHONPATH"] = ":".join(folders)
     return environment

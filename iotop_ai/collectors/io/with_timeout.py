@@ -26,7 +26,7 @@ HOME_TIMEOUT_S = 1.0
 _stuck: dict[str, tuple[threading.Thread, Mount | None]] = {}
 """The thread of each call that exceeded its timeout, and the mount that contained the place at that time, by place.
 
-A place is what a call accesses: a path or another name (see ``call_with_timeout``). While such a thread hangs, new
+A place names what a call accesses: a path or another name (see ``call_with_timeout``). While such a thread hangs, new
 calls for the same place fail at once, unless another mount contains the place now: a thread that hangs in a dead mount
 keeps hanging after the mount is replaced.
 """
@@ -74,7 +74,7 @@ def call_with_timeout(seconds: float, place: str | os.PathLike[str], call: Calla
 
 
 def _mount_of(place: str) -> Mount | None:
-    """Return the mount that contains a place, without access to it; None unless the place is an absolute path."""
+    """Return the mount that contains a place, without access to it; None if unknown or if the place is not a path."""
     if not place.startswith("/"):
         return None
     from iotop_ai.collectors.machine.mounts import every_mount, mount_of  # imported here, because it is rarely needed
