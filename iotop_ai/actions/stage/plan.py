@@ -78,7 +78,7 @@ def plan(
         differing, clean(first_differing), tree.unreadable, clean(tree.first_unreadable), tree.elsewhere,
         there_links=there_links, new_space_bytes=new_space, there_folders=there_folders,
     )  # fmt: skip
-    return _with_room(result, ends, root), sample.paths
+    return _with_room(result, ends, root), sample.files
 
 
 def same_file(entry: Entry, folder: int, name: str) -> bool | None:

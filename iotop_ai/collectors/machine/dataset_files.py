@@ -19,6 +19,7 @@ FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONB
 """Flags that open only a folder, and never the target of a symbolic link."""
 
 NAMES_PER_PROGRESS = 2000
+"""The number of listed names of a folder after which ``on_names`` of a Tree is called."""
 
 _ENTER_ONLY = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 """Flags that open a folder that we can enter, even if we cannot list it."""
@@ -77,11 +78,11 @@ class Entry(NamedTuple):
 class Tree:
     """The entries from ``top`` down, for one iteration. top: a folder or file, or a link to one.
 
-    on_names: called after every NAMES_PER_PROGRESS names that are listed in a folder, because the first entry of a
-    folder comes only after all of its names are listed.
+    on_names: called after every NAMES_PER_PROGRESS names that are listed in a folder, because no entry of a folder
+    comes before all of its names are listed.
 
-    Raises OSError when the top is missing. unreadable: the number of entries and folders that could not be read.
-    first_unreadable: the path and the error of the first unreadable one; "" without one. elsewhere: the number of
+    Raises OSError when the top is missing. unreadable: the number of entries that could not be read.
+    first_unreadable: the path and the error of the first unreadable entry; "" without one. elsewhere: the number of
     folders that were left out because they are on another filesystem.
     """
 
@@ -214,21 +215,21 @@ def open_below(top: Pinned, path: str, *, direct: bool = False) -> tuple[int, bo
 class FileSample:
     """A random sample of up to ``most`` files of a tree, each with the same probability. The random seed is fixed.
 
-    paths: pairs of (path, size in bytes).
+    files: pairs of (path, size in bytes).
     """
 
     def __init__(self, most: int = 64) -> None:
         self._random = Random(1)
         self._offered = 0
         self._most = most
-        self.paths: list[tuple[str, int]] = []
+        self.files: list[tuple[str, int]] = []
 
     def take(self, path: str, size: int) -> None:
         """Offer a file to the sample; whether it is kept is random."""
         self._offered += 1
-        if len(self.paths) < self._most:
-            self.paths.append((path, size))
+        if len(self.files) < self._most:
+            self.files.append((path, size))
         else:
             slot = self._random.randrange(self._offered)
             if slot < self._most:
-                self.paths[slot] = path, size
+                self.files[slot] = path, size

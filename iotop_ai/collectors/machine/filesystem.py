@@ -17,9 +17,11 @@ from iotop_ai.model.machine.filesystem import FilesystemUsage, is_remote
 from iotop_ai.model.reading import Reading, Status
 
 QUERY_EVERY_NS = 10_000_000_000
+"""The time between two queries of a mount, in nanoseconds."""
 ANSWER_LIMIT_NS = 2_000_000_000
 """How long a mount may take to answer, in nanoseconds, before its Reading is failed."""
 _MEMORY_PATHS = ("/dev/shm", "/tmp")
+"""The mount points at which a filesystem in memory is queried."""
 _IMAGES = frozenset(("squashfs", "iso9660", "erofs", "cramfs", "udf"))
 """The types of read-only images."""
 
@@ -54,7 +56,7 @@ _Key = tuple[str, str, str, str, str]
 
 
 def _key(mount: Mount) -> _Key:
-    """Return the identity of a mount. Two mounts at the same path have different identities.
+    """Return the identity of a mount. Another filesystem at the same path has another identity.
 
     A mount that becomes read-only keeps its identity.
     """

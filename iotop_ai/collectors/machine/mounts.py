@@ -102,7 +102,7 @@ def real_mount_points(raw: bytes) -> dict[str, str]:
 
 
 def _hidden_below(rows: Sequence[Sequence[bytes]]) -> set[bytes]:
-    """Return the IDs of the hidden mounts: a later mount on the same parent covers a folder above them.
+    """Return the IDs of the mounts that a later mount on the same parent hides, by covering a folder above them.
 
     All mounts on a hidden mount are hidden too. rows: the fields of each line: ID, parent ID, device, root, path.
     """

@@ -28,6 +28,7 @@ CACHESTAT = 451
 """The number of the system call, which is the same on every architecture except alpha."""
 PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 FILES_PER_PROGRESS = 200
+"""The number of files after which ``measure_cached`` reports its progress."""
 _WINDOW = 1 << 30
 """The most bytes that are mapped at once for mincore."""
 _PROT_READ, _MAP_SHARED = 1, 1
@@ -122,7 +123,7 @@ class PageCache:
 def measure_cached(top: str, cache: PageCache, on_progress: Callable[[Cached], None] = lambda _: None) -> Cached:
     """Return how much of the files below ``top``, or of the file ``top``, is in the page cache. Raises OSError.
 
-    on_progress: called repeatedly with the result so far.
+    on_progress: called after every FILES_PER_PROGRESS files with the result so far.
     """
     tree = tree_of_files(top)
     files = size = resident = unknown = unknown_bytes = 0

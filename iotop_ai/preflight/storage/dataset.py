@@ -98,7 +98,7 @@ def scan(path: str, seconds: float, clock: Clock, show: Callable[[int, int], Non
     dataset = Dataset(len(sizes), size_bytes, complete, p10, p50, p90, ordered[-1])
     dataset = dataset._replace(read_bytes=sum(min(size, MOST_BYTES_PER_FILE) for size in sizes))
     dataset = dataset._replace(unreadable=tree.unreadable, elsewhere=tree.elsewhere, linked_folders=links.folders)
-    return _with_residency(dataset, top, sample.paths, clock)._replace(linked_images=frozenset(links.images))
+    return _with_residency(dataset, top, sample.files, clock)._replace(linked_images=frozenset(links.images))
 
 
 class _Links:

@@ -336,7 +336,7 @@ def test_a_sample_is_small_and_spread() -> None:
     sample = FileSample()
     for i in range(10_000):
         sample.take(str(i), i)
-    chosen = sorted(int(path) for path, _ in sample.paths)
+    chosen = sorted(int(path) for path, _ in sample.files)
     assert len(set(chosen)) == 64
     assert chosen[0] < 1500
     assert chosen[-1] > 8500

@@ -56,7 +56,7 @@ Until then, an error without a cause does not replace the cause.
 _CHECK_NS = 10_000_000_000
 """The time between two checks of whether disks with recent errors were replaced, in nanoseconds."""
 _CAUSES = {CABLE: 1, MEDIUM: 2, "protection": 2}
-"""The kinds of errors that name their cause. The most serious kind has the largest number."""
+"""The kinds of errors that name their cause. A more serious kind has a larger number."""
 
 
 class KernelLogCollector:

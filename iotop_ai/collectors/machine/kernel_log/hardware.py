@@ -13,7 +13,7 @@ from iotop_ai.collectors.machine.kernel_log.event import ATA, GPU_RESET, MEMORY,
 from iotop_ai.lazy.regex import pattern
 
 MEDIUM, CABLE = "critical medium", "interface CRC"
-"""The kinds of errors that a damaged medium and a bad cable cause. The block layer uses the same words for a medium."""
+"""The kinds of errors of a damaged medium and of a bad cable. The block layer also writes "critical medium"."""
 _PCI = r"([0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7])"
 _ATA_PORT = r"(ata\d{1,4}(?:\.\d{2})?)"
 
@@ -140,9 +140,9 @@ PARSERS = (
     ("nvme nvme", nvme_reset),
     ("PCIe Bus Error", pcie),
     ("EDAC MC", memory),
-    ("emory", memory),
+    ("emory", memory),  # "Memory" or "memory"
     ("amdgpu ", gpu),
     ("GPU HANG", gpu),
     ("xe 0", gpu),
 )
-"""(a text that a line must contain, the parser for such lines)."""
+"""Pairs of (a text that a line must contain, the parser for such lines)."""

@@ -55,7 +55,7 @@ _OOM = pattern(r"^(Memory cgroup out of memory|Out of memory(?: \([a-z_]+\))?): 
 _XID = pattern(
     r"^NVRM: Xid \((?:PCI:)?([0-9a-fA-F:.]{7,16})(?: GPU-I:\d{1,4})?(?: GPU-CI:\d{1,4})?\): (\d{1,4})(?:, (.*))?$"
 )
-"""The line of an Xid. GPU-I and GPU-CI are the MIG instances of the GPU that it concerns.
+"""The line of an Xid. GPU-I and GPU-CI are the MIG instances that the Xid concerns.
 
 Sample: "NVRM: Xid (PCI:0000:01:00 GPU-I:05 GPU-CI:00): 13, pid=7194, name=python, Graphics Exception".
 """
@@ -261,3 +261,4 @@ _PARSERS = (
     ("CIFS: ", _server),
 )
 _ALL_PARSERS = (*_PARSERS, *HARDWARE_PARSERS)
+"""Pairs of (a text that a line must contain, the parser for such lines)."""

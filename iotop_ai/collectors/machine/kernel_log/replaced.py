@@ -23,6 +23,7 @@ class ReplacedDisks:
     def __init__(self, root: Root) -> None:
         self._root = root
         self._known: dict[str, _Identity] = {}
+        """The last known identity by name."""
 
     def is_replaced(self, name: str) -> bool:
         """Whether another disk or NVMe controller has taken this name since the last call for the name.

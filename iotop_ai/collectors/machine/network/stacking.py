@@ -44,9 +44,9 @@ def places_of(root: Root, links: Iterable[str]) -> dict[str, str]:
     """Return the device that carries the bytes of each network interface; "" if the bytes also pass another link.
 
     Interfaces whose name alone shows that their bytes pass another interface are left out. The bytes of a bond, team,
-    bridge or VLAN pass the interfaces below it, which have a device. In a container, an interface without a device
-    counts unless another interface of the container carries its bytes; its own name then stands for the device. An
-    example is the eth0 of a pod, even beside a virtual function of the host's network card.
+    bridge or VLAN pass the interfaces below it, which have a device. In a container, and where no interface has a
+    device, an interface without a device counts unless another interface carries its bytes; its own name then stands
+    for the device. An example is the eth0 of a pod, even beside a virtual function of the host's network card.
     """
     listed = list(links)
     names = [name for name in listed if not name.startswith(_REPEATING)]
