@@ -27,14 +27,15 @@ class Burst:
     def __init__(self) -> None:
         self._means: dict[str, float] = {}
         self._active: frozenset[tuple[str, str]] = frozenset()
-        self._changed_ns: int | None = None
+        self._reason_ns: int | None = None
+        """The time of the newest reason for the short interval; None before the first."""
 
     def wanted(self, frame: Frame) -> bool:
         """Whether the next Snapshots should be taken at the short interval."""
         now = frame.snapshot.at_ns
         if self._finding_began(frame) | self._rate_changed(frame):  # not ``or``: each call also updates its own state
-            self._changed_ns = now
-        return self._changed_ns is not None and now - self._changed_ns < CALM_S * 1e9
+            self._reason_ns = now
+        return self._reason_ns is not None and now - self._reason_ns < CALM_S * 1e9
 
     def _finding_began(self, frame: Frame) -> bool:
         active = frozenset((f.class_id, f.subject) for f in frame.verdict.findings if f.severity is not Severity.INFO)

@@ -161,7 +161,7 @@ def _ranked(
     since: Since,
     slow: SlowDisk | None,
 ) -> tuple[Finding, ...]:
-    """The findings about the leading job and the machine in order, followed by the losses of other jobs.
+    """The findings about the leading job and the machine in order, followed by those about losses of other jobs.
 
     A finding of class ``unknown`` comes first if no finding is left, or if the window is too short for a verdict.
     opened: the active findings that are not acknowledged. full: whether the window is long enough.

@@ -37,9 +37,9 @@ RECENT_TICKS = 10
 """The number of further ticks in which a process is read after it was active."""
 SLACK_BYTES_PER_S = 256 << 10
 SLACK_SHARE = 0.03
-"""How many bytes fewer the processes may have than the machine.
+"""The allowed difference between the machine's bytes and the sum over the processes.
 
-The allowed difference is SLACK_BYTES_PER_S times the seconds plus SLACK_SHARE times the machine's bytes. Small
+It is SLACK_BYTES_PER_S times the seconds since the previous tick, plus SLACK_SHARE times the machine's bytes. Small
 differences are normal, since the two are not read at the same instant.
 """
 LONGEST_PAUSE = 8
@@ -69,7 +69,7 @@ class IoBytes(NamedTuple):
 class EndedIo(NamedTuple):
     """The last counters of a process that has exited.
 
-    seq: the number of the tick that noticed the exit. ppid: the PID of its parent. io: its last counters.
+    seq: the number of the tick that noticed the exit. ppid: the PID of its parent.
     """
 
     seq: int
@@ -84,7 +84,7 @@ def match_inherited(
 
     When a parent waits for an exited child, the kernel adds the child's bytes to the parent's counters. A child is
     matched to its parent only if the child's bytes fit into the parent's growth. If the parent has exited too, the
-    child may match any process. growth: the growth in this tick by PID. alive: the PIDs of all processes.
+    child may match any process. growth: the growth in this tick by PID. alive: the PIDs of all running processes.
     """
     room = dict(growth)
     total, unmatched = IoBytes(), []
@@ -177,7 +177,7 @@ class AdaptiveSelection:
     ) -> list[ProcessEntry] | None:
         """Return the processes that this tick reads, oldest first; None to read all.
 
-        entries: the inactive processes that are due. others: processes that are read in any case.
+        entries: the processes of the cohort that is due. others: processes that are read in any case.
         """
         if not self._allowed:
             self._previous, self._previously_read, self.io_at, self.io_out, self._last_active = None, None, (), {}, {}
@@ -204,7 +204,7 @@ class AdaptiveSelection:
         except (OSError, ValueError):
             return None
 
-    def grew_this_tick(self, entry: ProcessEntry) -> bool:
+    def grew_only_this_tick(self, entry: ProcessEntry) -> bool:
         """Whether the process's growth happened entirely in this tick: it is new, or the previous tick read it too."""
         return self._previously_read is None or entry in self._previously_read or not entry.published
 
@@ -226,7 +226,7 @@ class AdaptiveSelection:
         )
 
     def record_full_read(self, found_more: bool) -> None:
-        """Record a full read that followed a failed check. found_more: whether it found further active processes."""
+        """Record a full read that followed a failed check. found_more: whether the read found more active processes."""
         self._pause = 0 if found_more else min(LONGEST_PAUSE, 2 * self._pause or 2)
         self._pause_left = self._pause
 

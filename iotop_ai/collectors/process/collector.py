@@ -252,7 +252,7 @@ class ProcessCollector:
         return len(self._denied) * 10 > len(self._entries)
 
     def _admit(self, pid: int, keep_stat: bool) -> ProcessEntry | int:
-        """Return a new process's entry, 0 for a thread, or the errno of a failure. keep_stat: keep its stat open."""
+        """Return a new process's entry, 0 for a thread, or an errno. keep_stat: whether to keep its stat open."""
         path = f"proc/{pid}/stat"
         file = self._budget.keep(self._root, path, STAT_SIZE) if keep_stat else None
         if isinstance(file, OSError):
@@ -402,7 +402,7 @@ class ProcessCollector:
         stale: dict[ProcessKey, int],
         growth: dict[ProcessEntry, int],
     ) -> IoBytes:
-        """Store the changed io, add its growth in weight to ``growth``, and return its new bytes for ``balanced``."""
+        """Store the changed io, add the growth of its weight to ``growth``, and return the bytes for ``balanced``."""
         denied: list[ProcessEntry] = []
         read = written = 0
         any_ended = False
@@ -417,7 +417,7 @@ class ProcessCollector:
                 self._io.put(key, new)
                 growth[entry] = growth.get(entry, 0) + io_weight(new) - (io_weight(old) if old is not None else 0)
                 if self._partial and self._adaptive is not None:
-                    if self._adaptive.grew_this_tick(entry):
+                    if self._adaptive.grew_only_this_tick(entry):
                         grew = IoBytes(
                             new.read_bytes - (old.read_bytes if old is not None else 0),
                             new.write_bytes - (old.write_bytes if old is not None else 0),

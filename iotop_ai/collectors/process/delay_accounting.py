@@ -30,6 +30,7 @@ class DelayAccounting:
         self._from_boot = False
         """Whether accounting, if it is on, has been on since boot, so that all tasks are counted."""
         self._since: int | None = None
+        """The second result of ``read``."""
 
     def read(self, keys: Iterable[ProcessKey]) -> tuple[bool | None, int | None]:
         """Return (whether accounting is on, the earliest start time of the tasks that are counted).

@@ -33,12 +33,14 @@ class PidDiscovery:
         self._live = root.live
         self._file: KeptFile | None = None
         self._last: int | None = None
+        """The newest PID at the last call of ``find``; None when it is unknown."""
         self._due = 0
         """The number of ticks until /proc is listed again."""
         self._mismatch_ticks = 0
         """The number of further ticks that list /proc, because /proc/loadavg did not announce a new process."""
         self._probe_again: list[int] = []
         self._probed_twice: frozenset[int] = frozenset()
+        """The PIDs that the last ``find`` tried for the second time; they are not tried a third time."""
         self.listed: set[int] | None = None
 
     def find(self, known_pids: Container[int], *, always: bool = False) -> list[int]:

@@ -159,7 +159,7 @@ def parse_exit(message: bytes) -> tuple[int, int] | None:
     the thread is the leader. Only the leader's result is that of a process: many of these kernels put an exit code
     only into the leader's message.
     """
-    # The kernel gives taskstats an ID above that of the controller; lower types are answers and errors.
+    # The type of a message is the ID of its family. Types up to the controller's ID are answers and errors.
     if len(message) < HEADER.size or HEADER.unpack_from(message)[1] <= GENL_ID_CTRL:
         return None
     parts = dict(attributes(message[HEADER.size :]))

@@ -172,7 +172,7 @@ def _can_reach(pid: int, uid: int | None, folder_fd: int) -> bool:
 
 
 def _can_search(folder: os.stat_result, uid: int | None, groups: set[int]) -> bool:
-    """Whether the permission bits of a folder let a user search it; only those of the first class that fits count."""
+    """Whether a user can search a folder: the bits of the owner, else those of the group, else those of others count."""
     if folder.st_uid == uid:
         return bool(folder.st_mode & stat.S_IXUSR)
     return bool(folder.st_mode & (stat.S_IXGRP if folder.st_gid in groups else stat.S_IXOTH))

@@ -34,7 +34,7 @@ _STAT_HASH = attrgetter("stat_hash")
 
 
 def io_weight(io: ProcessIo) -> int:
-    """Return a sort key: first the bytes of storage, and for equal values the bytes of all reads and writes."""
+    """Return a sort key, in which a byte of storage counts 1024 times as much as a byte of a read or write call."""
     return (io.read_bytes + io.write_bytes) * 1024 + io.rchar + io.wchar
 
 

@@ -1,6 +1,6 @@
 """Looks up user names by UID on a thread, because the name service (NIS, LDAP, sssd) may be slow or never answer.
 
-A UID that has a name is looked up once.
+A UID that has a name is looked up only once.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def look_up_name(uid: int) -> str:
 
 
 class Users:
-    """User names by UID. No names are looked up if /proc is not the process's own (--procfs, or a saved copy).
+    """User names by UID. No names are looked up if /proc is not this process's own (--procfs, or a saved copy).
 
     A UID without a name is looked up again after a minute, then after two, and so on up to an hour. look_up: a function
     like ``look_up_name``.

@@ -133,8 +133,8 @@ def normal_await_ms(
     """The normal await of a read of this size: the lower of the value for the device's kind and of the learned value.
 
     The lower value is used because a long stall must not become normal. But the learned value is raised to at least
-    half of the value for the kind, because an idle disk is faster than a busy disk can be. base: the physical device
-    below the device.
+    half of the value for the kind (learned_floor), because an idle disk is faster than a busy disk can be. base: the
+    physical device below the device.
     """
     prior, own = prior_ms(base, size_bytes, limits), baseline_ms(learned, info, size_bytes, limits)
     return prior if own is None else max(min(prior, own), limits.learned_floor * prior)
