@@ -76,12 +76,12 @@ class RateLimit:
         self._clock = clock
         self._most = most
         self._counts: dict[int, tuple[int, int]] = {}
-        """(second, messages in this second) by PID."""
+        """(second of the newest message, number of messages in that second) by PID."""
 
     def allows(self, pid: int) -> bool:
         """Count a message of this process; return whether the message is accepted.
 
-        It is not accepted above the limit, nor from a new process if _MOST_SENDERS others have sent in this second.
+        A message above the limit is refused, and so is that of a new process when _MOST_SENDERS have sent already.
         """
         this_second = self._clock.monotonic_ns() // 10**9
         counted_second, count = self._counts.get(pid, (this_second, 0))

@@ -114,6 +114,7 @@ class NetfsCollector:
         self._last_mounts: tuple[Mount, ...] | None = None
         self._has_nfs = False
         self._by_minor: dict[str, Mount] = {}
+        """The FUSE mounts by the minor number of their device."""
 
     def read(self) -> NetfsTable:
         """Return the table. mountstats lists every mount, so it is read only while an NFS filesystem is mounted.

@@ -147,6 +147,7 @@ class AdaptiveSelection:
         """The machine's counters at the previous tick; ``_newest`` has those of this tick."""
         self._newest: _Machine | None = None
         self._allowed = False
+        """Whether a tick may read only a part of the processes."""
         self._last_active: dict[ProcessEntry, int] = {}
         """The number of the tick in which each recently active process was last active."""
         self._previously_read: frozenset[ProcessEntry] | None = None

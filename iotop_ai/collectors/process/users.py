@@ -52,8 +52,11 @@ class Users:
         self._timeout_s = timeout_s
         self._look_up = look_up
         self._names: dict[int, str] = {}
+        """The name by UID; the UID as text while the name is unknown."""
         self._pending: list[int] = []
+        """The UIDs whose lookup has not begun."""
         self._nameless: list[int] = []
+        """The UIDs without a name at their last lookup."""
         self._clock = clock
         self._retry_s, self._retry_ns = RETRY_S, clock.monotonic_ns() + int(RETRY_S * 1e9)
         self._worker = BackgroundWorker("users")

@@ -39,7 +39,9 @@ class Acknowledged:
         self._folder = folder
         self._file = os.path.join(folder, FILE)
         self._version_read: tuple[int, int, int, int] | None = None
+        """(inode, time of change, size, owner) of the file at the last read of ``changes``."""
         self._entries_read: dict[str, dict[str, Any]] = {}
+        """The entries at that read, by identity."""
 
     @property
     def path(self) -> Path:

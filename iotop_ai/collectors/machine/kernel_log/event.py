@@ -20,7 +20,8 @@ class LogEvent(NamedTuple):
     kind: the kind of event, one of the constants above. text: the event in words.
     subject: the device, GPU address, server or process that the event concerns.
     what: the kind of error of a device, or "silent" for a server that does not answer; "" for other events.
-    pid: the PID of the process that was killed or is stuck, and number: the number of an Xid; None for other events.
+    pid: the PID of the process that was killed or is stuck; None for other events.
+    number: the number of an Xid; None for other events.
     is_counted: whether the line counts as one more error of its subject.
     recovery: the action that the driver asks for in an Xid 154, as a code of GpuDetail.recovery.
     """

@@ -36,7 +36,11 @@ def parse_ib_rate(text: str) -> int | None:
 
 
 class _LinkFiles:
-    """The counter files of one link, which are kept open. If the link was removed, OSError is raised."""
+    """The counter files of one link, which are kept open. If the link was removed, OSError is raised.
+
+    bits_per_s: the speed of the link, which was read when the link's state was ``last_state``; None when it is unknown.
+    reads: the number of reads so far. counters: the newest result; None before the first.
+    """
 
     def __init__(self, root: Root, directory: str, names: tuple[str, ...], state: str) -> None:
         self.files: dict[str, KeptFile] = {}
