@@ -26,8 +26,8 @@ Args = tuple[tuple[str, str | float | None], ...]
 T = TypeVar("T")
 NO_CARRY = FoldState()
 """The state of the rules before the first Snapshot."""
-UNACCOUNTED = 0.3
-"""At or above this unexplained share of a job's time, the rules about single processes apply to the job as well."""
+_UNEXPLAINED_LIMIT = 0.3
+"""If at least this share of a job's time is unexplained, the rules about single processes apply to the job as well."""
 
 
 class Lazy:
@@ -103,9 +103,12 @@ class Facts(NamedTuple):
 
     @property
     def job_time_is_explained(self) -> bool:
-        """Whether the time of an active job is explained, so that the rules about single processes are not needed."""
+        """Whether the rules about jobs explain an active job, so that those about single processes are not needed.
+
+        They do if the job's stall is known, and if its time is not counted or hardly any of it is unexplained.
+        """
         return any(
-            job.stall is not None and job.active and (job.time is None or job.time.unexplained < UNACCOUNTED)
+            job.stall is not None and job.active and (job.time is None or job.time.unexplained < _UNEXPLAINED_LIMIT)
             for job in self.jobs
         )
 
@@ -148,7 +151,10 @@ class Facts(NamedTuple):
 
     @property
     def idle_cores(self) -> float | None:
-        """The number of cores that the monitor can use and that are idle, as ``idle_among`` counts them."""
+        """The number of idle cores that the monitor can use; None when unknown.
+
+        If the numbers of these cores are unknown, they count as idle for the same share of time as all cores.
+        """
         cpu = self.snapshot.cpu.value
         if cpu is not None and cpu.allowed_numbers is not None:
             return self.idle_among(cpu.allowed_numbers)

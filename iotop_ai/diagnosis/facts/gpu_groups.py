@@ -74,7 +74,7 @@ class GpuGroup(NamedTuple):
 
     @property
     def settled(self) -> bool:
-        """Whether the job is at least settle_s old; true without a job and if the age is unknown."""
+        """Whether the job is at least ``settle_s`` old; True if there is no job or its age is unknown."""
         return self.job is None or self.job.age_s is None or self.job.age_s >= LIMITS.settle_s
 
 
@@ -90,7 +90,10 @@ def ratio(part: float | None, whole: float | None) -> float | None:
 
 
 def gpu_groups(facts: Facts, seconds: float) -> tuple[GpuGroup, ...]:
-    """The GPUs in use over the last ``seconds``, grouped by job; () if no GPU is in use or none answers."""
+    """The GPUs in use over the last ``seconds``, grouped by job, without those that a job only holds.
+
+    () if no GPU is in use or none answers.
+    """
     if not facts.gpu.uuids:
         return ()
     return facts.lazy.compute_once(f"gpu groups {seconds:g}", lambda: _gpu_groups(facts, seconds))
@@ -135,9 +138,10 @@ def only_others_use_gpus(facts: Facts) -> bool:
 
 
 def gpu_names(gpus: Sequence[OneGpu], total: int = 0) -> str:
-    """Some GPUs in words: "GPU 3", "GPUs 3, 5", or only their number ("8 GPUs") if they are more than four or all.
+    """Some GPUs of a group in words: "GPU 3", "GPUs 3, 5", or only how many ("8 GPUs") if they are more than four or
+    the whole group.
 
-    total: the number of all GPUs; 0 when unknown.
+    total: the number of GPUs in the group; 0 when unknown.
     """
     numbers = sorted(gpu.state.number for gpu in gpus)
     if len(numbers) == 1:
@@ -172,9 +176,9 @@ def metric(gpu: OneGpu, field: str) -> str:
 
 def max_if_all_known(values: Iterable[float | None]) -> float | None:
     """The largest value; None if any value is unknown or there are no values."""
-    known = list(values)
-    numbers = [value for value in known if value is not None]
-    return max(numbers) if numbers and len(numbers) == len(known) else None
+    listed = list(values)
+    known = [value for value in listed if value is not None]
+    return max(known) if known and len(known) == len(listed) else None
 
 
 def known_evidence(evidence: Iterable[Evidence]) -> tuple[Evidence, ...]:

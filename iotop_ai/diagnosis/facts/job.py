@@ -39,8 +39,8 @@ _UNKNOWN: _Parts = (None, None, None, None)
 NO_PLACE = JobPlace()
 NO_MEMORY: Memory = {}
 _LOADS_OFF_MAIN_THREAD = 0.3
-"""A job without workers loads off its main thread if threads or children make data in at least this part of its
-wait for data."""
+"""The main thread of a job without workers does not make the data if threads or children make data in at least this
+part of the wait for data."""
 _ACTIVE = 0.1
 """A job without workers and GPUs is idle while its use of a core and its time in state D are below this share."""
 
@@ -89,8 +89,8 @@ class JobFacts(NamedTuple):
     """The mean utilisation of the job's GPUs, without the part that other programs cause; None when unknown or
     without a GPU."""
     used_gpus: frozenset[str]
-    """The UUIDs of the GPUs that the job uses. If the processes on the GPUs are hidden, the only job that may use a
-    GPU and works uses all that are in use."""
+    """The UUIDs of the GPUs that the job uses. If the processes on the GPUs are hidden, all GPUs in use belong to the
+    only job that works and may use a GPU."""
     workers: int
     """The number of loader processes of all ranks."""
     age_s: float | None
@@ -157,7 +157,7 @@ class JobFacts(NamedTuple):
 
 
 def _is_busy(cpu: float | None, main_disk: float | None, main_running: float | None) -> bool:
-    """Whether a job works, by the fields of ``JobFacts`` with these names."""
+    """Whether a job works, by its ``cpu_ratio``, ``main_disk_ratio`` and ``main_running_ratio``."""
     return max(cpu or 0.0, main_disk or 0.0, main_running or 0.0) >= _ACTIVE
 
 
@@ -192,8 +192,8 @@ def _stall(rates: Sequence[JobRates], workers: int, gpu_busy: float | None) -> f
     """The share of time without data; None when unknown.
 
     In a job with workers, it is at most the GPUs' idle share. In a job without workers, the trainer loads its data
-    itself: while it is blocked, it waits for a device; while it runs, it prepares data, unless the GPU is busy, because
-    a trainer often spins while it waits for the GPU.
+    itself: while it is blocked, it waits for a device; while it runs and the GPUs idle, it prepares data. While the
+    GPUs are busy, a running trainer does not count, because it often only spins until the GPU is done.
     """
     idle = _idle(gpu_busy)
     if workers:
@@ -219,7 +219,9 @@ def _sampled_parts(rates: Sequence[JobRates], workers: int) -> _Parts:
 
 
 def _parts(time: TimeShares, files: float, handover_share: float) -> _Parts:
-    """The shares of the wait for data: (disk, running, net, other). Waits for files on a network count as disk.
+    """The shares of the wait for data: (disk, running, net, other); all None if there is no wait.
+
+    Waits for files on a network count as disk.
 
     files: the share of time in waits for files on the job's network mount. handover_share: the part of
     ``time.host`` that counts as a wait for loaders that compute.
@@ -250,7 +252,8 @@ def _data_wait(
 ) -> _DataWait:
     """The share of time without data and its parts, from the job's time shares; if there are none, from samples.
 
-    If the job's GPUs are not known, the shares may leave them out; the wait is then at most the GPUs' idle share.
+    If the job's GPUs are not known, its time shares may lack the time on the GPU; the wait is then at most the GPUs'
+    idle share.
     busy: the utilisation of the job's GPUs, or of those that may be its own.
     min_own_work: a ``time.host`` of at least this is the main thread's own work; a lower one may be a wait for loaders.
     It is 0 in a job whose loader processes do not compute.

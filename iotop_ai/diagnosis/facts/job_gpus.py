@@ -26,10 +26,11 @@ _UNREAD: Reading[GpuState] = Reading()
 
 
 def owner_of_hidden(jobs: Collection[Job], gpu: GpuFacts, works: Callable[[Job], bool]) -> ProcessKey | None:
-    """The job that uses the GPUs if the processes on them are hidden; None if they are not, or if it is ambiguous.
+    """The job that uses the GPUs, if the processes on the GPUs are hidden; None if they are visible.
 
-    It is the only job that may use a GPU and works. If there is only one job, it need not work. A job that opens no GPU
-    uses none: the hidden processes are those of another user or container.
+    It is the only job that may use a GPU and works; None if there is no such job or more than one. If the machine has
+    only one job, it need not work. A job that opens no GPU uses none: the hidden processes are those of another user or
+    container.
     """
     if gpu.pids is not None:
         return None
@@ -52,7 +53,7 @@ def possible_gpus(job: Job, gpu: GpuFacts) -> frozenset[str]:
 
 def held_gpus(long: Window, job: Job, uuids: frozenset[str], limits: Thresholds) -> frozenset[str]:
     """Those of the job's GPUs (the result of ``job_gpus``) that are only held: idle over the whole window, while their
-    rank used another one.
+    rank used another GPU.
 
     TensorFlow and JAX hold all GPUs that they can see.
     """
@@ -78,7 +79,7 @@ def gpu_busy(
 ) -> tuple[float | None, bool]:
     """The utilisation of the job's GPUs by the job, 0..1 or None if unknown, and whether others may work on them too.
 
-    uuids: the GPUs that the job uses. own_part_known: the result of ``own_part_known``. time: the shares of its time.
+    uuids: the GPUs that the job uses. own_part_known: the result of ``own_part_known``. time: the job's time shares.
     """
     busy = mean(
         [rates.busy_ratio for s in window.samples for uuid, rates in (s.gpu.value or {}).items() if uuid in uuids]

@@ -40,9 +40,10 @@ class JobSums:
         self._caches = {key: kept for key in jobs if (kept := self._caches.get(key)) is not None}
 
     def totals(self, window: Window, job: Job, newest: ProcessTable | None) -> JobMoved:
-        """The means over the Samples of the window, each of the sum over the job's processes.
+        """The means over the Samples in which the processes were read again.
 
-        newest: the newest process table, which lists the processes whose I/O cannot be read; None when unknown.
+        The I/O is unknown if that of one of the job's processes cannot be read. newest: the newest process table, which
+        lists such processes; None when unknown, and then every field is None.
         """
         samples = tuple([s for s in window.samples if s.processes.value is not None and s.processes.renewed])
         if not samples:

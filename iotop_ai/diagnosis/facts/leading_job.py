@@ -86,8 +86,9 @@ def _costs(finding: Finding) -> bool:
 def importance(job: JobFacts, *, stays: bool = False) -> Importance:
     """A sort key: first the job with the most GPUs, then the job with the most CPU use and I/O, then the oldest.
 
-    stays: whether this job leads now; then only a job with more GPUs or with clearly more work is placed before it. The
-    pid decides between jobs that started in the same clock tick.
+    The pid decides between jobs that started in the same clock tick.
+
+    stays: whether this job leads now; then only a job with more GPUs or with clearly more work is placed before it.
     """
     moved = (job.read_bytes_per_s or 0.0) + (job.write_bytes_per_s or 0.0)
     key = job.job.key

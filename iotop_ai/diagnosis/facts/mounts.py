@@ -32,8 +32,9 @@ def mount_on(name: str, infos: Mapping[str, BlockInfo]) -> str:
 
 
 def mounts_of_data(name: str, infos: Mapping[str, BlockInfo], job_mounts: Iterable[JobMount]) -> list[str]:
-    """The mount points on the device that may hold a job's data, nearest first: the job's first mount that is on the
-    device; without one, all but the boot filesystems.
+    """The mount points on the device that may hold a job's data, nearest first.
+
+    They show the first of ``job_mounts`` that is on the device; if none is, they are all except boot filesystems.
     """
     paths, by_number = _paths(name, infos), _paths_by_number(name, infos)
     for mount in job_mounts:

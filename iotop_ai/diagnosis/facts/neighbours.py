@@ -16,8 +16,8 @@ from iotop_ai.model.preflight.storage import CHILD
 
 RESYNC, PROCESS, CHECK, UNSEEN = "resync", "process", "check", "unseen"
 _BOUND = 1.3
-"""A group that moves more than this factor times the others' traffic on the device is left out, because it then uses
-other devices too. So is a group that uses more than this factor times all cores in use."""
+"""A group that moves more than this multiple of the traffic of all other programs on the device is left out, because it
+then uses other devices too. So is a group that uses more than this multiple of all cores in use."""
 _BUSY = 0.8
 """A device counts as busy at or above this busy ratio."""
 _LEAST_PART = 0.1
@@ -31,9 +31,9 @@ class Neighbour(NamedTuple):
     """RESYNC for an md array, PROCESS, CHECK for a storage check of this program, or UNSEEN for the processes of
     another user or container with unreadable I/O."""
     name: str
-    """The name of the process, the array or the check; "" for UNSEEN."""
+    """The name of the process or the check, or for an array "resync of md0"; "" for UNSEEN."""
     pid: int
-    """The pid of one of the processes; 0 if the neighbour is not a process."""
+    """The pid of one of the processes; 0 for an array and for UNSEEN."""
     process_count: int
     """The number of processes in ``pids``; 0 for UNSEEN, and 1 for an array or a storage check."""
     where: str
@@ -57,7 +57,8 @@ def disk_neighbour(
 ) -> Neighbour | None:
     """The other program that keeps the job's device busy; None if there is none, or when unknown.
 
-    There is none if the job has most of the device's traffic, or if the device is not under pressure.
+    Apart from an array that checks or rebuilds itself, there is none if the job has most of the device's traffic, or if
+    the device is not under pressure.
 
     idle_queue: whether the job's readers are blocked while few of their requests are in the device's queue.
     """
@@ -184,8 +185,8 @@ def core_neighbour(facts: Facts, job: JobFacts) -> Neighbour | None:
         return None
     if allowed is not None and allowed < use.cores:
         return None
-    # Workers that compete only with each other run half of the time. If there is a core for each of them, the neighbour
-    # is the main cause when the wait for a core explains half of the lost time.
+    # Workers that compete only with each other wait about as long as they run, so the wait must be ``crowded`` times as
+    # long. If there is a core for each worker, it is enough that the wait for a core explains half of the lost time.
     wait_explains_loss = (
         job.workers <= use.cores and job.stall is not None and waits >= job.stall / 2 * (waits + runs) * ease
     )

@@ -71,7 +71,7 @@ _Row = tuple[float, float, float, float]
 """The means of one process: the blocked share, CPU use, and bytes read and written per second."""
 
 
-class _Ratios:
+class _Means:
     """The means of each process over a window, in the order of ``WindowTotals.keys``. An unknown figure counts as 0."""
 
     def __init__(self, sums: WindowTotals) -> None:
@@ -138,7 +138,8 @@ class Tasks:
     ) -> None:
         self._table = table
         self._selected: dict[tuple[str, float], tuple[TaskFacts, ...]] = {}
-        self._known: dict[int, TaskFacts | None] = {}
+        self._made: dict[int, TaskFacts | None] = {}
+        """For each index in ``WindowTotals.keys`` that was asked for, the task; None if it is excluded."""
         self._groups: dict[float, tuple[Group, ...]] = {}
         if table is None:
             return
@@ -148,7 +149,7 @@ class Tasks:
             tree = cache.process_trees.of(table)
             keys = [tree.keys[pid] for pid in sorted(only) if pid in tree.keys]
         self._sums = window_totals(window, cache.process_columns, keys)
-        self._ratios = _Ratios(self._sums)
+        self._means = _Means(self._sums)
         self._rows: list[_Row] = []
         self._own_pids = cache.monitor_pids.of(table, own_pid)
 
@@ -166,7 +167,7 @@ class Tasks:
             return ()
         if self._sums.no_cpu:
             return tuple(task for task in self.all() if (task.cpu_ratio or 0.0) >= least)
-        return self._select("busy", least, lambda: [i for i, cpu in enumerate(self._ratios.cpu) if cpu >= least])
+        return self._select("busy", least, lambda: [i for i, cpu in enumerate(self._means.cpu) if cpu >= least])
 
     def busiest(self) -> TaskFacts | None:
         """The process with the highest known CPU use; None if there is none."""
@@ -206,9 +207,9 @@ class Tasks:
 
     def _group_indices(self, indices: Iterable[int]) -> tuple[Group, ...]:
         """The result of ``group_tasks`` for tasks whose figures are all known, without making a TaskFacts for each."""
-        table, keys, own_pids, ratios = self._table, self._sums.keys, self._own_pids, self._ratios
+        table, keys, own_pids, means = self._table, self._sums.keys, self._own_pids, self._means
         assert table is not None
-        blocked, cpu, read, write = ratios.blocked, ratios.cpu, ratios.read, ratios.write
+        blocked, cpu, read, write = means.blocked, means.cpu, means.read, means.write
         by_group: dict[tuple[str, int], list[int]] = {}
         for i in indices:
             key = keys[i]
@@ -238,20 +239,20 @@ class Tasks:
         if tasks is None:
             selected = [*indices()]
             if len(selected) > _FEW:
-                self._rows = self._ratios.rows
+                self._rows = self._means.rows
             tasks = self._selected[selection, least] = tuple(self._tasks_at(selected))
         return tasks
 
     def _where_blocked(self, least: float) -> list[int]:
-        return [i for i, blocked in enumerate(self._ratios.blocked) if blocked >= least]
+        return [i for i, blocked in enumerate(self._means.blocked) if blocked >= least]
 
     def _tasks_at(self, indices: Iterable[int]) -> Iterator[TaskFacts]:
         """The tasks at these indices, in this order; kernel threads and the monitor's processes are excluded."""
-        known = self._known
+        made = self._made
         for i in indices:
-            if i not in known:
-                known[i] = self._task(i)
-            task = known[i]
+            if i not in made:
+                made[i] = self._task(i)
+            task = made[i]
             if task is not None:
                 yield task
 
@@ -265,7 +266,7 @@ class Tasks:
         cpu: float | None
         read: float | None
         write: float | None
-        blocked, cpu, read, write = self._rows[i] if self._rows else self._ratios.of(i)
+        blocked, cpu, read, write = self._rows[i] if self._rows else self._means.of(i)
         if key in sums.no_cpu:
             count = sums.sample_count - sums.no_cpu[key]
             cpu = sums.column(CPU)[i] / count if count else None

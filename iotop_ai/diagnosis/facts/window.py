@@ -89,7 +89,7 @@ class Periods:
         self._periods: dict[str, float | None] = {}
 
     def of(self, field: str) -> float | None:
-        """The median seconds between readings of one subsystem; None if the history has fewer than two."""
+        """The median seconds between readings of one subsystem; None without two readings."""
         if field not in self._periods:
             self._periods[field] = _median(self._intervals.of(self._history, field))
         return self._periods[field]
@@ -157,15 +157,15 @@ def below(values: Sequence[float | None], limit: float) -> Flags:
 
 def mean(values: Iterable[float | None]) -> float | None:
     """The mean of the known values; None if no value is known."""
-    known: Sequence[Any] = tuple(values)
+    listed: Sequence[Any] = tuple(values)
     # Most often all values are known, or none; looking at each one first would take three times as long.
-    if known and known[0] is None:
-        known = [value for value in known if value is not None]
+    if listed and listed[0] is None:
+        listed = [value for value in listed if value is not None]
     try:
-        total: float = sum(known)
+        total: float = sum(listed)
     except TypeError:
-        return mean([value for value in known if value is not None])
-    return total / len(known) if known else None
+        return mean([value for value in listed if value is not None])
+    return total / len(listed) if listed else None
 
 
 def claim_level(value: float | None, enter: float, leave: float, at_leave: float) -> float:
