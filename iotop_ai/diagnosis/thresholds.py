@@ -48,8 +48,8 @@ class Thresholds(NamedTuple):
     """A window is at least this many periods of its slowest reading."""
 
     gpu_starved: float = 0.3
-    """Below this utilisation a GPU starves. Source: the classic rule of thumb for training from one serial disk, from
-    which thread_* and disk_* are taken too."""
+    """Below this utilisation a GPU starves. Source: the classic rule of thumb for training from one serial disk, which
+    is also the source of thread_* and disk_*."""
     thread_busy: float = 0.9
     """A thread is busy if it uses at least this many cores."""
     thread_most: float = 1.3
@@ -179,7 +179,7 @@ class Thresholds(NamedTuple):
     shm_full: float = 0.9
     """/dev/shm is full if at least this part of it is used."""
     shm_leave: float = 0.8
-    """The finding about /dev/shm ends below this used part."""
+    """The finding about /dev/shm ends when less than this part of it is used."""
     full_ratio: float = 0.99
     """A filesystem is full if at least this part of its bytes or inodes is used."""
     full_bytes: float = 1 << 30
@@ -243,7 +243,7 @@ class Thresholds(NamedTuple):
     gpu_memory: float = 0.95
     """A GPU's memory is full if at least this part of it is used."""
     gpu_memory_leave: float = 0.92
-    """The finding ends below this used part."""
+    """The finding ends when less than this part of the memory is used."""
     gpu_memory_end_s: float = 600.0
     """Nearly full GPU memory is critical if it will be full within this time."""
     xid_program_s: float = 600.0

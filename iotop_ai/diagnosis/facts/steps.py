@@ -108,8 +108,8 @@ class StepComparison:
 
     def __init__(self) -> None:
         self._begin: dict[ProcessKey, tuple[TimeCounts, int, int]] = {}
-        """For each process, at its first message: the time counts of its job, the time of the message, and the process's
-        wait for data so far. Both times are in ns."""
+        """For each process, at its first message: the time counts of its job, the time of the message in ns, and the
+        process's wait for data so far in ns."""
         self._ratios: dict[ProcessKey, tuple[float, float]] = {}
         """For each process, the wait that it measures and the wait that the monitor measures, as shares of time."""
 

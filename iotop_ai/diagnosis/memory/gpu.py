@@ -1,6 +1,6 @@
 """The part of the rules' state (FoldState) about each GPU.
 
-It holds the GPU's highest power while it computed, and the time at which the GPU became idle.
+It holds the GPU's highest power while it computed, and the time since which the GPU is idle with its memory in use.
 """
 
 from __future__ import annotations

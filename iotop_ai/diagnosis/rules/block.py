@@ -219,8 +219,8 @@ def disk_fails(facts: Facts) -> tuple[Claim, ...]:
 
     Claim: failing_disk: the disk's own health report is critical.
     Evidence: SMART (overall status, pre-fail attributes, critical warning bits).
-    Threshold: severity critical (docs/health.md); at once. A disk that is only too hot needs cooling, not replacement.
-        The finding stays if the disk no longer answers or drops off its bus.
+    Threshold: severity critical (docs/health.md), reported at once. A disk that is only too hot needs cooling, not
+        replacement. The finding stays if the disk no longer answers or drops off its bus.
     Blind spot: about a quarter of failed disks gave no warning (Backblaze, 2016). Without permission SMART is unknown.
     """
     out = []

@@ -25,9 +25,9 @@ def disk_does_not_answer(facts: Facts) -> tuple[Claim, ...]:
 
     Claim: failing_disk: the device, its server or the path to it hangs.
     Evidence: requests in flight, and the time since the device last completed one; processes in state D.
-    Threshold: 10 s; 30 s for a rotating disk, which may take 15 s to spin up. With a process in state D it is critical
-        after 30 s: then the kernel's drivers give up on a request (nvme_core.io_timeout, sd's timeout). If several
-        devices of a stack hang, the rule names the lowest.
+    Threshold: 10 s; 30 s for a rotating disk, which may take 15 s to spin up. With a process in state D, the finding is
+        critical after 30 s, when the kernel's drivers give up on a request (nvme_core.io_timeout, sd's timeout). If
+        several devices of a stack hang, the rule names the lowest.
     Blind spot: some kernels miscount requests in flight: a count that has been stuck since the monitor started needs a
         process in state D. A throttled cgroup holds its requests before they are in flight.
     """
@@ -51,7 +51,7 @@ def disk_does_not_answer(facts: Facts) -> tuple[Claim, ...]:
 
 
 def _least_s(name: str, infos: Mapping[str, BlockInfo], limits: Thresholds) -> float:
-    """The seconds without an answer after which a device counts as hung: longer than a disk takes to spin up."""
+    """The seconds without an answer after which a device counts as hung; for a rotating disk, more than its spin-up."""
     info = infos.get(name)
     return limits.hung_bad_s if info is not None and serves_serially(base_of(info, infos)) else limits.hung_s
 

@@ -72,7 +72,7 @@ def disk_gives_errors(facts: Facts) -> tuple[Claim, ...]:
 
     Claim: failing_disk: the disk, its cable or its controller failed a request.
     Evidence: lines of the kernel's log since the monitor started about failed requests of the disk.
-    Threshold: one error in the last 10 minutes; at once. The kernel logs an error only after its last retry.
+    Threshold: one error in the last 10 minutes, reported at once. The kernel logs an error only after its last retry.
     Blind spot: the kernel rate-limits its log. Without permission to read the log, errors are unknown.
     """
     log, infos = facts.snapshot.kernel.value, facts.snapshot.disks.value or {}

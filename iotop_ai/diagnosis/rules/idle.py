@@ -63,7 +63,10 @@ def nothing_runs(facts: Facts) -> tuple[Claim, ...]:
 
 
 def _lacks_something(job: JobFacts, limits: Thresholds) -> bool:
-    """Whether a job with GPUs or workers waits for data, or rests without waiting for a person or client."""
+    """Whether a job with GPUs or workers waits for data, or has unexplained time that is not a rest.
+
+    A job that waits for a person or a client may rest.
+    """
     if not (job.gpus or job.workers):
         return False
     wait, unexplained = job.stall or 0.0, 0.0 if job.time is None else job.time.unexplained

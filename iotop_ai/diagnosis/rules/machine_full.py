@@ -99,7 +99,7 @@ def shared_memory_is_full(facts: Facts) -> tuple[Claim, ...]:
 
     Claim: shm_full: loaders cannot hand over their batches. They fail, or SIGBUS kills them.
     Evidence: used bytes of /dev/shm in the job's own mount namespace (statvfs).
-    Threshold: >= 90 % used, until < 80 %; at once.
+    Threshold: >= 90 % used, until < 80 %; reported at once.
     Blind spot: the rule does not see a batch that is larger than the free space.
     """
     limits, out = facts.limits, []
@@ -129,9 +129,9 @@ def filesystem_is_full(facts: Facts) -> tuple[Claim, ...]:
 
     Claim: fs_full: the next checkpoint or log line cannot be written.
     Evidence: used bytes and inodes of the mounted filesystems (statvfs).
-    Threshold: >= 99 % of the bytes used and less than 1 GiB free, or >= 99 % of the inodes used; at once. Where it
-        is known from which filesystems the jobs read, and this one is not among them, the finding ranks below the
-        causes of lost time. A full /boot or /efi is shown beside the verdict. Read-only mounts do not count.
+    Threshold: >= 99 % of the bytes used and less than 1 GiB free, or >= 99 % of the inodes used; reported at once.
+        Where it is known from which filesystems the jobs read, and this one is not among them, the finding ranks below
+        the causes of lost time. A full /boot or /efi is shown beside the verdict. Read-only mounts do not count.
     Blind spot: quotas, and the blocks that a filesystem reserves for root. The rule cannot know where a job will write.
     """
     limits, out = facts.limits, []

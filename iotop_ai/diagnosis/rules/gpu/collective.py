@@ -126,7 +126,7 @@ def _comm_signs(facts: Facts, group: GpuGroup) -> _Comm | None:
         return None
     if any(gpu.busy is None or gpu.busy < limits.gpu_bound for gpu in group.gpus):
         return None
-    # The highest power is compared, because the other GPUs wait for a GPU that draws much more than they do.
+    # The highest power is compared: a GPU that draws much more than the others computes while they wait for it.
     power = max_if_all_known(gpu.power_ratio for gpu in group.gpus)
     sm = mean(gpu.mean("sm_ratio") for gpu in group.gpus)
     if power is None or (sm is not None and sm >= limits.sm_idle):
@@ -240,7 +240,7 @@ class _Late(NamedTuple):
     """One GPU that differs from the others.
 
     how: "spins" if the others spin, "less" if this GPU has less to do, "" if unknown. others_wait: whether the others
-    wait for this GPU. lost: the share of their time that they lose.
+    wait for this GPU. lost: the share of time that the others lose.
     """
 
     gpu: OneGpu
@@ -254,7 +254,7 @@ class _Late(NamedTuple):
 def _late_gpu(group: GpuGroup, limits: Thresholds) -> _Late | None:
     """The GPU that differs most from its peers; its level is low if all are alike.
 
-    None without a job, if all are alike but not all are busy, or if too little is known.
+    None without a job or for a young job, if all are alike but not all are busy, or if too little is known.
     """
     known = [gpu for gpu in group.gpus if gpu.busy is not None]
     if len(known) < 2 or len(known) < len(group.gpus) or not group.settled:
@@ -352,7 +352,7 @@ def _imbalance_finding(facts: Facts, group: GpuGroup, late: _Late) -> Finding:
     elif late.how == "spins" and (gpu.busy or 0.0) >= limits.gpu_bound:
         why = "longer"
     peer_watts = mean(other.watts for other in late.others)
-    # Peers that spin draw less power than this. If they are busier than the late GPU, they may draw more in proportion.
+    # Peers that draw less power than ``spin_watts`` only spin; the limit grows with their utilisation.
     spin_watts = limits.peer_power * (gpu.watts or 0.0)
     if why != "longer" and gpu.busy:
         spin_watts *= (mean(other.busy for other in late.others) or 0.0) / gpu.busy

@@ -33,11 +33,11 @@ def gpu_breaks(facts: Facts) -> tuple[Claim, ...]:
     Evidence: whether the GPU answers; Xid events; hangs, resets and PCIe errors in the kernel's log (AMD, Intel);
         uncorrected memory errors, failed row remaps, too many SRAM errors; a recovery that the driver asks for, through
         NVML or by Xid 154 in the kernel's log.
-    Threshold: any of these, at once. A fault of the board stays until it is acknowledged or the monitor restarts. A
-        hang, reset or PCIe error in the kernel's log, an Xid that the program caused (13, 31, 43, 45, 94) and any other
-        Xid count for 10 minutes. A repaired error (Xid 63, 92) shows on the GPU's own page only. A fault of a GPU that
-        answers and has no process is shown beside the verdict while a job runs without that GPU. Source: NVIDIA's
-        catalogue of Xids.
+    Threshold: any of these, reported at once. A fault of the board stays until it is acknowledged or the monitor
+        restarts. A hang, reset or PCIe error in the kernel's log, an Xid that the program caused (13, 31, 43, 45, 94)
+        and any other Xid count for 10 minutes. A repaired error (Xid 63, 92) shows on the GPU's own page only. A fault
+        of a GPU that answers and has no process is shown beside the verdict while a job runs without that GPU. Source:
+        NVIDIA's catalogue of Xids.
     Blind spot: it misses events and losses of GPUs from before the monitor started.
     """
     out = []
@@ -51,7 +51,7 @@ def gpu_breaks(facts: Facts) -> tuple[Claim, ...]:
 
 
 def _xid(state: GpuState, now_ns: int, limits: Thresholds) -> int | None:
-    """The last Xid, if it still counts; None if the error was repaired or is too old."""
+    """The last Xid, if it still counts; None if the error was repaired, or is too old and not a fault of the board."""
     number, at_ns = state.last_xid, state.last_xid_at_ns
     if number is None or number in REPAIRED:
         return None

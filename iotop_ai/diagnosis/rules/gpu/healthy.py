@@ -39,7 +39,7 @@ class _BusyGpus(NamedTuple):
 
 
 def _gpus_to_judge(facts: Facts) -> list[_BusyGpus]:
-    """The GPUs to judge. A GPU that another program also uses shows nothing about a job, so it is left out."""
+    """The GPUs to judge. A job that shares a GPU with another program is left out: busy GPUs show nothing about it."""
     groups = gpu_groups(facts, facts.limits.window_s)
     if all(group.job is None for group in groups):
         sm = _mean_sm(facts, [gpu for group in groups for gpu in group.gpus])

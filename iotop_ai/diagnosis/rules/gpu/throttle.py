@@ -31,7 +31,7 @@ _REASONS = (
 
 
 def _throttling(gpu: OneGpu, limits: Thresholds) -> tuple[float, str, float | None]:
-    """The time in which the GPU's clock is lowered: (level, reason, share of time).
+    """How much the GPU is throttled: (level of the claim, reason, share of time with a lowered clock).
 
     Without the driver's counters, the mask of reasons is used; the reason is then "". The share is None when unknown.
     """
@@ -73,8 +73,8 @@ def _hot_level(gpu: OneGpu, limits: Thresholds) -> float:
 def _may_be_heat(gpu: OneGpu, limits: Thresholds) -> bool:
     """Whether heat may be the cause if the mask of reasons reports a lowered clock.
 
-    The mask's bit for a hardware slowdown stands for heat or for the power supply. The bits for heat also cover the
-    memory, and its temperature may be unknown.
+    The mask's bit for a hardware slowdown stands for heat or for the power supply, so on a cool GPU it is not taken for
+    heat. The bits for heat are, because they also cover the memory, whose temperature may be unknown.
     """
     known = gpu.mean("temperature_celsius") is not None and _hot_threshold(gpu, limits) is not None
     cool = known and _hot_level(gpu, limits) < limits.leave_level

@@ -16,11 +16,11 @@ FRAMEWORKS = ("torch", "tensorflow", "jax")
 
 
 def _trains(facts: Facts, job: JobFacts) -> bool:
-    """Whether the job certainly trains: it has a framework or loaders, and uses the CPU."""
+    """Whether the job certainly trains on the CPU: it has a framework or loaders, uses the CPU, and opens no GPU."""
     evidence = job.job.evidence
-    known = "loader" in evidence or ("library" in evidence and job.job.framework in FRAMEWORKS)
+    can_train = "loader" in evidence or ("library" in evidence and job.job.framework in FRAMEWORKS)
     # A program that has opened a GPU's device file was built for a GPU and is about to use it.
-    return known and "device" not in evidence and _work_level(facts, job) >= facts.limits.leave_level
+    return can_train and "device" not in evidence and _work_level(facts, job) >= facts.limits.leave_level
 
 
 def _may_use_a_gpu(facts: Facts, job: JobFacts) -> bool:

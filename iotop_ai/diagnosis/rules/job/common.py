@@ -38,8 +38,9 @@ def loss_over_gate(facts: Facts, job: JobFacts) -> float:
 def cause_level(facts: Facts, job: JobFacts, part: float, is_backed: bool) -> float:
     """A part of the job's wait divided by its threshold; 1 or more names it as the cause.
 
-    Where the job's time is counted, the largest part is the cause even if it is below ``decider``, provided that it is
-    at least ``gate`` of the whole time. is_backed: whether other signals show this cause too, which such a part needs.
+    Where the job's time is counted, the largest part is the cause even if it is below ``decider``, provided that
+    ``is_backed`` is true and that the part is at least ``gate`` of the whole time. is_backed: whether other signals
+    show this cause too.
     """
     limits, level = facts.limits, part / facts.limits.decider
     largest = max(value or 0.0 for value in (job.disk, job.running, job.net, job.other))
@@ -110,7 +111,7 @@ def job_args(facts: Facts, job: JobFacts) -> Args:
 
 
 def _worker_name(facts: Facts, job: JobFacts) -> str:
-    """The name of the job's first worker; the job's own name without workers, or if it is unknown."""
+    """The name of the job's first worker; the job's own name if it has no workers or the worker's name is unknown."""
     table = facts.snapshot.processes.value
     key = (job.job.workers or (job.job.ranks[0].key,))[0]
     info = None if table is None else table.info.get(key)
@@ -142,10 +143,11 @@ _CONTAINERS = ("container ", "pod ")
 def shm_args(facts: Facts, job: JobFacts | None) -> Args:
     """The size of the job's /dev/shm and whether the job runs in a container, for the advice about /dev/shm.
 
+    A monitor in a container sees only jobs in containers, although their cgroups show no id there. An LXC container
+    does not count, because it mounts its /dev/shm itself and can change its size like a machine.
+
     job: None for a job that is gone. The size is then unknown, and so is whether it ran in a container, unless the
-    monitor runs in one: all jobs that the monitor sees then run in a container, although their cgroups show no id
-    there. An LXC container does not count, because it mounts its /dev/shm itself and can change its size like a
-    machine.
+    monitor runs in one.
     """
     inside = facts.snapshot.host.container not in ("", "lxc")
     total = None if job is None else job.place.shm_total_bytes

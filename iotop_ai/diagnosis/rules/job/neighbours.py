@@ -21,7 +21,7 @@ BASE = 0.85
 NOT_SEEN = 0.5
 """The upper limit of the confidence when the I/O of the other programs is unreadable."""
 _MOST_PIDS = 4
-"""The most pids that a command lists."""
+"""The most pids that a command lists; of more pids, it names only one."""
 
 
 def _args(neighbour: Neighbour, resource: str) -> Args:

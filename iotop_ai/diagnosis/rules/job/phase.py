@@ -34,7 +34,7 @@ def _is_calm(facts: Facts, job: JobFacts) -> bool:
         return False
     time = job.time
     if time is not None and (time.compute < limits.decider or largest_other(time) >= limits.gate):
-        return False  # OK needs evidence: time in which the job trains
+        return False  # the job must be seen to train most of the time
     if time is not None and job.loaders_compute and time.data + time.host >= limits.gate:
         return False  # a part of ``host`` may be a wait for loaders that compute
     if time is not None and time.unexplained > UNEXPLAINED:

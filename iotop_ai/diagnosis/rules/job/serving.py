@@ -66,7 +66,7 @@ def job_waits_for_requests(facts: Facts) -> tuple[Claim, ...]:
 
 
 def _loses_time(facts: Facts, job: JobFacts) -> bool:
-    """Whether the job's largest share of time without work has a known reason; a rest between requests has none.
+    """Whether the job loses time, and at least as much as its unexplained time, which includes rests between requests.
 
     False if the job's time is not counted, or if its GPU is idle.
     """

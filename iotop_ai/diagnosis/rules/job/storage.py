@@ -162,8 +162,8 @@ def _not_in_the_queue(facts: Facts, wait: Wait) -> bool:
 def _disks_of_mount(facts: Facts, job: JobFacts) -> list[DeviceFacts] | None:
     """The disks of the mount that the job reads from, without those that were idle in the whole window.
 
-    None if they are unknown, as those of a ZFS pool may be, if one of them is of a kind without facts, or if its rates
-    are unknown.
+    None for a FUSE mount, if the disks are unknown (as those of a ZFS pool may be), or if one of the disks is of a kind
+    without facts or has no known rates.
     """
     infos, tables = facts.snapshot.disks.value or {}, [s.block.value for s in facts.window.samples]
     if job.through_fuse or not job.place.mounts:
@@ -212,8 +212,8 @@ def _own_refault(sample: Sample, job: JobFacts, usual: float, all_disks: float) 
     if sample.memory.value is None or sample.memory.value.refault_file_bytes_per_s is None:
         return None
     listed = {} if sample.processes.value is None else sample.processes.value.rates
-    known = [rates.read_bytes_per_s for key in job.job.members if (rates := listed.get(key)) is not None]
-    own = usual if None in known or not known else sum(value for value in known if value is not None)
+    reads = [rates.read_bytes_per_s for key in job.job.members if (rates := listed.get(key)) is not None]
+    own = usual if None in reads or not reads else sum(value for value in reads if value is not None)
     return max(0.0, sample.memory.value.refault_file_bytes_per_s - max(0.0, all_disks - own))
 
 
@@ -228,17 +228,17 @@ def _class_of(facts: Facts, wait: Wait) -> str:
         return "noisy_neighbour"
     if _not_in_the_queue(facts, wait):
         return "io_limit"
-    refaulting = limits.refault_leave if facts.is_active("cache_thrash", subject) else limits.refault_ratio
-    if (_refault_ratio(facts, wait) or 0.0) >= refaulting:
+    refault_limit = limits.refault_leave if facts.is_active("cache_thrash", subject) else limits.refault_ratio
+    if (_refault_ratio(facts, wait) or 0.0) >= refault_limit:
         return "cache_thrash"
     if device is None:
         return "storage_read"
-    small = limits.small_read_leave_bytes if facts.is_active("small_random", subject) else limits.small_read_bytes
-    if device.read_size_bytes is not None and device.read_size_bytes < small:
+    size_limit = limits.small_read_leave_bytes if facts.is_active("small_random", subject) else limits.small_read_bytes
+    if device.read_size_bytes is not None and device.read_size_bytes < size_limit:
         return "small_random"
     slow = share(device.slow) >= limits.leave_share
-    most = limits.serial_leave if facts.is_active("loader_serial", subject) else limits.inflation_some
-    if not device.serves_serially and not slow and (device.inflation or 0.0) < most:
+    inflation_limit = limits.serial_leave if facts.is_active("loader_serial", subject) else limits.inflation_some
+    if not device.serves_serially and not slow and (device.inflation or 0.0) < inflation_limit:
         return "loader_serial"
     return "storage_read"
 
@@ -264,7 +264,7 @@ def job_waits_for_storage(facts: Facts) -> tuple[Claim, ...]:
     Evidence: samples of trainer and workers; await of the device behind the job's files.
     Threshold: time lost; >= 50 % of the busy workers in state D (without workers: the trainer itself >= 30 %); await >=
         3 times normal, or a busy rotating disk. Where the job's time is counted, less than 50 % is enough if no other
-        part of the wait is larger, it is >= 8 % of the time, and the device is slow: at most 60 % sure.
+        part of the wait is larger, this part is >= 8 % of the time, and the device is slow: at most 60 % sure.
     Blind spot: an await of 1.5 to 3 times normal may come from queue depth or from a slow device: at most 60 % sure.
         Without a known device behind the files: at most 50 %.
     """

@@ -1,4 +1,4 @@
-"""Rules about the shares of a job's time: its main thread delays the GPU, a compiler runs, or it makes no progress."""
+"""Rules about the shares of a job's time: its main thread delays the GPU, a compiler runs, or the job stands still."""
 
 from __future__ import annotations
 
