@@ -170,10 +170,10 @@ def end_acknowledged(
     held: Mapping[tuple[str, str], ActiveFinding],
     snapshot: Snapshot,
 ) -> Mapping[str, str]:
-    """The acknowledged values, with ENDED for each whose finding has ended while its device answers; the same mapping
-    if there is none.
+    """The acknowledged values, with ENDED for each acknowledgement that is over; the same mapping if none is.
 
-    The same fault counts as a new one if it comes back. So does a count that has begun again at 0 and is worse.
+    An acknowledgement is over if its finding has ended while the device answers, so that a fault that comes back counts
+    as new. It is also over if a count of the finding has begun again at 0 and the finding is worse.
 
     before: the active findings of the previous decision. held: those of this decision.
     """
@@ -197,23 +197,23 @@ def _has_begun_again(finding: Finding, value: str) -> bool:
     return lower and is_worse(finding, value)
 
 
-def _has_ended(name: str, value: str, disk: str | None, snapshot: Snapshot) -> bool:
+def _has_ended(name: str, value: str, subject: str | None, snapshot: Snapshot) -> bool:
     """Whether an acknowledged finding that is not active has ended; False unless its device answers.
 
-    disk: the finding's subject if the finding was active at the previous decision; otherwise None. A disk's own report
-    may be minutes old, so only the end of an active finding shows that the disk is well again. A GPU answers at every
-    tick.
+    subject: the finding's subject if the finding was active at the previous decision; otherwise None. A disk's own
+    report may be minutes old, so only the end of an active finding shows that the disk is well again. A GPU answers at
+    every tick.
     """
     figures = set(_acknowledged_figures(value) or ())
     in_log = bool(figures & {"errors", "log_errors"})
     if figures & _COMES_AND_GOES or (in_log and snapshot.kernel.value is None):
         return False
-    if disk is not None and name.startswith("failing_disk:"):
-        report = (snapshot.smart.value or {}).get(disk)
+    if subject is not None and name.startswith("failing_disk:"):
+        report = (snapshot.smart.value or {}).get(subject)
         in_report = any(not figure.startswith("is:") and figure != "errors" for figure in figures)
         if in_report and (report is None or report.value is None or report.status is not Status.OK):
             return False
-        return disk in (snapshot.disks.value or {})
+        return subject in (snapshot.disks.value or {})
     gpus, details = snapshot.gpu.value or {}, snapshot.gpu_slow.value or {}
     uuid = next((uuid for uuid in gpus if name == f"gpu_fault:{'_'.join(uuid.split())}"), None)
     if uuid is None or gpus[uuid].value is None:

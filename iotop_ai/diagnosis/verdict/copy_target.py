@@ -116,7 +116,7 @@ def _memory_room(facts: Facts, free: int | None) -> int | None:
 
 
 def _read_so_far(facts: Facts) -> float:
-    """The bytes that the jobs' living processes have read from disks since they started."""
+    """The bytes that the jobs' living processes have read from disks since they started; 0 when unknown."""
     table = facts.snapshot.processes.value
     if table is None:
         return 0.0

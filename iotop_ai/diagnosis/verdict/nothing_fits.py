@@ -121,7 +121,8 @@ def _look_into(pid: int, name: str) -> Advice:
 
 
 def _calm_or_busy(facts: Facts, lead: JobFacts | None, group: Group | None, before: str, slow: SlowDisk | None) -> Args:
-    """("state", CALM or BUSY) with the figures that show it; () for UNSURE, if something is slow or hidden.
+    """("state", CALM or BUSY) with the figures that show it; () for UNSURE, if a GPU is in use or something is slow or
+    hidden.
 
     before: the word of the state so far.
     """
@@ -131,8 +132,7 @@ def _calm_or_busy(facts: Facts, lead: JobFacts | None, group: Group | None, befo
     if not known or not gpu_known or facts.gpu.used or facts.cpu_busy_ratio is None:
         return ()
     if lead is not None:
-        # A job that has its data is not slow, even while its loaders read ahead. Showing that the job is healthy takes
-        # longer.
+        # A job that has its data is not slow, even while its loaders read ahead. The class healthy needs more evidence.
         others_wait = group is not None and all(key.pid != group.pid for key in lead.job.members)
         explained = lead.time is None or lead.time.unexplained < limits.gate
         is_calm = lead.stall is not None and lead.stall < limits.gate and explained and not others_wait

@@ -61,8 +61,8 @@ class Diagnosis(VerdictTotalsBuilder):
     def findings(self) -> tuple[Finding, ...]:
         """The findings, sorted by the time lost while each was the verdict, then by all time lost, then by duration.
 
-        () if nothing was judged. A finding in a state that loses no time is only a transition if it is shorter
-        than a rule's window; it is left out unless all findings are transitions.
+        () if nothing was judged. A finding that is shorter than a rule's window, and in a state that loses no time, is
+        a transition. Transitions are left out, unless there is nothing else.
         """
 
         def order(key: Key) -> tuple[int, int, int, int, Key]:

@@ -31,7 +31,8 @@ KEYS = (
 )
 _SMART_KINDS = ("disk",)
 _AS_RATES = ("utilization_percent", "memory_activity_percent", "power_mw", "power_limit_mw", "processes")
-"""Fields of a GPU's state that its rates contain in base units; the processes are added with their names."""
+"""Fields of a GPU's state that are left out: the GPU's rates have them in base units, and its processes are added with
+their names."""
 
 Object = dict[str, Any]
 
@@ -143,7 +144,7 @@ def _gpu_state(state: GpuState, frame: Frame) -> Object:
         None
         if state.processes is None
         else [
-            # If not found, it may be of another pid namespace, and its pid that of another process here.
+            # A process that is not found may be in another pid namespace; here, another process may have its pid.
             merged(process._asdict(), {"name": names.get(process.pid) if process.found else None})
             for process in state.processes
         ]

@@ -30,7 +30,7 @@ def disk_families(frame: Frame, devices: Collection[str] = ()) -> list[Family]:
     for key, counters in table.items():
         info = infos.get(key.name)
         idle = counters.rd_ios + counters.wr_ios == 0 and key not in heads
-        if (devices and key.name not in devices) or (info is not None and _left_out(info, idle)):
+        if (devices and key.name not in devices) or (info is not None and _is_left_out(info, idle)):
             continue
         entries.append((key, counters, info, label_text((("device", key.name),))))
     entries = entries[:MOST_DISKS]
@@ -53,7 +53,7 @@ def disk_families(frame: Frame, devices: Collection[str] = ()) -> list[Family]:
     ]
 
 
-def _left_out(info: BlockInfo, idle: bool) -> bool:
+def _is_left_out(info: BlockInfo, idle: bool) -> bool:
     return info.kind in ("partition", "nvme-path") or (idle and hidden_when_idle(info))
 
 

@@ -30,8 +30,8 @@ MOST_EVENTS = 1000
 a later fault."""
 MOST_GAPS = 1000
 _SET_AHEAD_NS = 2_000_000_000
-"""A wall time that grows by more than this beyond the monotonic time is a gap: a clock is also adjusted in small steps.
-"""
+"""There is a gap if the wall time grows by more than this beyond the monotonic time. Smaller differences come from
+clock adjustments."""
 _QUIET_EVENTS = frozenset(("ack", "ack_undone"))
 """The kinds of events that a report leaves out."""
 
@@ -60,7 +60,7 @@ class StoryBuilder:
         self._more_events = 0
         self._gaps: list[Gap] = []
         self._judged_ns = 0
-        """The wall time at which the newest JudgedSpan ends. If only keyframes are read, it is later than theirs."""
+        """The wall time at which the newest JudgedSpan ends. If only keyframes are read, it is later than all of them."""
 
     def add(self, item: RunItem) -> None:
         """Add a Frame, a RatedSnapshot or a JudgedSpan."""
@@ -180,7 +180,7 @@ def _ahead_ns(before: Snapshot | None, after: Snapshot) -> int:
 def _why_missing(before: Snapshot, after: Snapshot, gap_ns: int) -> str:
     """The reason for a gap between two Snapshots that no event explains.
 
-    Each run of a logging program that was imported has a boot of its own, so a new boot does not show a restart there.
+    In an imported log, each run of the logging program has its own boot id, so a new boot id does not show a restart.
     """
     if before.host.boot_id != after.host.boot_id:
         restarted = not after.host.origin and before.host.name == after.host.name
