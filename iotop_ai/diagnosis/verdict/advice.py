@@ -125,7 +125,7 @@ def _cheaper_transforms(facts: Facts, cores: Cores) -> Advice:
 
 
 def worker_advice(facts: Facts, workers: int) -> tuple[Advice, ...]:
-    """The advice to use more workers if cores are idle, else cheaper transforms. workers: the number now."""
+    """The advice to use more workers if cores are idle, else cheaper transforms. workers: how many there are now."""
     ranks, cores = max(1, facts.gpu.used), facts.allowed_cores
     known = [float(count) for count in (cores, facts.physical_cores) if count is not None]
     most = None if cores is None else max(1, math.floor(min(known) * facts.limits.core_share / ranks))

@@ -70,7 +70,10 @@ def _reason(claim: Claim, enter: float) -> str:
 
 
 def classes_without_sign(verdict: Verdict, others: tuple[Considered, ...]) -> tuple[str, ...]:
-    """The classes except ``unknown`` that are not in the verdict, in ``others`` or ruled out, sorted by precedence."""
+    """The classes that are not in the verdict, not in ``others`` and not ruled out, in the order of precedence.
+
+    The class ``unknown`` is left out.
+    """
     mentioned = {f.class_id for f in verdict.findings} | {other.finding.class_id for other in others}
     mentioned |= {reason.class_id for reason in verdict.primary.ruled_out} | {"unknown"}
     return tuple(class_id for class_id in PRECEDENCE if class_id not in mentioned)

@@ -60,7 +60,7 @@ class StoryBuilder:
         self._more_events = 0
         self._gaps: list[Gap] = []
         self._judged_ns = 0
-        """The wall time at which the newest JudgedSpan ends. If only keyframes are read, it is later than all of them."""
+        """The wall time at which the newest JudgedSpan ends. If only keyframes are read, their newest is earlier."""
 
     def add(self, item: RunItem) -> None:
         """Add a Frame, a RatedSnapshot or a JudgedSpan."""
