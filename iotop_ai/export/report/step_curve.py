@@ -28,7 +28,7 @@ class _TimedStep(NamedTuple):
 
 
 class _Span(NamedTuple):
-    """The time between two logged steps. has_other_work: whether the log shows an evaluation or a restart in it."""
+    """The time between two logged steps. has_other_work: whether an evaluation or a restart falls into it."""
 
     begin_ns: int
     end_ns: int
@@ -57,7 +57,7 @@ def with_steps(story: Story, log: StepLog) -> Story:
         raise InputError(f"the log's steps are from {times}, outside of the recording; is the log of another run?")
     steps, spans = _spans(timed_steps)
     usual_ns = sorted(span.end_ns - span.begin_ns for span in spans)[len(spans) // 2] if spans else 0
-    # Evaluations in most spans belong to the usual time between two lines of the log, so they are not pauses.
+    # If most spans contain evaluations, these belong to the usual time between two log lines and are not pauses.
     has_pauses = 2 * sum(span.has_other_work for span in spans) < len(spans)
     grid = _grid(story, usual_ns)
     track = Track(grid.series())
@@ -82,7 +82,7 @@ def with_steps(story: Story, log: StepLog) -> Story:
 
 
 def _main_bar(points: Sequence[StepPoint]) -> list[StepPoint]:
-    """The points of the most frequent progress bar, of one rank; bars with other totals show evaluations.
+    """The points of the most frequent progress bar, from one rank. Bars with another total show evaluations.
 
     [] without a progress bar, or if the log has wall times.
     """
@@ -94,7 +94,7 @@ def _main_bar(points: Sequence[StepPoint]) -> list[StepPoint]:
 
 
 def _main_total(points: Iterable[StepPoint]) -> str:
-    """The number of steps of the most frequent progress bar; "" without a progress bar."""
+    """The total of the most frequent progress bar, as in StepPoint; "" without a progress bar."""
     totals = Counter(point.total for point in points if point.elapsed_s is not None)
     return max(totals, key=lambda total: totals[total], default="")
 

@@ -27,7 +27,7 @@ from iotop_ai.present.text.units import (
 )
 
 MOST_DEVICES, MOST_PROGRAMS, MOST_JOBS, MOST_DETAILED = 32, 16, 32, 4
-"""The most rows of these tables, and the most jobs whose shares are shown."""
+"""The most rows of the tables of disks, programs and jobs, and the most jobs whose shares are shown."""
 _MOST_OTHERS = 6
 """The most devices other than disks that the machine's table names."""
 _SHARES_NOTE = "Shares of the time watched. The verdict's sentence gives the shares of its own window, at most 60 s."
@@ -39,7 +39,8 @@ class ReportTable(NamedTuple):
     """A table of the report.
 
     text_columns: the number of leading columns that contain text, left-aligned; the others are right-aligned figures.
-    note: a sentence below the table. bad: the rows to mark. drop: the columns that a narrow page omits, in this order.
+    note: a sentence below the table. bad: the indices of the rows to mark. drop: the indices of the columns that a
+    narrow page omits, in this order.
     wraps: the column of sentences, which a narrow page wraps before it omits a column; -1 without one.
     """
 
@@ -77,7 +78,7 @@ def every_table(story: Story, price: Price | None) -> tuple[ReportTable, ...]:
 
 
 def detailed_jobs(story: Story) -> tuple[JobStory, ...]:
-    """The jobs whose shares are shown: the main job and the jobs with a GPU, at most MOST_DETAILED."""
+    """The jobs whose shares are shown: the main job and the jobs with a GPU and a known time, at most MOST_DETAILED."""
     main = story.main_job
     others = [job for job in story.jobs if job.has_time and job.gpus and job is not main]
     return tuple(([] if main is None else [main]) + others)[:MOST_DETAILED]
@@ -193,7 +194,7 @@ def device_table(story: Story) -> ReportTable:
         full = duration(device.full_s) if device.full_s != 0 else "0"
         moved = (amount(device.read_bytes), amount(device.written_bytes))
         rows.append((device.name, device_words(device), *moved, *rates, *awaits, _mean(device.busy, percent), full))
-    note = "Means over the run; an await is the mean over its requests. CV: standard deviation "
+    note = "Means over the run; an await is a mean over requests. CV: standard deviation "
     note += "divided by mean, over the intervals. Full: at least 90 % busy. MB is 1,048,576 B, as in iostat -m."
     if story.spacing_s is not None and any(device.busy and device.full_s is None for device in devices):
         note += f" Full for ?: means over {duration(story.spacing_s)} do not show how long."

@@ -74,7 +74,10 @@ def finding_lines(story: FindingStory) -> list[tuple[str, str]]:
 
 
 def job_sentence(job: JobStory) -> str:
-    """Where a job's time went, such as "train.py: data disk 67 %, compute 29 %, unexplained 4 %"."""
+    """Where a job's time went, such as "train.py: data disk 67 %, compute 29 %, unexplained 4 %".
+
+    A share below 1 % is left out.
+    """
     if not job.has_time:
         return f"{job.name}: {NOT_COUNTED}"
     parts = [f"{part.short_name} {part.figure} %" for part in parts_of(job.counts) if part.figure != "<1"]

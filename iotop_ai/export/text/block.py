@@ -21,15 +21,16 @@ from iotop_ai.present.health.summary import health
 PROCESS_ROWS = 20
 _PROCESS_TERMS = ("kB_rd/s", "kB_wr/s", "kB_ccwr/s")
 _SHARE_LIMIT = 100.0
-"""The highest percentage that is shown. The kernel counts busy time in jiffies, so a short interval may exceed it."""
+"""The highest percentage that is shown. The kernel counts busy time in jiffies, so a short interval may
+appear more than 100 % busy."""
 _REQUESTS = {
     "read": "reads_per_s",
     "write": "writes_per_s",
     "discard": "discards_per_s",
     "flush": "flushes_per_s",
 }
-"""The rate of each kind of request, by the first word of the fields about that kind. At a rate of 0, a mean time, mean
-size or merged share of these requests is undefined, not unknown."""
+"""The field with the rate of each kind of request, by the first word of that kind's fields. If the rate is 0, the
+kind's mean time, mean size and merged share are undefined, not unknown."""
 
 
 class Block(NamedTuple):

@@ -51,8 +51,8 @@ class Trend:
     def render(self, width: int, height: int, ascii_only: bool = False) -> str:
         """The charts, one below the other, each at most ``width`` (but at least 30) columns wide.
 
-        height: the rows for all charts, of which each has at least 6. A chart without a known value becomes a line of
-        text. Raises UnknownError without plotext, or if ``drawn_devices`` raises it.
+        height: the rows of all charts together; each chart has at least 6. A chart without a known value becomes a line
+        of text. Raises UnknownError without plotext, or if ``drawn_devices`` raises it.
         """
         series: list[tuple[str, list[Point]]] = []
         for name in self.drawn_devices():
