@@ -15,7 +15,7 @@ from iotop_ai.model.errors import UnknownError
 MOST_SERIES = 200_000
 """The maximum number of series in one answer."""
 _VALUES_PER_SERIES = 16
-"""The maximum mean number of JSON values per series; a series with eight labels has 13."""
+"""The maximum number of JSON values per series, on average over an answer; a series with eight labels has 13."""
 MOST_LABELS = 64
 """The maximum number of labels of one series."""
 LONGEST_LABEL = 128
@@ -24,7 +24,7 @@ _LONGEST_ERROR = 160
 _LARGEST = 2.0**64
 """The largest accepted value. Counters have 64 bits, and the sums and products of such values stay finite."""
 _LATEST_S = 1e11
-"""The latest accepted time; a larger number is in milliseconds instead of seconds."""
+"""The latest accepted Unix time in seconds; a larger number is in milliseconds."""
 
 
 class BadAnswerError(UnknownError):

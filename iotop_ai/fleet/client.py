@@ -112,7 +112,7 @@ class Prometheus:
         return Prometheus(self.address, **self._arguments)
 
     def instant_query(self, query: str, at_s: float | None = None) -> Answer:
-        """The answer to a query at the Unix time ``at_s``; None for now. Raises NoAnswerError or BadAnswerError."""
+        """The answer to a query at the Unix time ``at_s``, by default now. Raises NoAnswerError or BadAnswerError."""
         return parse_vector(self._get("query", {"query": query, **({} if at_s is None else {"time": f"{at_s:.3f}"})}))
 
     def range_query(self, query: str, begin_s: float, end_s: float, step_s: float) -> list[Points]:

@@ -51,10 +51,12 @@ class _Assembly:
         reading = answers[READING]
         self._at_s = reading.at_s or 0.0
         self._names = MachineNames({entry.label("instance") for entry in reading.series} - {""})
-        node_answered, reporting = "node's reading" in answers, self._instances("node's reading")
+        node_answered, reporting_nodes = "node's reading" in answers, self._instances("node's reading")
         for entry in self._series("node"):
             instance = entry.label("instance")
-            self._names.learn(instance, entry.label("nodename"), current=not node_answered or instance in reporting)
+            self._names.learn(
+                instance, entry.label("nodename"), current=not node_answered or instance in reporting_nodes
+            )
         self._machines: dict[str, FleetMachine] = {}
 
     def _series(self, name: str) -> tuple[Series, ...]:
@@ -94,7 +96,7 @@ class _Assembly:
         return Fleet(self._at_s, self._window_s, machines, joined_jobs(parts, findings), without_machine, unanswered)
 
     def _iotop_series(self, name: str) -> Iterable[tuple[str, Series]]:
-        """The series of the answer ``name``, each with its machine, for machines that run iotop-ai."""
+        """The series of the answer ``name``, each with the name of its machine, for machines that run iotop-ai."""
         for entry in self._series(name):
             machine = self._names.of(entry.label("instance"))
             if machine in self._machines:
@@ -147,7 +149,7 @@ class _Assembly:
         self._machines[name] = self._machines[name]._replace(**changes)
 
     def _exporter_series(self, name: str) -> Iterable[tuple[str, Series]]:
-        """The series of another exporter, each with its machine."""
+        """The series of another exporter's answer ``name``, each with the name of its machine."""
         for entry in self._series(name):
             if entry.label("instance"):
                 yield self._names.of(entry.label("instance"), entry.label("Hostname") or entry.label("nodename")), entry

@@ -47,7 +47,7 @@ class MachineNames:
             self._machines_of_node.setdefault(node, set()).add(machine)
 
     def of(self, instance: str, reported: str = "") -> str:
-        """The machine's name for an instance.
+        """The name of an instance's machine.
 
         reported: the host's name as the exporter reports it; "" if it reports none.
         """

@@ -28,8 +28,8 @@ _LOST_TIME = 'bucket!~"compute|unexplained"'
 
 _READ_AT = "iotop_monitor_reading_timestamp_seconds"
 READING, ALIVE = "reading", "alive"
-"""The names of two queries. READING is the first; all others are evaluated at the time of its answer. ALIVE finds
-the machines whose readings go on: a machine's clock may be wrong, so the age of its reading does not show that."""
+"""The names of two queries. READING is sent first; all others are evaluated at the time of its answer. ALIVE finds the
+machines that still deliver readings; the age of a reading does not show it, because a machine's clock may be wrong."""
 _QUERIES: Mapping[str, str] = {
     READING: f"max by (instance) (last_over_time({_READ_AT}[{RECENT}])) or vector(time())",
     "verdict": "max by (instance, state) (iotop_verdict_state == 1)",

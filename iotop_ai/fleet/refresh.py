@@ -22,7 +22,7 @@ def ask_fleet(server: Prometheus, window_s: float, stopped: Callable[[], bool] =
 
     Raises NoAnswerError or BadAnswerError if the first query fails, and NoAnswerError if it is not sent.
 
-    stopped: returns whether to stop sending queries
+    stopped: a function that returns whether to stop sending queries
     """
     answers: dict[str, Answer] = {}
     unanswered: list[str] = []
@@ -88,6 +88,8 @@ def ask_history(
     The result is {} if neither iotop-ai nor node_exporter reports about the machine.
 
     Raises NoAnswerError or BadAnswerError.
+
+    window_s: the seconds before each step over which a rate or mean is computed
     """
     if IOTOP in machine.sources:
         queries_by_name = history_queries(machine.instance, window_s)
