@@ -20,7 +20,7 @@ SPIN_POWER_SURE = 0.4
 TENSOR_NONE = 0.02
 """Tensor cores whose activity is below this share are idle."""
 SM_IDLE = 0.5
-"""SM activity below this share means poor use of the GPU. Source: NVIDIA, DCGM documentation, profiling metrics."""
+"""SMs whose activity is below this share are mostly idle. Source: NVIDIA, DCGM documentation, profiling metrics."""
 LINK_FULL = 0.8
 """A PCIe link counts as full if it carries at least this share of its rate."""
 LINK_BYTES_PER_S = 50e9

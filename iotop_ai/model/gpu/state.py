@@ -283,9 +283,9 @@ class GpuRates(NamedTuple):
         float | None, Metric("ratio", "How busy an AMD or Intel GPU's graphics engine was (drm-engine in fdinfo).")
     ] = None
     compute_ratio: Annotated[
-        float | None, Metric("ratio", "How busy its compute engines were; ROCm's work is not counted there.")
+        float | None, Metric("ratio", "How busy an AMD or Intel GPU's compute engines were, without ROCm's work.")
     ] = None
-    copy_ratio: Annotated[float | None, Metric("ratio", "How busy its copy engines were.")] = None
+    copy_ratio: Annotated[float | None, Metric("ratio", "How busy an AMD or Intel GPU's copy engines were.")] = None
 
 
 def gpu_rates(before: GpuTable | None, after: GpuTable, seconds: float | None) -> dict[str, GpuRates]:
