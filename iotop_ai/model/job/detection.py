@@ -221,8 +221,8 @@ def _ranks(search: _Search) -> list[Rank]:
 def _starters(search: _Search, ray_ranks: Mapping[ProcessKey, Sequence[ProcessKey]]) -> set[ProcessKey]:
     """The processes that only start ranks and do not train: torch.multiprocessing.spawn, Ray's program.
 
-    A process that uses a GPU trains if none of the ranks below it uses one, such as a notebook that started
-    TensorBoard.
+    A process that uses a GPU, such as a notebook that started TensorBoard, trains if none of the ranks below it uses a
+    GPU.
 
     ray_ranks: the ranks of each program of Ray
     """

@@ -61,7 +61,7 @@ _RANKS = (
     (b"LOCAL_RANK", b"WORLD_SIZE"),
     (b"SLURM_PROCID", b"SLURM_NTASKS"),
 )
-"""Pairs of variables: the number of a rank, and the number of all ranks. The first pair with valid values counts."""
+"""Pairs of variables: the number of a rank, and how many ranks there are. The first pair with valid values counts."""
 _VARIABLES = frozenset(
     (
         *(name for pair in _RANKS for name in pair),
@@ -81,10 +81,10 @@ class RankIds(NamedTuple):
     slurm: the Slurm job id
     mpi: the name that PMIx gives the job
     master: the "address:port" of a group with more than one rank
-    rank, size: the number of this rank, and the number of all ranks
+    rank, size: the number of this rank, and how many ranks there are
     ray: the id of the Ray job
     notebook: the file name of the notebook
-    local: whether ``rank`` counts only the ranks of this machine
+    local: whether ``rank`` is only the number among the ranks of this machine
     run: the id that the user gave torchrun
     """
 

@@ -49,7 +49,9 @@ class CandidateTree:
         # A process with loaders is a trainer, even if multiprocessing started it.
         loader_parents = {stat[key].ppid for key in self.loaders}
         self.pool_children = {
-            k for k in self.candidates if k not in self.loaders and k.pid not in loader_parents and self._is_child(k)
+            key
+            for key in self.candidates
+            if key not in self.loaders and key.pid not in loader_parents and self._is_pool_child(key)
         }
 
     def inspection(self, key: ProcessKey) -> Inspection:
@@ -80,7 +82,7 @@ class CandidateTree:
         parent = self.parent(key)
         return parent is None or parent not in self._traits or not self._traits[parent].fork_server
 
-    def _is_child(self, key: ProcessKey) -> bool:
+    def _is_pool_child(self, key: ProcessKey) -> bool:
         """Whether multiprocessing started the process, or its parent forked it and both have the same command line."""
         if key in self.trackers or key in self.servers or key in self.ray or key.pid in self.on_gpu:
             return False

@@ -152,7 +152,7 @@ def ray_title(info: ProcessInfo) -> str:
     return info.cmdline[0] if info.cmdline and info.cmdline[0].startswith(_RAY) else info.name
 
 
-def is_ray_service(info: ProcessInfo) -> bool:
+def is_part_of_ray(info: ProcessInfo) -> bool:
     """Whether Ray started the process or the process starts Ray: ``ray start``, dashboard, monitor, or any worker."""
     words = info.cmdline[:4]
     if any(word.rsplit("/", 1)[-1] == "ray" for word in words[:3]) or ray_title(info).startswith(_RAY):

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from iotop_ai.lazy.namedtuple import NamedTuple
 from iotop_ai.lazy.regex import pattern
 from iotop_ai.model.job.process_tree import CandidateTree
-from iotop_ai.model.job.programs import is_python, is_ray_service, ray_title
+from iotop_ai.model.job.programs import is_part_of_ray, is_python, ray_title
 from iotop_ai.model.process.records import ProcessKey
 
 _TRAINS = pattern(r"Train(?:er|able|Worker)|Learner\b|ImplicitFunc|\.train\b")
@@ -70,7 +70,7 @@ def _age(key: ProcessKey) -> tuple[int, int]:
 
 def _is_program(tree: CandidateTree, key: ProcessKey) -> bool:
     """Whether the process is a user's program that imports Ray."""
-    if key in tree.ray or key in tree.pool_children or key in tree.loaders or is_ray_service(tree.info[key]):
+    if key in tree.ray or key in tree.pool_children or key in tree.loaders or is_part_of_ray(tree.info[key]):
         return False
     return "ray" in tree.inspection(key).modules
 
@@ -79,7 +79,7 @@ def _starter(tree: CandidateTree, raylet: ProcessKey) -> ProcessKey | None:
     """The program that started the raylet by ``ray.init()``; None if ``ray start`` started it."""
     for ancestor in tree.ancestors(raylet):
         record = tree.info.get(ancestor)
-        if record is not None and is_python(record) and not is_ray_service(record):
+        if record is not None and is_python(record) and not is_part_of_ray(record):
             return ancestor
     return None
 
@@ -92,7 +92,7 @@ def _job_order(ray_job: str) -> list[str]:
 def _owners(tree: CandidateTree, workers: list[ProcessKey], programs: list[ProcessKey]) -> dict[ProcessKey, ProcessKey]:
     """The owner of each worker: the only program of their user, or else the user's nth program for the nth job id.
 
-    If the numbers of programs and of job ids differ, the owner is the oldest worker with the same job id.
+    If there are not as many programs as job ids, the owner is the oldest worker with the same job id.
 
     workers: the workers of one raylet and one user, oldest first
     """

@@ -20,7 +20,7 @@ from iotop_ai.model.process.records import ProcessKey
 MOST_JOBS = 16
 """The largest number of jobs that are watched."""
 WEAK_EVIDENCE = frozenset({"children", "mpi", "slurm", "notebook", "ray"})
-"""Kinds of evidence that programs which do not train may have too, even several kinds at once."""
+"""Kinds of evidence that do not prove training, even together, because other programs may have them too."""
 
 LOADER, RAY = "loader", "ray"
 """The worker_kind of workers of PyTorch's DataLoader, and of Ray's tasks and actors."""

@@ -25,7 +25,7 @@ LOADS_DISK = 0.05
 SAVE_BYTES_PER_S = 1e6
 """A wait for a device is for a checkpoint if at least this many bytes per second are written and few are read."""
 SAVE_READS = 0.1
-"""Few are read if the bytes read are less than this share of the bytes written."""
+"""Few bytes are read if they are less than this share of the bytes written."""
 LOADERS_REST = 0.2
 """The loaders count as resting if a loader works in less than this share of the looks."""
 DUMPS_BYTES_PER_S = 20e6
