@@ -78,10 +78,12 @@ def network_rates(
 
 
 def _growth(most: int, *directions: tuple[int | None, int | None]) -> int | None:
-    """The growth in the directions that are counted now, each (before, after); None if unknown, or if none is counted.
+    """The growth of a count over the directions that the link counts; None if unknown, or if it counts none.
 
     InfiniBand counts errors only while receiving, and drops only before sending; EFA counts only received drops.
-    most: the value at which the counters stop.
+
+    most: the value at which the counters stop
+    directions: the counts (before, after) of each direction
     """
     counted = [delta_up_to(most, before, after) for before, after in directions if after is not None]
     return total(*counted) if counted else None

@@ -20,8 +20,9 @@ class ArcCounters(NamedTuple):
 
     hits, misses: counters of the reads that the cache served, and of those that it did not
     size_bytes: the current size
-    limit_bytes: the largest size (c_max)
-    io_hits: a counter of the reads that waited for a running read of the same block; separate since OpenZFS 2.2
+    limit_bytes: the size limit (c_max)
+    io_hits: a counter of the reads that waited for a running read of the same block; counted separately since
+        OpenZFS 2.2
     min_bytes: the size at which the cache stops shrinking when programs need memory (c_min); None if not recorded
     """
 
@@ -107,7 +108,7 @@ class PoolRates(NamedTuple):
 
 
 def pool_rates(before: PoolTable | None, after: PoolTable, seconds: float | None) -> PoolRates:
-    """The rates of one interval; None without an earlier reading, or for a counter that fell."""
+    """The rates of one interval; a rate is None without an earlier reading, or if its counter fell."""
     old, now = (before and before.arc) or ArcCounters(), after.arc or ArcCounters()
     hits, misses = delta(old.hits, now.hits), delta(old.misses, now.misses)
     return PoolRates(

@@ -26,10 +26,10 @@ class Plan(NamedTuple):
 
     source, target: the full paths; the target is a new path that ends with the name of the source
     there_files, there_bytes: the files that the target already has, with the same size and time
-    there_links: the number of links that the target already has, with the same path in them
+    there_links: the number of links that the target already has, with the same content
     there_folders: the number of folders that the target already has
-    differing: the number of files and links in whose place the target has something else
-    first_differing: the first of these
+    differing: the number of files and links at whose path the target has something else
+    first_differing: the first of these files and links
     links: the number of symbolic links, which are copied as links
     back_links: how many of the links lead back into the source
     others: the number of pipes, sockets and devices, which are left out
