@@ -9,7 +9,8 @@ DATASET = "dataset"
 MOST_BYTES_PER_FILE = 64 << 20
 """The maximum number of bytes that are read from a file, from its beginning."""
 LEAST_CACHED = 0.005
-"""A smaller share of a dataset in the page cache is not mentioned in a forecast, and does not make it a lower limit."""
+"""A smaller share of a dataset in the page cache is not mentioned in a forecast, and does not make the forecast a
+lower limit."""
 NEAR = 0.9
 """If several readers reach this share of perfect scaling, still more readers are expected to be faster."""
 
@@ -53,10 +54,10 @@ class Dataset(NamedTuple):
     cold: the number of sampled files of which nothing is in the page cache, as far as this user can see
     past: whether cached files are read instead, bypassing the page cache, because there are too few cold files
     unreadable: the number of unreadable files
-    holes: the number of further files of the sample, which are not read because they have holes
+    holes: the number of files of the sample that are not read because they have holes; ``sampled`` excludes them
     elsewhere: the number of folders left out because they are on other filesystems
     linked_folders: the number of folders left out because they are links
-    read_bytes: the bytes of all files if only the first MOST_BYTES_PER_FILE of larger ones are read; None if unknown
+    read_bytes: how many bytes of all files are read, at most MOST_BYTES_PER_FILE of each; None if unknown
     """
 
     files: int
@@ -158,7 +159,8 @@ class Forecast(NamedTuple):
     cached: the share of the dataset that counts as read from the page cache
     at_least: whether ``samples_per_s`` and ``first`` are lower limits, because a part is cached, and reading
         from memory was not measured or the dataset does not fit into memory
-    most: the upper limit of ``first`` if it is a lower limit because the dataset does not fit; otherwise None
+    most: if ``first`` is a lower limit because the dataset does not fit into memory, the upper limit of the same share;
+        otherwise None
     """
 
     samples_per_s: float

@@ -68,7 +68,7 @@ class PythonFacts(NamedTuple):
     held_locks: lock files that have an effect only while a process locks them, as (path, inode)
     start_method: the default start method of multiprocessing
     lost_kernels: Jupyter kernels whose program does not exist, as (name, program)
-    managed: whether the distribution manages the packages, so that pip refuses to change them (PEP 668)
+    managed: whether this Python is externally managed, so that pip refuses to change its packages (PEP 668)
     pip: whether pip is installed
     uv: whether uv made this virtual environment
     """

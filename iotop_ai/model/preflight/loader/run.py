@@ -70,8 +70,8 @@ class Used(NamedTuple):
 
     worker_cores: the mean number of cores that all workers together used; without workers, that of the main process
     main_cores: the mean number of cores that the loader's main process used
-    blocked_ratio: the share of the samples of workers in which the worker waited for storage (state D)
-    running_ratio: the share of these samples in which the worker ran or waited for a CPU (state R)
+    blocked_ratio: the share of readings of a worker's state in which the worker waited for storage (D)
+    running_ratio: the share of these readings in which the worker ran or waited for a CPU (R)
     memory_bytes: the highest PSS of all processes together since the start of the run
     growth_bytes: the growth of their anonymous and shared memory per batch; None if it does not grow steadily
     shm_bytes: the largest growth of the use of /dev/shm since the start of the run
