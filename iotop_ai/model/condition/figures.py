@@ -323,13 +323,13 @@ def _value(figure: Figure, record: Any) -> tuple[float | None, float]:
 
 
 _NOT_COUNTED_KINDS = ("ram", "zram", "partition", "nvme-path")
-"""Kinds of block devices that are memory, or a part or a path of another disk."""
+"""Kinds of block devices that are memory, or a partition or a path of another disk."""
 
 
 def _left_out(figure: Figure, frame: Frame) -> set[str]:
     """The devices that a figure about disks ignores although its pattern matches them; empty for any other figure.
 
-    They are the parts and paths of another disk that the pattern matches and, for the pattern ``*``, memory devices.
+    They are partitions and paths if the pattern also matches their disk and, for the pattern ``*``, memory devices.
     """
     table, infos = frame.sample.block.value, frame.snapshot.disks.value
     if figure.family != "disks" or table is None or infos is None:

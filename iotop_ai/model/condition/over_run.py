@@ -119,7 +119,10 @@ class ConditionOverRun:
 
 
 def _answered(figure: Figure, frame: Frame) -> dict[str, bool]:
-    """Whether each object has a value. Objects without a value are included only if their reading failed."""
+    """Whether each object has a value.
+
+    An object without a value is included only if its reading failed and the figure may name the object.
+    """
     table = getattr(frame.snapshot, _READ_PER_OBJECT[figure.family]).value or {}
     unused: list[str] = []
     if figure.family == _GPUS:  # a GPU that does not answer has one of the indices that no other GPU has

@@ -11,8 +11,8 @@ from iotop_ai.model.verdict_class import LOSING, State
 OK, WARNING, CRITICAL = 0, 1, 2
 """The severities of a disk's health."""
 SILENT_S = 90.0
-"""A machine whose newest reading is more than this many seconds old counts as silent, unless the server says whether
-its readings go on. Prometheus usually scrapes once a minute or more often."""
+"""If the server does not answer which machines still deliver readings, a machine whose newest reading is more than this
+many seconds old counts as silent. Prometheus usually scrapes once a minute or more often."""
 _TROUBLE_STATES = (*LOSING, State.WASTED)
 _LOST_INDEXES = tuple(SHARES.index(name) for name in LOST)
 

@@ -64,7 +64,7 @@ class Rule(NamedTuple):
 
 
 def with_verdict(state: SmartState) -> SmartState:
-    """The state with severity, judgements and reasons filled in; the worst come first, else in the order of RULES.
+    """The state with severity, judgements and reasons filled in: the worst first, those of equal severity as in RULES.
 
     severity is "unknown" if there is nothing to judge.
     """
