@@ -58,7 +58,7 @@ _CONGESTION_FIELDS = 3
 def rdma_rates(
     before: Mapping[str, RdmaCounters] | None, after: Mapping[str, RdmaCounters], seconds: float | None
 ) -> dict[str, RdmaRates]:
-    """The rates of every port; each is None without an earlier reading, or if its counter fell or was at its maximum."""
+    """The rates of every port; each is None without an earlier reading, or if its counter fell or was at its limit."""
     out = {}
     for port, now in after.items():
         old = RdmaCounters() if before is None else before.get(port, RdmaCounters())
