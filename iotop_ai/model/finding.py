@@ -5,9 +5,9 @@ from __future__ import annotations
 from enum import StrEnum
 
 from iotop_ai.lazy.namedtuple import NamedTuple
-from iotop_ai.model.verdict_class import CLASS_SPECS, WITHOUT_JOB, State
+from iotop_ai.model.verdict_class import CLASS_SPECS, INSTEAD_OF_UNSURE, State
 
-_STATES_WITHOUT_JOB: dict[object, State] = {state.value: state for state in WITHOUT_JOB}
+_STATE_BY_VALUE: dict[object, State] = {state.value: state for state in INSTEAD_OF_UNSURE}
 SHORTEST_S = 10.0
 """The shortest window of a rule, in seconds. At long intervals between readings, all windows are longer."""
 
@@ -78,7 +78,7 @@ class Finding(NamedTuple):
         if self.class_id == "unknown":
             for name, value in self.args:
                 if name == "state":
-                    return _STATES_WITHOUT_JOB.get(value, State.UNSURE)
+                    return _STATE_BY_VALUE.get(value, State.UNSURE)
             return State.UNSURE
         return CLASS_SPECS[self.class_id].state
 

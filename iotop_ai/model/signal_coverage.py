@@ -11,8 +11,8 @@ GROUP_COUNT = 6
 def signal_groups(snapshot: Snapshot) -> tuple[int, tuple[str, ...]]:
     """The number of groups that can be read, and a clause for each other group.
 
-    The groups are processes (of all users), disks, memory (with PSI), GPU, SMART and network. GPU can be read if one
-    answers or the driver lists none, and SMART if at least one disk answers.
+    The groups are processes (of all users), disks, memory (with PSI), GPU, SMART and network. The group GPU can be read
+    if at least one GPU answers or the driver lists none; SMART, if at least one disk answers.
     """
     missing = []
     if snapshot.processes.value is None:

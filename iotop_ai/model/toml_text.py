@@ -16,7 +16,7 @@ _NESTED = pattern(r"(?:[\[{][^\[\]{}]*){100}")
 class TomlError(UsageError):
     """The text is not valid TOML.
 
-    fault: the fault without its position
+    fault: the fault without its position; as an attribute, it begins with "not TOML: "
     line: the number of the line, starting at 1; None if unknown
     """
 

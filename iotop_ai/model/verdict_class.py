@@ -34,8 +34,8 @@ class State(StrEnum):
 LOSING = (State.STARVED, State.BLOCKED, State.SLOWED, State.FAILING)
 """States in which time is lost, or data is about to be lost."""
 LOUD = (*LOSING, State.WASTED, State.BUSY)
-"""States that need attention; the devices that they name are shown in the state's colour."""
-WITHOUT_JOB = (State.CALM, State.BUSY)
+"""States that need attention; the devices that their findings name are shown in the state's colour."""
+INSTEAD_OF_UNSURE = (State.CALM, State.BUSY)
 """States of class ``unknown`` while nothing is wrong or no training job runs: UNSURE would be a false alarm then."""
 
 
@@ -63,7 +63,7 @@ class ClassSpec(NamedTuple):
     wastes: bool = False
     """Whether it wastes GPU time although its state is not one of LOSING."""
     lasting: bool = False
-    """Whether it stays for as long as the hardware reports it, so that a user can acknowledge it."""
+    """Whether it stays for as long as the hardware reports it. A user can acknowledge such a finding."""
     freezes_baseline: bool = False
     """Whether no read latency is learned while it is active, because a lasting stall would otherwise become normal."""
     names_disk: bool = False

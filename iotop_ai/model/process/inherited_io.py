@@ -30,7 +30,7 @@ class Settlement(NamedTuple):
     marked: frozenset[ProcessKey]
     """Processes that inherited I/O whose amount is not known exactly."""
     debts: tuple[Debt, ...]
-    """The debts without an heir so far. They are tried again with the next table (see ProcessSample)."""
+    """The new debts without an heir. They are tried once more, with the next table (see ProcessSample)."""
     cminflt_before: Mapping[ProcessKey, int]
     """For each process that may still inherit one of these debts, the cminflt from which its growth counts."""
 
@@ -39,6 +39,8 @@ class _Heirs:
     """The processes that may be heirs, with the part of their growth that is not yet assigned to a debt.
 
     These are the processes in both tables whose cminflt grew.
+
+    earlier: for each process that may inherit a waiting debt, the older cminflt from which its growth counts
     """
 
     def __init__(self, before: ProcessTable, after: ProcessTable, earlier: Mapping[ProcessKey, int]) -> None:
@@ -75,7 +77,7 @@ class _Heirs:
         )
 
     def equals(self, key: ProcessKey, debt: Debt) -> bool:
-        """Whether the unclaimed growth of this process equals the debt, as of a parent that only waits for a child."""
+        """Whether the unclaimed growth of this process equals the debt, as when a parent did nothing but wait."""
         return self.unclaimed_faults.get(key) == debt.faults and self.unclaimed_io.get(key) == list(debt.io)
 
     def claim(self, key: ProcessKey, debt: Debt) -> None:
@@ -97,7 +99,10 @@ class _Heirs:
         return out
 
     def cminflt_before(self, earlier: Mapping[ProcessKey, int]) -> dict[ProcessKey, int]:
-        """For each process with unclaimed faults, the value of cminflt before these faults."""
+        """For each process with unclaimed faults, the cminflt from which its growth counts with the next table.
+
+        Claims first use up the growth before ``before``; what is left of that growth no longer counts.
+        """
         out = {}
         for key, left in self.unclaimed_faults.items():
             now, old = self._after.stat[key].cminflt, self._before.stat[key].cminflt
@@ -116,7 +121,7 @@ tick need the same result."""
 def settle(before: ProcessTable, after: ProcessTable, last: ProcessSample | None) -> Settlement:
     """The settlement between two tables, cached for a second call with the same arguments.
 
-    last: the Sample of ``before``
+    last: the ProcessSample that ends at ``before``
     """
     waiting = last.debts if last is not None else ()
     earlier = last.cminflt_before if last is not None else {}
@@ -135,12 +140,13 @@ def _find_settlement(
 
     There are three passes over the debts, each from the oldest process to the youngest. The first pass assigns a debt
     to the nearest ancestor whose growth equals it; the second, to the nearest ancestor whose growth covers it in all
-    seven I/O fields and in faults; the third, if an ancestor is unknown, to the only other process that covers it. (In
-    a single pass, a debt without an heir would take the bytes of a younger child: on random process trees, twice as
-    many bytes were counted double.)
+    seven I/O fields and in faults; the third, if an ancestor is unknown, to the only process that covers it. (In a
+    single pass, a debt without an heir would take the bytes of a younger child: on random process trees, this doubled
+    the number of bytes that were counted twice.)
 
     A debt that fits no process waits for one more table, because its heir may have been read before the wait(). The
-    heir's growth of cminflt then covers both intervals, because stat is read after io.
+    heir's growth of cminflt then covers both intervals, because stat is read after io: cminflt may already include a
+    wait() that the io does not. The heir of a process whose I/O is not exactly known is ``marked``.
     """
     vanished = sorted(removed(after.stat, before.stat))
     heirs = _Heirs(before, after, earlier)
@@ -202,7 +208,7 @@ def _only_other_heir(debt: Debt, heirs: _Heirs, parents: _Parents | None) -> Pro
 
 
 class _Parents:
-    """The processes of each pid with their ppid: living ones, those that just vanished, and those of waiting debts."""
+    """The processes by pid, each with its ppid: living ones, those that just vanished, and those of waiting debts."""
 
     def __init__(
         self, before: ProcessTable, after: ProcessTable, gone: Iterable[ProcessKey], waiting: Iterable[Debt]

@@ -2,7 +2,7 @@
 
 The io and the stat of a process (/proc/PID/io and /proc/PID/stat) are not read in every tick, nor always at the same
 time, so each has a separate time. A record that was not read again keeps the rate of the previous Sample; a record that
-was read and did not change has the rate 0. A sweep reads the io or the stat of many processes, one after the other.
+was read and did not change has the rate 0. A sweep is one pass over the io or the stat of many processes.
 """
 
 from __future__ import annotations
@@ -42,13 +42,13 @@ _UNKNOWN_STAT: _StatRates = (None, None, None, False, None, 0.0)
 class _Pair(NamedTuple):
     """Two tables, and the ProcessSample of the first.
 
-    idle: whether a process that ``last`` does not list is known to have been idle, because ``last`` has rates
+    unlisted_idle: whether the processes that ``last`` does not list were idle; False if ``last`` has no rates
     """
 
     before: ProcessTable
     after: ProcessTable
     last: ProcessSample | None
-    idle: bool
+    unlisted_idle: bool
 
 
 def process_rates(
@@ -67,8 +67,8 @@ def process_rates(
     if older is None or table.io_at_ns <= older.io_at_ns:
         return Rated(ProcessSample({}), after.at_ns, None, renewed=True)
     last_sample = last.value if last is not None else None
-    idle = last is not None and last_sample is not None and last.seconds is not None
-    pair = _Pair(older, table, last_sample, idle)
+    unlisted_idle = last is not None and last_sample is not None and last.seconds is not None
+    pair = _Pair(older, table, last_sample, unlisted_idle)
     # Imported here, because it is not needed at start-up.
     from iotop_ai.model.process.inherited_io import settle
 
@@ -84,8 +84,8 @@ def process_rates(
 
 def _maybe_active(pair: _Pair, settlement: Settlement) -> list[ProcessKey]:
     """The processes that may have a rate; all others are known to have been idle."""
-    before, after, last, idle = pair
-    if not idle:
+    before, after, last, unlisted_idle = pair
+    if not unlisted_idle:
         return list(after.stat)
     listed = last.rates if last is not None else {}
     candidates = {
@@ -107,7 +107,7 @@ def _rates(pair: _Pair, settlement: Settlement, key: ProcessKey) -> ProcessRates
 
 def _io_rates(pair: _Pair, settlement: Settlement, key: ProcessKey) -> tuple[_IoRates, float]:
     """The rates, and the seconds between the two readings; 0.0 if io was not read again or the rates are unknown."""
-    before, after, last, idle = pair
+    before, after, last, unlisted_idle = pair
     new = after.io.get(key)
     if new is None:
         return _UNKNOWN_IO, 0.0
@@ -120,7 +120,7 @@ def _io_rates(pair: _Pair, settlement: Settlement, key: ProcessKey) -> tuple[_Io
     elif since == until:
         last_rates = last.rates.get(key) if last is not None else None
         if last_rates is None:
-            return _IDLE_IO if idle else _UNKNOWN_IO, 0.0
+            return _IDLE_IO if unlisted_idle else _UNKNOWN_IO, 0.0
         return last_rates[:7], 0.0
     seconds = (until - since) / 1e9
     if new is older:
@@ -139,15 +139,15 @@ def _io_rates(pair: _Pair, settlement: Settlement, key: ProcessKey) -> tuple[_Io
 def _count_start_ns(key: ProcessKey, before_ns: int, clk_tck: int) -> int:
     """The monotonic time in ns at which the counters of a process that is new in a table began to count.
 
-    This is the start of the process, or the time of the last sweep if that is earlier. A process may have started
-    before the last sweep, because a pid out of sequence is found only by listing /proc. Its start time includes the
-    time that the machine was suspended, and monotonic time does not, so the start may seem to be after that sweep.
+    This is the start of the process or the time of the last sweep, whichever is earlier. A process may have started
+    before the last sweep, because a pid out of sequence is found only by listing /proc. Its start may seem to be after
+    that sweep, because the start time includes the time that the machine was suspended, and monotonic time does not.
     """
     return min(before_ns, (key.start_ticks + 1) * (10**9 // clk_tck))
 
 
 def _stat_rates(pair: _Pair, key: ProcessKey) -> _StatRates:
-    before, after, last, idle = pair
+    before, after, last, unlisted_idle = pair
     new, older = after.stat[key], before.stat.get(key)
     since, until = _count_start_ns(key, before.stat_at_ns, after.clk_tck), after.stat_time(key)
     if older is not None:
@@ -157,7 +157,7 @@ def _stat_rates(pair: _Pair, key: ProcessKey) -> _StatRates:
             if rates is not None:
                 faults = rates.major_faults_per_s
                 return rates.cpu_ratio, rates.io_delay_ratio, faults, rates.main_thread_only, rates.threads_looked, 0.0
-            if not idle:
+            if not unlisted_idle:
                 return _UNKNOWN_STAT
             return 0.0, 0.0 if after.delay_counted(key) else None, 0.0, new.threads > 1, None, 0.0
     elif not before.complete:
@@ -171,7 +171,7 @@ def _stat_rates(pair: _Pair, key: ProcessKey) -> _StatRates:
 
 
 def _delay(pair: _Pair, key: ProcessKey, seconds: float) -> tuple[float | None, bool, int | None]:
-    """The share of time for which the most blocked thread was blocked on block I/O, and the threads considered.
+    """The share of time for which the most blocked thread was blocked on block I/O, and which threads were looked at.
 
     The second and the third value are main_thread_only and threads_looked of ProcessRates.
     """
@@ -202,7 +202,7 @@ def _delay(pair: _Pair, key: ProcessKey, seconds: float) -> tuple[float | None, 
 
 
 def _worth_listing(pair: _Pair, key: ProcessKey, rates: ProcessRates) -> bool:
-    """Whether the process was active, is blocked, or has an unknown rate that the kernel should show."""
+    """Whether the process was active, is blocked, or has an unknown rate (as ProcessSample defines it)."""
     after = pair.after
     sampled = after.threads.get(key)
     if after.stat[key].state == "D" or (sampled is not None and any(state == "D" for state, _ in sampled.states)):

@@ -168,7 +168,8 @@ class ProcessTable(NamedTuple):
     gone: the processes of the previous Snapshot that have ended since then
     complete: whether every process was listed; False under hidepid, which hides the processes of other users
     delayacct: whether delay accounting is on; None if unknown
-    exits: the known exit codes (0 to 255), or minus the signal, of processes in ``gone`` and of zombies
+    exits: the exit code (0 to 255), or minus the signal's number, of the processes in ``gone`` and of the zombies for
+        which it is known
     adaptive: whether a sweep reads the io of only some processes
     io_at: the time of each cohort's newest io; () if it is ``io_at_ns`` for all
     io_out: the time of each io record that was read in another cohort's turn
@@ -270,19 +271,19 @@ UNKNOWN_PROCESS_RATES = ProcessRates(*[None] * 10)  # type: ignore[arg-type]
 
 
 class Debt(NamedTuple):
-    """A vanished process whose I/O has not been found in another process yet."""
+    """The I/O of a vanished process, as long as it has not been found in the process that inherited it."""
 
     key: ProcessKey
     ppid: int
     io: ProcessIo
     faults: int
-    """Its minflt + cminflt at its last reading. The cminflt of the process that waits for it grows by this number."""
+    """The vanished process's last minflt + cminflt. The cminflt of the process that inherits grows by this number."""
 
 
 class ProcessSample(NamedTuple):
     """The processes with a non-zero or unknown rate or in state D; all others are idle and only in the Snapshot.
 
-    A rate that is unknown because of a missing permission or of delay accounting does not count as unknown.
+    A rate that is unknown only because of a missing permission or of delay accounting does not count as unknown here.
 
     debts: the debts that wait for one more Snapshot (see inherited_io.py)
     """

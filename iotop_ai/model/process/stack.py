@@ -55,6 +55,7 @@ class PythonCode(NamedTuple):
 
     threads: the main thread first, then the threads with the most samples
     samples: the largest number of samples of one thread
+    seconds: how long the stacks were sampled
     """
 
     threads: tuple[ThreadCode, ...]
