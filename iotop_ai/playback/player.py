@@ -146,7 +146,8 @@ class FrameCursor:
         return max([self._wall_times[-1], *(h.wall_ns for h in heads if h.kind == "snap" and h.wall_ns is not None)])
 
     def refresh(self) -> bool:
-        """Index appended blocks, or without them a new part after the last one; return whether there was anything."""
+        """Index the appended blocks; if there are none, add a new part after the last one. Return whether either was done.
+        """
         has_grown = self._parts[-1].refresh()
         if not has_grown and (another := self._follow()) is not None:
             self._parts.append(another)

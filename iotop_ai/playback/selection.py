@@ -35,7 +35,7 @@ _CORRUPT_INPUT_ERRORS = (
 def add_replay_flags(parser: argparse.ArgumentParser) -> None:
     """Add the arguments FILE, --begin, --end and --allow-root."""
     parser.add_argument(
-        "file", metavar="FILE", help="a recording; its live name stands for the rotated parts too; - is stdin"
+        "file", metavar="FILE", help="a recording; a name without a time stamp includes the rotated parts; - is stdin"
     )
     when = "14:32, 2026-11-21T14:32:05Z, -3m (before the end), +3m (after the start), 45%%, start or end"
     parser.add_argument("--begin", metavar="T", help=f"from this time on: {when}")
@@ -123,7 +123,7 @@ class RecordedFrames:
                 part.close()
 
     def about(self) -> dict[str, str]:
-        """Facts about the selected part from its last header, by name; {} before a header is read."""
+        """Facts about the selected Frames from ``header``, by name; {} before a header is read."""
         header = self.header
         if header is None:
             return {}

@@ -25,7 +25,7 @@ CLOSE_S = 3.0
 STOP_S = 30.0
 """How long closing a recording may take while the screen stays live, in seconds.
 
-It may be long, because a sync also waits for the writes of other programs.
+This is long, because a sync also waits for the writes of other programs.
 """
 _SECOND = 1_000_000_000
 
@@ -38,7 +38,7 @@ class SessionRecorder:
     ring: makes the ring buffer that holds the last hour; None for no ring. The ring is made when the second Frame
     arrives, because importing its writer is slow. record: makes the recorder of a file that begins with the given
     lines, or raises an error; None if recording is not possible. cmdline: the level to which command lines are
-    redacted. pending: returns the events that no Snapshot up to a sequence number contains; they are written at the end
+    redacted. pending: returns the events after the Snapshot with the given sequence number; they are written at the end
     of a file. why_other_folder: returns why a file is not in the current folder; "" if it is there.
     """
 
@@ -64,7 +64,7 @@ class SessionRecorder:
         self._pending = pending
         self._recorder: Recorder | None = None
         self._ending: Recorder | None = None
-        """The recorder whose last lines are being written; it takes no more Frames."""
+        """The recorder whose last lines are being written; ``put`` passes no more Frames to it."""
         self._waiting: list[Frame] | None = None
         """The Frames that arrive while a file is being opened; the file begins with them. None at other times."""
         self._newest: Frame | None = None
@@ -128,7 +128,7 @@ class SessionRecorder:
     def start(self) -> str:
         """Start a file and return its path. Raises IotopError or OSError if it cannot be started.
 
-        If the session ends before the file is open, and ``close`` does not wait any longer, the file is ended at once.
+        If ``close`` gave up waiting before the file was open, this method ends the file.
         """
         assert self._record is not None  # the screen checks may_record first
         with self._lock:
@@ -213,7 +213,7 @@ def remove_file(path: str) -> None:
 
 
 def shown_state(state: RecorderState, now_ns: int) -> RecordingState:
-    """The state of a whole recording: its files after errors count as one. A new file that is empty is left out."""
+    """The state of a whole recording, including the files that errors ended. A new file that is empty is left out."""
     paths = (*state.earlier, state.path) if state.size_bytes or not state.earlier else state.earlier
     return RecordingState(
         clean(paths[-1]),

@@ -57,7 +57,7 @@ class TimelineReader:
         """The wall times of all changes of the verdict, also of its class or subject alone."""
         self._marks: list[tuple[int, str]] = []
         self._gaps: list[tuple[int, int]] = []
-        self._ends: list[tuple[int, str, bool]] = []
+        self._faults_and_ends: list[tuple[int, str, bool]] = []
         """The faults and the ends of processes, as (wall time, text, whether the entry is a failure)."""
         self._alerts: list[tuple[int, str, bool]] = []
         """The alerts that fired, as (wall time, text, whether the alert is critical)."""
@@ -66,7 +66,8 @@ class TimelineReader:
         self._newest_ns = begin_wall_ns
         """The wall time of the newest Snapshot that was read."""
         self._least_gap_s = 0.0
-        """A shorter interval is a gap only if its Snapshot says so, because with ``--burst`` it is the usual one."""
+        """Three intervals of the header. A shorter time between Snapshots is a gap only if the newer one says so: after
+        a burst (``--burst``), the interval becomes longer again."""
         self._usual_ns = 0
         """The newest interval between Snapshots that was not a gap; 0 before there is one."""
         self._gap_ns = 0
@@ -83,7 +84,7 @@ class TimelineReader:
         end = max(end_wall_ns, self._newest_ns, self._begin + 1)
         return Timeline(
             *(self._begin, end, self._newest_ns, tuple(self._changes), tuple(self._marks), tuple(self._gaps)),
-            *(tuple(self._ends), tuple(self._alerts)),
+            *(tuple(self._faults_and_ends), tuple(self._alerts)),
         )
 
     def next_change(self, wall_ns: int, step: int) -> int | None:
@@ -98,7 +99,7 @@ class TimelineReader:
         marks = sorted(
             [(wall, f"mark: {text}") for wall, text in self._marks]
             + [(wall, f"alert: {text}") for wall, text, _ in self._alerts]
-            + [end[:2] for end in self._ends]
+            + [entry[:2] for entry in self._faults_and_ends]
         )
         at = _next([wall for wall, _ in marks], wall_ns, step)
         return None if at is None else next(mark for mark in marks if mark[0] == at)
@@ -123,11 +124,11 @@ class TimelineReader:
         for line_number, line in enumerate(part.raw_lines(part.blocks[self._block]), 1):
             if line_number > self._lines_read:
                 self._read_line(line, trusted)
-        # Lines that were read as the end of the last block may by now belong to the next block.
         has_grown = line_number > self._lines_read
         if self._block + 1 < len(part.blocks) or self._part + 1 < len(self._parts):
             if not trusted:
                 self._judge_again(part)
+            # Lines that were read as the end of this block may by now belong to the next block.
             self._block, self._lines_read = self._block + 1, max(0, self._lines_read - line_number)
             self._judged_count = 0
             return True
@@ -168,7 +169,7 @@ class TimelineReader:
             if text.split(" ", 2)[1:2] == [_FIRING]:
                 self._alerts.append((event.wall_ns, text, severity == Severity.CRITICAL))
         elif is_trouble(event):
-            self._ends.append((event.wall_ns, event.text, event.role != TRAINER or bool(event.code)))
+            self._faults_and_ends.append((event.wall_ns, event.text, event.role != TRAINER or bool(event.code)))
 
     def _add_snapshot(self, wall_ns: int, dropped: bool) -> None:
         """Add a Snapshot. dropped: whether Snapshots before it were dropped."""
