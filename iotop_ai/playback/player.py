@@ -146,8 +146,7 @@ class FrameCursor:
         return max([self._wall_times[-1], *(h.wall_ns for h in heads if h.kind == "snap" and h.wall_ns is not None)])
 
     def refresh(self) -> bool:
-        """Index the appended blocks; if there are none, add a new part after the last one. Return whether either was done.
-        """
+        """Index appended blocks or, if there are none, add the next part. Return whether the recording has grown."""
         has_grown = self._parts[-1].refresh()
         if not has_grown and (another := self._follow()) is not None:
             self._parts.append(another)

@@ -24,7 +24,8 @@ from iotop_ai.store.format.secrets import variable_redacted
 SHM = "/dev/shm"
 LINKS = "sys/class/net"
 COMPAT = "usr/local/cuda/compat"
-"""The folder of CUDA's own driver libraries, which run on an older driver; in NGC images, they are in its lib.real."""
+"""The folder of the package cuda-compat: libraries of a newer driver that run on an older kernel driver. In NGC images,
+they are in the subfolder lib.real."""
 JUPYTER = ("JPY_PARENT_PID", "JPY_SESSION_NAME")
 """The variables that a notebook's kernel and server set for the processes that they start."""
 FIRST_PID_NAMESPACE = "pid:[4026531836]"
@@ -139,7 +140,7 @@ def count_nvidia_cards(root: Root) -> int:
 
 
 def read_compat_driver(root: Root) -> str:
-    """Return the version of CUDA's own driver libraries in COMPAT, which run on an older driver; "" without them.
+    """Return the version of the driver libraries in COMPAT; "" without them.
 
     Source: https://docs.nvidia.com/deploy/cuda-compatibility/forward-compatibility.html (the package cuda-compat, whose
     libcuda.so.VERSION names the version).

@@ -36,8 +36,8 @@ def _slow(name: str, value: str, effect: str) -> Check:
 def _interface(name: str, value: str, links: Sequence[tuple[str, str]], *, exact: bool) -> Iterator[Check]:
     """Yield a check if no interface matches the variable's value, or if all that match are down.
 
-    value: a comma-separated list of name prefixes. After a leading "^", the list names interfaces to exclude, which is
-    not checked; after a leading "=", it holds whole names. exact: whether the list always holds whole names.
+    value: a comma-separated list of name prefixes; after a leading "=", of whole names; after a leading "^", of
+    interfaces to exclude, and such a list is not checked. exact: whether the list always holds whole names.
     """
     if not value or value.startswith("^"):
         return

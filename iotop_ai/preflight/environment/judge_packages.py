@@ -17,7 +17,7 @@ OK, WARN, FAIL, UNKNOWN = State
 CORE = ("torch", "torchvision", "torchaudio", "numpy", "tensorflow", "jax", "jaxlib", "triton")
 """A fault in one of these packages stops training. A fault in another package may not matter."""
 CONDA_NAMES = {"pytorch": "torch", "pytorch-gpu": "torch", "pytorch-cpu": "torch", "numpy-base": "numpy"}
-"""The name on PyPI of each package that has another name in conda."""
+"""By a package's name in conda: its name on PyPI, if that differs."""
 _LEGACY = {"manylinux1": (2, 5), "manylinux2010": (2, 12), "manylinux2014": (2, 17)}
 """The version of glibc that each of the old tags needs."""
 _MOST_NAMED = 3
@@ -110,7 +110,7 @@ def _platform_mismatch(platform: str, machine: str, libc: tuple[int, ...]) -> st
         if not tag.endswith(machine):
             continue
         libc_tag = tag.removesuffix("_" + machine)
-        if libc_tag.startswith("musllinux_") and libc:  # ``libc`` is the version of glibc
+        if libc_tag.startswith("musllinux_") and libc:  # ``libc`` is known only for glibc
             continue
         need = _LEGACY.get(libc_tag)
         if libc_tag.startswith("manylinux_"):

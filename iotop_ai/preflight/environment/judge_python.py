@@ -68,7 +68,7 @@ def judge_python(facts: PythonFacts, host: HostFacts) -> list[Check]:
         Check("python", "interpreter", OK, text),
         *judge_packages(facts),
         *_torch(facts),
-        *_libraries(facts),
+        *_path_checks(facts),
         *judge_variables(host),
         *judge_threads(host),
     ]
@@ -148,8 +148,8 @@ def _torch(facts: PythonFacts) -> Iterator[Check]:
     yield Check("python", "torch", OK, f"{first.version or 'version unknown'}, {build}")
 
 
-def _libraries(facts: PythonFacts) -> Iterator[Check]:
-    """Yield checks of libstdc++, the script's folder and lock files."""
+def _path_checks(facts: PythonFacts) -> Iterator[Check]:
+    """Yield checks of the libstdc++ in LD_LIBRARY_PATH, of the script's folder and of lock files."""
     if len(facts.libstdcxx) == 2:
         (folder, user_n), (_, system_n) = facts.libstdcxx
         if user_n < system_n:

@@ -106,7 +106,7 @@ def requirements_of(distribution: Any) -> list[str]:
 
 
 def unmet_requirements(entries: list[tuple[dict[str, Any], Any]]) -> list[list[str]] | None:
-    """Return the unmet requirements that ``pip check`` reports; None if they cannot be determined.
+    """Return the unmet requirements, as ``pip check`` finds them; None if they cannot be determined.
 
     Each is [package, requirement, installed version or ""].
     """
@@ -176,10 +176,10 @@ def conda_packages() -> list[list[str]]:
 
 
 def can_be_hidden(name: str, folder: str) -> bool:
-    """Whether a file in this folder, a real path, can hide a standard module from a script there.
+    """Whether a file in a folder can hide a standard module from a script there. folder: the folder's real path.
 
-    It cannot hide a module that is compiled in, frozen, or imported when Python starts, unless PYTHONPATH names the
-    folder, so that Python took the file when it started.
+    It cannot hide a module that is compiled in or frozen. It can hide a module that Python imports when it starts only
+    if Python has already imported the file in its place, because PYTHONPATH names the folder.
     """
     from importlib.machinery import FrozenImporter
 

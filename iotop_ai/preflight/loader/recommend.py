@@ -12,7 +12,7 @@ FULL_CORE = 0.85
 this share of them is.
 """
 OFTEN = 0.5
-"""A worker's state counts as its bottleneck if at least this share of its samples show it."""
+"""A state counts as the bottleneck of the workers if at least this share of their samples shows it."""
 
 
 def recommend(runs: Sequence[Run], cores: float) -> Choice | None:

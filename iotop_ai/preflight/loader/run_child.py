@@ -21,7 +21,7 @@ REPORT_EVERY_S = 0.1
 LONGEST_TEXT = 8000
 MOST_STAGES = 64
 DEEPEST_PART = 4
-"""The samples of a batch are counted in the parts of it that are nested in at most this many lists and dicts."""
+"""The samples of a batch are counted in its parts, down to a part that is nested in this many lists and dicts."""
 MOST_FIELDS = 8
 """A batch that is a longer list than this is a list of samples, not of fields."""
 
@@ -100,7 +100,7 @@ def end_workers_after(loader_pid: int) -> None:
 
 
 def is_alive(pid: int) -> bool:
-    """Whether a process runs. A zombie has ended, although it may never be removed."""
+    """Whether a process runs. A zombie counts as ended, because its parent may never reap it."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:
             return file.read().rpartition(b")")[2].split()[0] not in (b"Z", b"X")
@@ -155,7 +155,7 @@ def call_factory(factory: Any, request: dict[str, Any]) -> tuple[Any, list[str]]
 
 
 def is_instance_of(value: Any, module: str, *path: str) -> bool:
-    """Whether an object is an instance of a class. The class's library is not imported."""
+    """Whether an object is an instance of the class at ``path`` in a module. Does not import the module."""
     class_: Any = sys.modules.get(module)
     for name in path:
         class_ = getattr(class_, name, None)
@@ -278,7 +278,7 @@ def samples_in_item(item: Any) -> int:
 
 
 def shape_of(part: Any) -> tuple[Any, ...] | None:
-    """Return the shape of an array; None for other objects, and for nested tensors of torch, which do not know it."""
+    """Return the shape of an array; None for other objects, and for nested tensors of torch, which have none."""
     try:
         shape = getattr(part, "shape", None)
         return None if shape is None else tuple(shape)
@@ -311,8 +311,8 @@ def samples_in(batch: Any, batch_size: int | None) -> int:
     """Return the number of samples in one batch, at least 1 and at most the batch size, which is None if unknown.
 
     The number is the first dimension of the batch's first array, or the length of the batch's list. A list of lists may
-    hold a list for each sample, or a list for each field, as tuple(zip(*batch)) does. A batch that shows no number, and
-    is or holds an opaque object such as torch_geometric's Batch or a dataclass, has the batch size.
+    hold a list for each sample, or a list for each field, as tuple(zip(*batch)) does. If the batch shows no number, and
+    is or holds an opaque object such as torch_geometric's Batch or a dataclass, the number is the batch size.
     """
     count = sample_count(batch, batch_size, 0)
     if count is None and (is_opaque(batch) or holds_opaque(batch)):
@@ -393,7 +393,7 @@ def measure(loader: Any, request: dict[str, Any], count_samples: Callable[[Any],
     """
     warm_up_batches = max(1, request["workers"])
     start = time.monotonic()
-    marks = []  # (time, batches, samples) at the first batch and when each worker has made one
+    marks = []  # (time, batches, samples) at the first batch and at the end of the warm-up
     count = total = 0
     reported = now = start
     for batch in batches_of(loader, request["one_epoch"]):

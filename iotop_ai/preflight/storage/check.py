@@ -22,7 +22,9 @@ from iotop_ai.preflight.storage.reader import HANG_S
 from iotop_ai.preflight.storage.session import Request
 
 SILENT_S = 2 * HANG_S
-"""If the child writes nothing for this many seconds, it hangs in a system call. It reports a hang of its readers."""
+"""If the child writes nothing for this many seconds, it hangs in a system call itself. It would have reported a hang of
+its readers sooner.
+"""
 _STOP_S = 3.0
 """The longest wait for the child to end after SIGTERM, in seconds."""
 
@@ -77,7 +79,7 @@ class StorageCheck:
         self._clock = clock
         self._child = start_own_child(CHILD)
         assert self._child.stdin is not None
-        with suppress(BrokenPipeError):  # the child may have ended at once
+        with suppress(BrokenPipeError):  # the child may already have ended
             self._child.stdin.write(json.dumps(request._asdict()).encode() + b"\n")
             self._child.stdin.close()
 
@@ -100,8 +102,8 @@ class StorageCheck:
             if not more:
                 yield End(error="the reading process ended early")
                 return
-            for line in filter(None, reader.feed(more)):
-                message = parse_line(line)
+            for fields in filter(None, reader.feed(more)):
+                message = message_of(fields)
                 yield message
                 if isinstance(message, End):
                     return
@@ -122,8 +124,8 @@ class StorageCheck:
             child.wait(_STOP_S)
 
 
-def parse_line(fields: dict[str, Any]) -> Message:
-    """Return the message of one line of the child. fields: the JSON object of that line."""
+def message_of(fields: dict[str, Any]) -> Message:
+    """Return the message for a JSON object that the child wrote."""
     kind = fields.pop("message")
     if kind == "progress":
         phase = Phase(*(fields[name] for name in Phase._fields))

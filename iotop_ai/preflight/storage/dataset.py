@@ -118,8 +118,8 @@ class _Links:
         """Return the file's path from "/" and its stat, or the link's path and stat if the link adds no file.
 
         A link adds no file if its target is in the dataset, has already been counted or is not a regular file. Raises
-        OSError. Whoever can write to a folder may put any link there. If that is not root alone, root follows the link
-        only to a file of the folder's owner, who must not be root.
+        OSError. Whoever can write to a folder may put any link there. If another user than root can write to it, root
+        follows the link only to a file of the folder's owner, who must not be root.
         """
         handle = os.open(link.name, os.O_PATH | os.O_CLOEXEC, dir_fd=link.folder)
         try:

@@ -63,8 +63,9 @@ def gather(
 def compare_and_keep(report: Report, seconds: float) -> Report:
     """Return the report with the figures that are slower than before, and store this check's figures for later checks.
 
-    seconds: the duration of the check. A check of another program's file is not compared, because the file may lie
-    anywhere on the disk or be compressed.
+    seconds: the duration of the check. A check is neither compared nor stored if it was short, read through the page
+    cache or was disturbed by other programs; if its storage has no key; or if it read another program's file, which may
+    lie anywhere on the disk or be compressed.
     """
     key, target = report.place.key, report.target
     if not key or target is None or target.kind == "file" or not target.direct or seconds < LEAST_KEPT_S:

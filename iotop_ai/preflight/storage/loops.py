@@ -94,7 +94,7 @@ def repeat_in_pieces(
 ) -> array[int]:
     """Do as ``repeat`` does, but share the figures within an operation too, and end the last operation at ``end_ns``.
 
-    on_cut: called with the bytes left to read of an operation that is ended in this way.
+    on_cut: called with the bytes that were left to read if an operation is ended early.
     """
     first, step, end_ns, most_bytes, most_ops = part
     times, size, ended_ns, share_ns = array("q"), 0, 0, 0

@@ -36,7 +36,7 @@ from iotop_ai.preflight.storage.loops import (
 from iotop_ai.preflight.storage.read_queue import ReadQueue
 
 HANG_S = 5.0
-"""The seconds without an answer after which the storage hangs."""
+"""The seconds without an answer after which the storage counts as hung."""
 READ_MOST_BYTES = 16 << 30
 """The most bytes that are read in one phase."""
 _TICK_MS = 50
@@ -79,7 +79,7 @@ class Bounds(NamedTuple):
     """The conditions that end a phase early. stop: set by the caller.
 
     most_bytes, most_ops: the most that all readers together may do; 0 for no limit. hang_s: the seconds without an
-    answer after which the storage hangs; 0 for HANG_S.
+    answer after which the storage counts as hung; 0 for HANG_S.
     """
 
     stop: Stop
@@ -91,8 +91,8 @@ class Bounds(NamedTuple):
 class Run:
     """Measures one phase.
 
-    work: an Operation or an InPieces, which as many readers as the phase's depth repeat, each reader one operation at a
-    time; or a ManyInFlight, with which fewer readers together keep as many reads in flight as the depth.
+    work: an Operation or an InPieces, which ``phase.depth`` readers repeat, each one operation at a time; or a
+    ManyInFlight, whose ``readers`` together keep ``phase.depth`` reads in flight.
     """
 
     def __init__(self, phase: Phase, work: Operation | InPieces | ManyInFlight, bounds: Bounds, clock: Clock) -> None:

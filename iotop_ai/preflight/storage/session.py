@@ -57,9 +57,9 @@ _FIRST_SYNC_MIB = 4
 _LONGEST_WRITE_NS = 5_000_000_000
 """After this time, an operation of _Writing writes no more, but only calls fsync."""
 _WRITE_HANG_S = 30.0
-"""The seconds without an answer after which a write or fsync hangs.
+"""The seconds without an answer after which a write or fsync counts as hung.
 
-Healthy storage may take longer than for a read, because it may first write the data of other programs.
+Healthy storage may take longer for it than for a read, because it may first write the data of other programs.
 """
 _BLOCK = 4096
 """The block size at which storage may deduplicate, in bytes."""
@@ -174,7 +174,7 @@ class Session:
             os.close(opened.folder)
         missing = "the largest file there is read, and figures of writing and small files are missing"
         self._emit.note(f"{why}: {size // MIB} MB are written, so {missing}")
-        return largest._replace(why="")  # a reason would say that the metadata are not measured either
+        return largest._replace(why="")  # with ``why``, the report would say that nothing was written
 
     def _measure_dataset(self, phases: Sequence[Phase]) -> bool:
         """Scan the dataset in the first phase, and read its files in the others; return whether there was a file."""
