@@ -155,7 +155,7 @@ def _order(device: BlockDevice) -> tuple[bool, bool, bool]:
 
 @cached_per_frame
 def panel_devices(frame: Frame, view: View) -> tuple[BlockDevice, ...]:
-    """The devices with a row of their own: those that a finding names first; those hidden when idle last.
+    """The devices with a row of their own: first those that a finding names, last those hidden when idle.
 
     If the user lists devices, only these have a row. Otherwise, a device that is hidden when idle has a row only if the
     user selected it, a finding names it, or it was active in the last minute. Partitions, volumes of one disk, members
@@ -182,8 +182,8 @@ def chosen_name(frame: Frame, view: View) -> str:
 
 @cached_per_frame
 def selected_device(frame: Frame, view: View) -> BlockDevice | None:
-    """The device that the graphs show: the user's choice if it is present, otherwise the culprit, the busiest, the disk
-    that holds / or the first in the panel; None if there is none of these. It may be idle, even with
+    """The device that the graphs show: the first that exists of the user's choice, the culprit, the busiest device, the
+    device with the root mount and the first device in the panel; None if none exists. The device may be idle, even with
     ``view.only_active``, so that panels do not move with the load.
     """
     rows = _with_idle(frame, view)

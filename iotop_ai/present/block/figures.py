@@ -180,9 +180,9 @@ def process_attribution(frame: Frame, view: View, device: BlockDevice) -> tuple[
     """(the reason for the choice of processes that the disk's screen lists, the job as "NAME of USER" for JOB_FILES,
     otherwise "").
 
-    ONLY_DISK: only this disk moved bytes, so all disk I/O of processes was on it. The other disks, and other partitions
-    or volumes of the same disks, must not have written within the whole history either: written bytes may reach a disk
-    much later than the page cache. JOB_FILES: the job's files are on this disk. BUSIEST: neither is true, and the
+    ONLY_DISK: only this disk moved bytes, so all disk I/O of processes was on it. Nothing may have been written to the
+    other disks, or to other partitions or volumes of the same disks, over the whole history either: bytes may reach a
+    disk long after a process wrote them. JOB_FILES: the job's files are on this disk. BUSIEST: neither is true, and the
     kernel does not say which disks a process uses, so the busiest processes are listed.
     """
     below = set(devices.leaves(device.name, frame))

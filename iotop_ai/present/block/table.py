@@ -110,8 +110,8 @@ _VALUES: dict[str, Callable[[BlockRates, float], str]] = {
     "aqu-sz": lambda r, s: figure(r.queue_size),
     "%util": lambda r, s: percent(r.busy_ratio),
 }
-"""By column: the function that makes the text from the rates and a number of seconds, by which it multiplies figures
-per second. In accumulation mode, these are the seconds since ``view.base``; otherwise, the number is 1.
+"""By column id: the function that makes the text from (rates, seconds). It multiplies figures per second by ``seconds``:
+the seconds since ``view.base`` in accumulation mode, otherwise 1.
 """
 
 

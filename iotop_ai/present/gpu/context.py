@@ -28,7 +28,7 @@ def gpu_sentences(frame: Frame, view: View, gpu: Gpu) -> list[Meaning]:
 
 
 _Fault = tuple[GpuDetail | None, tuple[int | None, int | None], str]
-"""(the GPU's detail, (its last Xid, its recovery action), the text of the fault that these show or "")."""
+"""(the GPU's detail, (its last Xid, its recovery action), the text of the fault that these show, "" for none)."""
 
 
 def _fault_cache() -> dict[str, _Fault]:
@@ -68,7 +68,7 @@ def gpu_context(frame: Frame, view: View, gpu: Gpu) -> GpuContext:
         gpus_text = f"{len(other_jobs)} of {len(jobs)} GPUs"
         text = f"{names[0]} uses {gpus_text}" if len(names) == 1 else f"{len(names)} jobs use {gpus_text}"
     return GpuContext(
-        used=sum(1 for _, job in jobs if job),
+        used_gpus=sum(1 for _, job in jobs if job),
         idle_s=idle_seconds(frame, view, gpu.uuid),
         owner="" if gpu.state is None else owner_text(frame, view, gpu.state),
         others=text,
@@ -90,8 +90,8 @@ def idle_seconds(frame: Frame, view: View, uuid: str) -> float | None:
 
 @cached_per_frame
 def _job_of_each(frame: Frame, view: View) -> tuple[tuple[str, str], ...]:
-    """(UUID, job) of each GPU. job: the job of the compute process with the most memory, or the user and name of that
-    process; "" without a compute process.
+    """(UUID, job) of each GPU. job: the job of the compute process with the most memory; if it has no job, its user and
+    name; "" without a compute process.
     """
     out = []
     for gpu in gpus(frame, view):

@@ -38,7 +38,7 @@ HELD_SHARE, HELD_S = 0.05, 60.0
 """An idle GPU is wasted if at least HELD_SHARE of its memory is in use, from HELD_S seconds of idleness on."""
 MEMORY_FULL = 0.95
 """The share of used memory from which the memory counts as full."""
-HOT_CELSIUS = 3
+HOT_MARGIN_CELSIUS = 3
 """A GPU is hot if its temperature is at most this far below its slowdown temperature."""
 SATURATED = 0.8
 """A link is full from this share of FULL_LINK_BYTES_PER_S on."""
@@ -66,7 +66,7 @@ class Meaning(NamedTuple):
 class GpuContext(NamedTuple):
     """The facts that the sentences about a GPU need besides its own figures."""
 
-    used: int = 0
+    used_gpus: int = 0
     """The number of GPUs that have a compute process."""
     idle_s: float | None = None
     """The seconds for which the GPU's utilisation has been below 5 %; None when the GPU is busy or when unknown."""
@@ -126,7 +126,7 @@ def _busy(text: str, rates: GpuRates, context: GpuContext) -> Meaning:
     if share is not None and (share < VERY_LOW_POWER or (share < LOW_POWER and no_tensor)):
         if no_tensor:
             text += ", tensor 0"
-        if context.used >= 2:
+        if context.used_gpus >= 2:
             cause = "spinning in a collective, another rank is late" if no_tensor else "a collective or tiny kernels"
             return Meaning("spinning", f"{text}: {cause}", "warn", "run iotop-ai on the other nodes")
         return Meaning("tiny", f"{text}: tiny kernels, the GPU hardly works", "warn", "use CUDA graphs, compile, batch")
@@ -302,7 +302,7 @@ def _heat(state: GpuState, detail: GpuDetail | None) -> list[Meaning]:
     margin = state.margin_celsius
     if margin is None and celsius is not None and detail is not None and detail.slowdown_celsius is not None:
         margin = detail.slowdown_celsius - celsius
-    if celsius is None or margin is None or margin > HOT_CELSIUS:
+    if celsius is None or margin is None or margin > HOT_MARGIN_CELSIUS:
         return []
     return [Meaning("hot", f"{celsius} C, {max(0, margin)} C below its slowdown", "warn", "check airflow, fans, room")]
 

@@ -21,7 +21,7 @@ _CAUSES = {
     "imbalance": ("busy", "power"),
     "comm_wait": ("power", "SM"),
 }
-"""For the verdict classes whose cause a graph can show: the figures that show it."""
+"""By verdict class: the labels of the figures that show its cause. Other classes have no such figures."""
 _POWER_FIRST = ("power", "clock", "temp")
 """The figures for GPUs that the power limit or the power brake slows down."""
 _COMMON = ("SM", "power", "temp", "PCIe in")

@@ -14,7 +14,7 @@ GIB = 1 << 30
 STATE = GpuState("GPU-1", 0, "H100", pcie_generation=5, pcie_width=16, pcie_max_generation=5, pcie_max_width=16)
 RATES = GpuRates(0.95, 0.4, 61.0 * GIB, 80.0 * GIB, 61.0, 655.0, 700.0, 1980.0)
 DETAIL = GpuDetail("GPU-1", default_limit_mw=700_000, slowdown_celsius=90)
-ALONE, TWO = GpuContext(used=1), GpuContext(used=2)
+ALONE, TWO = GpuContext(used_gpus=1), GpuContext(used_gpus=2)
 
 
 def meanings_of(
