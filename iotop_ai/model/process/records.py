@@ -158,7 +158,7 @@ class ProcessTable(NamedTuple):
     io: the io of each process that is not in ``denied``
     io_at_ns: the time of this tick's sweep over io, at which the io records were read unless io_stale, io_out or io_at
         has another time
-    io_stale: the time of each io record that this sweep did not read again
+    io_stale: the time of each older io record that is kept because its process could not be read in this sweep
     stat_at_ns: the time of this tick's sweep over stat, which reads cohort ``seq % cohorts`` and the processes whose io
         changed
     stat_at: the time of the newest sweep over each cohort
@@ -172,7 +172,7 @@ class ProcessTable(NamedTuple):
         which it is known
     adaptive: whether a sweep reads the io of only some processes
     io_at: the time of each cohort's newest io; () if it is ``io_at_ns`` for all
-    io_out: the time of each io record that was read in another cohort's turn
+    io_out: the time of each io record that was last read in another cohort's turn
     io_since: for a process that was not read for a while, when its counters began to grow, if this is known to be later
         than its last reading
     delayacct_since: the kernel counts the delays of tasks that started at this time (in ticks) or later; None if it

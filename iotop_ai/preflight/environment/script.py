@@ -26,8 +26,8 @@ OTHER_CALLS = ("len", "range", "print", "type", "isinstance", "repr", "str", "id
 """The calls that do not iterate over their arguments."""
 METHODS = ("fork", "spawn", "forkserver")
 MOST_MAGICS, LARGEST_CELL = 20, 64 << 10
-"""Lines of a cell are tried as magics one by one: at most MOST_MAGICS lines, and none in a cell of more than
-LARGEST_CELL characters.
+"""A cell is parsed again after each magic in it that was replaced: at most MOST_MAGICS times, and never if the cell has
+more than LARGEST_CELL characters.
 """
 _ITEM_METHODS = ("__getitem__", "__getitems__", "__iter__")
 _MAGIC = re.compile(r"\s*([%!?]|[\w*][\w\s.,*\[\]]*=\s*[%!]|[\w.*\[\]]+\?{1,2}\s*$)")

@@ -182,9 +182,9 @@ def chosen_name(frame: Frame, view: View) -> str:
 
 @cached_per_frame
 def selected_device(frame: Frame, view: View) -> BlockDevice | None:
-    """The device that the graphs show: the first that exists of the user's choice, the culprit, the busiest device, the
-    device with the root mount and the first device in the panel; None if none exists. The device may be idle, even with
-    ``view.only_active``, so that panels do not move with the load.
+    """The device that the graphs show, the first of these that exists: the user's choice, the culprit, the busiest
+    device, the device with the root mount, the first device in the panel. It may be idle, even with
+    ``view.only_active``, so that panels do not move with the load. None if there is no such device.
     """
     rows = _with_idle(frame, view)
     if view.device:

@@ -110,8 +110,8 @@ _VALUES: dict[str, Callable[[BlockRates, float], str]] = {
     "aqu-sz": lambda r, s: figure(r.queue_size),
     "%util": lambda r, s: percent(r.busy_ratio),
 }
-"""By column id: the function that makes the text from (rates, seconds). It multiplies figures per second by ``seconds``:
-the seconds since ``view.base`` in accumulation mode, otherwise 1.
+"""By column id: the function that makes the text from (rates, seconds). It multiplies figures per second by
+``seconds``: the seconds since ``view.base`` in accumulation mode, otherwise 1.
 """
 
 
