@@ -78,7 +78,7 @@ def _dialog(frame: Frame, dialog: Dialog, width: int) -> list[Line]:
 
 
 def _question(disk: DiskRow, dialog: Dialog, width: int) -> list[list[Span]]:
-    """What a self-test or its end does, the words that can be typed, and why the last input was refused."""
+    """What a self-test does, or what ending it does; the accepted words; and why the last input was refused."""
     state, words = disk.state, accepted_words(disk)
     text: list[list[Span]] = []
     if state is not None and words == ("abort",):

@@ -32,7 +32,7 @@ _FAULTS = ("FAILING", "degraded", "warm", "worn", "warn")
 _WARM = {"warm", "throttles"}
 _WORN = {"worn", "worn-soon", "spare-low"}
 """The ids of the rules whose warning gives a disk the word "warm" (_WARM) or "worn" (_WORN)."""
-_STATUS = {
+_HEALTH_BY_STATUS = {
     Status.PENDING: Health("asking", "dim", "smartctl has not answered yet"),
     Status.ABSENT: Health("no node", "unsure", "it has no device node here"),
     Status.UNSUPPORTED: Health(NO_SMART, "dim", "this device has no SMART"),
@@ -42,7 +42,7 @@ _STATUS = {
     Status.OFF: Health("not read", "dim", "SMART is not queried"),
     Status.OK: Health("?", "unsure", "smartctl gave no answer"),
 }
-"""The health of a disk without figures, by the status of its Reading."""
+"""The health of a disk without SMART figures, by the status of its Reading."""
 
 
 def _state_health(state: SmartState) -> Health:
@@ -69,7 +69,7 @@ def reading_health(reading: Reading[SmartState] | None, smart: Reading[Any]) -> 
     """The health of a disk by its Reading; for a disk without a Reading, by ``smart``, the Reading of all disks."""
     if reading is None:
         if smart.value is not None:
-            return _STATUS[Status.UNSUPPORTED]
+            return _HEALTH_BY_STATUS[Status.UNSUPPORTED]
         if smart.status is Status.ABSENT:
             return Health("no tool", "dim", smart.reason or "smartctl is not installed")
         reading = Reading(None, smart.status, smart.reason, smart.remedy)
@@ -80,7 +80,7 @@ def reading_health(reading: Reading[SmartState] | None, smart: Reading[Any]) -> 
         # A fault stays visible while the disk sleeps.
         if last.token in ("bad", "warn"):
             return last._replace(reason=f"{last.reason} (now asleep)")
-    health = _STATUS[reading.status]
+    health = _HEALTH_BY_STATUS[reading.status]
     if reading.status is Status.FAILED and "answer" in reading.reason:
         health = health._replace(word="? hung")
     return health._replace(reason=reading.reason or health.reason)
@@ -134,7 +134,7 @@ def _two_digits(seconds: float) -> str:
 
 
 def _worst(below: list[Health]) -> Health:
-    """The worst fault of these disks; without a fault, an unknown health, otherwise the health of the first disk."""
+    """The worst fault among these; if there is no fault, the first unknown health; if there is none, the first health."""
     for word in _FAULTS:
         for health_below in below:
             if health_below.word == word:

@@ -42,7 +42,7 @@ class HealthView(NamedTuple):
     may_test: bool = False
     """Whether self-tests can be started: only on the live screen of this machine, and without --readonly."""
     may_ask: bool = False
-    """Whether the user can have the disks queried immediately."""
+    """Whether the user can request an immediate query of the disks."""
 
 
 class DiskRow(NamedTuple):
@@ -53,7 +53,7 @@ class DiskRow(NamedTuple):
     """The disk's SMART Reading; None if there is none."""
     health: Health
     advice: str = ""
-    """The verdict's advice if it names the disk as failing; otherwise ""."""
+    """The verdict's advice if the verdict names the disk as failing; otherwise ""."""
     identity: DiskIdentity = DiskIdentity()
     """The disk's identity, which distinguishes it from a later disk with the same name."""
 
@@ -118,7 +118,8 @@ def worst_disk(rows: Sequence[DiskRow]) -> str:
 
 
 def next_disk(rows: Sequence[DiskRow], current: str, step: int, *, around: bool) -> str:
-    """The disk ``step`` rows below ``current``; the first disk if ``current`` is gone, "" if there are no disks.
+    """The disk ``step`` rows below ``current`` (above it if negative); the first disk if ``current`` is gone, "" if there
+    are no disks.
 
     around: whether to wrap around at the ends.
     """

@@ -69,8 +69,6 @@ _NO_JOB = (
     "Ray; or a Python script with busy worker processes. Loaders and ranks are part of their job. Only root sees all "
     "of other users' programs."
 )
-
-
 _EVIDENCE = {
     "gpu": "holds a GPU",
     "device": "has a GPU device open",
@@ -186,8 +184,8 @@ def _body(frame: Frame, view: View, width: int, height: int, jobs: tuple[JobRow,
 
 
 def _column_slots(width: int, jobs: tuple[JobRow, ...]) -> list[ColumnSlot]:
-    """The columns that fit. Those of counts are as wide as the counts of these jobs; on a narrow screen, the user's
-    column gives them the room.
+    """The columns that fit. Those of counts widen for large counts of these jobs, and the column of the user's name
+    narrows by as much.
     """
     start = 30 if width >= _WIDE else _NAME_END
     texts = [_counts_of(job_row.facts) for job_row in jobs]
@@ -220,9 +218,9 @@ def _row(frame: Frame, width: int, slots: list[ColumnSlot], job_row: JobRow, *, 
         "lost": UNDEFINED if job_row.lost_gpu_hours is None else figure(job_row.lost_gpu_hours),
         "device": job_row.device or (UNDEFINED if _reads_nothing(facts) else UNKNOWN),
     }
-    leads = frame.verdict.job_pid == job_row.pid
-    cells = [Cell(0, ">" if leads else " ", "strong")]
-    cells.append(Cell(1, cut(facts.job.name, slots[0].first - 2), "strong" if leads else "text"))
+    is_leading = frame.verdict.job_pid == job_row.pid
+    cells = [Cell(0, ">" if is_leading else " ", "strong")]
+    cells.append(Cell(1, cut(facts.job.name, slots[0].first - 2), "strong" if is_leading else "text"))
     for slot in slots:
         text = texts[slot.column.id]
         high = slot.column.id == "wait" and (stall or 0.0) >= _HIGH_WAIT

@@ -17,7 +17,7 @@ from iotop_ai.present.text.panel import panel
 _WORDS_AT = (10, 30)
 """The columns in which the words of the two largest shares begin. They are fixed, so that the bar does not move."""
 _MARGIN = 0.1
-"""Unexplained time is named before computing only if its share is larger by this much. Two similar shares would
+"""Unexplained time is named before computing only if its share is larger by at least this much. Two similar shares would
 otherwise change places from second to second.
 """
 _BAR_AT = 50
@@ -60,14 +60,15 @@ def time_rows(frame: Frame, view: View, width: int, height: int) -> list[Line]:
 
 def _line(frame: Frame, shares: TimeShares, width: int) -> Line:
     out: list[Span] = [Span(" time", "dim")]
-    for column, part in zip(_WORDS_AT, _display_order(parts_of(shares[:-1])), strict=False):
+    values = shares[:-1]  # without whole_ms
+    for column, part in zip(_WORDS_AT, _display_order(parts_of(values)), strict=False):
         out.append(Span(" " * (column - spans_cells(out))))
         out += [Span(f"{part.name} ", "dim"), Span(part.figure, "strong" if column == _WORDS_AT[0] else "text")]
         out.append(Span(" %", "dim"))
     steps = _steps(frame) if width >= _STEPS_FROM else ""
     room = width - 1 - _BAR_AT - (_STEPS_CELLS + 1 if steps else 0)
     if room >= _LEAST_BAR:
-        out += [Span(" " * (_BAR_AT - spans_cells(out))), *bar_spans(shares[:-1], room, frame.verdict.state)]
+        out += [Span(" " * (_BAR_AT - spans_cells(out))), *bar_spans(values, room, frame.verdict.state)]
     if steps:
         out.append(Span(f" {cut(steps, _STEPS_CELLS):>{_STEPS_CELLS}}"))
     return row(width, out)
@@ -101,8 +102,8 @@ def _steps(frame: Frame) -> str:
 def bar_spans(values: Sequence[float], room: int, state: State) -> list[Span]:
     """The shares, in their fixed order, as a bar of ``room`` columns; each is named if the name fits.
 
-    Computing looks like the state OK. The largest loss has the colour of the verdict's state, if that is a state that
-    loses time.
+    Computing has the colour of the state OK. The largest loss has the colour of the verdict's state if that state loses
+    time.
     """
     total = sum(values)
     if not total or room <= 0:

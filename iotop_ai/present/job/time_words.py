@@ -41,7 +41,8 @@ class Part(NamedTuple):
 
 
 def parts_of(values: Sequence[float]) -> tuple[Part, ...]:
-    """The shares of a total that are not 0, the largest first. values: the shares in the order of SHARES, in any unit.
+    """The shares above 0 as parts of their total, the largest first. values: all shares in the order of SHARES, in any
+    unit.
 
     Each figure is rounded by itself, so the figures agree with the verdict's sentence but may not add up to 100.
     """
@@ -82,5 +83,5 @@ def time_sentence(frame: Frame) -> str:
     unexplained 7 %"; "" when unknown.
     """
     shares = window_shares(frame)
-    parts = () if shares is None else parts_of(shares[:-1])
+    parts = () if shares is None else parts_of(shares[:-1])  # without whole_ms
     return ", ".join(f"{part.short_name} {part.figure} %" for part in parts if part.figure != "<1")

@@ -36,7 +36,7 @@ BLOCKED = 0.5
 
 
 def is_about_job(a: Args) -> bool:
-    """Whether the finding is about a job with sampled tasks."""
+    """Whether the finding names a job."""
     return bool(word(a, "job"))
 
 
@@ -182,7 +182,7 @@ def _because_limit(a: Args) -> Spans:
     if word(a, "file"):
         out = [_plain("limit "), _bad(limit_text(a)), _plain(f" in {word(a, 'file')}")]
         return [*out, COMMA, _plain("it reads "), _strong(rate(number(a, "rate"))), SEMI, *_blocked(a)]
-    # No limit was read, so it is inferred: tasks are blocked, but few of their requests are in the disk's queue.
+    # No limit was read, so the limit is inferred: tasks are blocked, but few of their requests are in the disk's queue.
     queue = units.figure(number(a, "queue")) if number(a, "queue") is not None else "0"
     tasks = units.figure(number(a, "blocked_tasks"))
     out = [_strong(f"{tasks} tasks"), _plain(" are blocked, but ")]
