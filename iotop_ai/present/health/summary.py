@@ -134,7 +134,7 @@ def _two_digits(seconds: float) -> str:
 
 
 def _worst(below: list[Health]) -> Health:
-    """The worst fault among these; if there is no fault, the first unknown health; if there is none, the first health."""
+    """The worst fault among these; without a fault, the first unknown health; without one, the first health."""
     for word in _FAULTS:
         for health_below in below:
             if health_below.word == word:

@@ -118,8 +118,8 @@ def worst_disk(rows: Sequence[DiskRow]) -> str:
 
 
 def next_disk(rows: Sequence[DiskRow], current: str, step: int, *, around: bool) -> str:
-    """The disk ``step`` rows below ``current`` (above it if negative); the first disk if ``current`` is gone, "" if there
-    are no disks.
+    """The disk ``step`` rows below ``current``, or above it if negative; the first disk if ``current`` is gone, "" if
+    there are no disks.
 
     around: whether to wrap around at the ends.
     """

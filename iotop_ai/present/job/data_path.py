@@ -69,8 +69,8 @@ def _status_spans(frame: Frame, view: View, width: int) -> list[Span]:
 
 
 def _mode(view: View) -> list[Span]:
-    """The mode: live, PAUSED, ► REPLAY 2x, REPLAY paused, ◄ BACK 14 min, ► REMOTE, or the time since the last reading
-    while the source is silent; with ● REC while a recording is written.
+    """The mode: live, PAUSED, ► REPLAY 2x, REPLAY paused, ◄ BACK 14 min, ► REMOTE, ► REMOTE ended, or the time since the
+    last reading while the source is silent. While a recording is written: ● REC instead of live, or before the mode.
     """
     if view.mode == "replay":
         return [Span(f"► REPLAY {view.speed:g}x" if view.playing else "REPLAY paused", "mode")]
@@ -215,6 +215,7 @@ def _process_hop(frame: Frame, view: View, device: BlockDevice, direction: str) 
     # Only reads can be compared, because the disk receives writes later than the process makes them.
     comparable = direction == "read" and delivered is not None and delivered > MIB
     if best is None:
+        # Whether a process whose I/O is visible may read or write the disk.
         visible = any(rate_of(g) > 0 and is_disk_of(device, g, direction, frame, view) is not False for g in busy)
         if comparable and table.denied and not visible:
             return [Span("?", "unsure"), Span(" process (not permitted)", "dim")]
@@ -258,8 +259,8 @@ def _may_be_on(device: BlockDevice, group: Group, way: str, moved: float, frame:
 def _bytes_elsewhere(
     device: BlockDevice, frame: Frame, view: View, bytes_of: Callable[[BlockDevice], float | None]
 ) -> float | None:
-    """The bytes of the other disks, plus, unless the device is an md array, the bytes by which the disks below it exceed
-    its own; None when unknown. bytes_of: the function that returns the bytes of a device.
+    """The bytes of the other disks. Unless the device is an md array, the bytes by which the disks below it exceed its
+    own are added. None when unknown. bytes_of: the function that returns the bytes of a device.
     """
     own, below, total = {device.name, *devices.leaves(device.name, frame)}, 0.0, 0.0
     for other in devices.all_devices(frame, view):

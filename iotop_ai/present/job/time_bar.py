@@ -17,8 +17,8 @@ from iotop_ai.present.text.panel import panel
 _WORDS_AT = (10, 30)
 """The columns in which the words of the two largest shares begin. They are fixed, so that the bar does not move."""
 _MARGIN = 0.1
-"""Unexplained time is named before computing only if its share is larger by at least this much. Two similar shares would
-otherwise change places from second to second.
+"""Unexplained time is named before computing only if its share is larger by at least this much. Without the margin, two
+similar shares would change places from second to second.
 """
 _BAR_AT = 50
 """The column in which the bar begins."""

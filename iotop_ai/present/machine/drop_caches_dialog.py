@@ -29,7 +29,7 @@ class DropView(NamedTuple):
     how: str | None = None
     """How this user can drop caches: "root", "sudo", or "" for not at all; None until this has been checked."""
     reason: str = ""
-    """Why this user cannot drop caches; "" if there is a way."""
+    """Why this user cannot drop caches; "" if this user can."""
     remedy: str = ""
     wait_s: float = 0.0
     """The seconds until the next drop is allowed."""
@@ -63,8 +63,8 @@ def levels_of(memory: MemoryState | None) -> Levels:
 
 
 def drop_body(now: Snapshot, view: DropView, width: int) -> tuple[list[Row], list[Row]]:
-    """(rows about the drop and its cost, rows of the choices). Once an action has begun: (rows about its progress or
-    its result, the row of keys).
+    """(rows about the drop and its cost, rows of the choices and of the input). Once an action has begun: (rows about
+    its progress or its result, the row of keys).
     """
     memory = levels_of(now.memory.value)
     if view.doing:

@@ -46,8 +46,8 @@ LINKS = (
 
 @panel
 def system_rows(frame: Frame, view: View, width: int, height: int) -> list[Line]:
-    """The CPU row; with a height of at least two rows, also the usage of the filesystems; with at least four, also the
-    network table and, if the panel is zoomed, the cores.
+    """The CPU row; from two rows on, also the usage of the filesystems beside the busiest links; from four rows on, the
+    network table instead of these links, and if the panel is zoomed, the cores.
     """
     culprit = culprit_of(frame, view)
     out = [_cpu_row(frame, view, width, culprit)]
@@ -59,8 +59,9 @@ def system_rows(frame: Frame, view: View, width: int, height: int) -> list[Line]
         if view.zoom == "system":
             from iotop_ai.present.machine.cores import core_rows
 
-            links = min(1 + link_count(frame), max(2, room // 2))
-            cores, room = core_rows(frame, view, width, room - links, culprit.hue if culprit.cores else ""), links
+            network_height = min(1 + link_count(frame), max(2, room // 2))
+            hue = culprit.hue if culprit.cores else ""
+            cores, room = core_rows(frame, view, width, room - network_height, hue), network_height
         table = network_rows(frame, view, width, room)
         out = [*table, *cores, *out]
     return out
@@ -196,9 +197,7 @@ def _traffic(name: str, bits_per_s: int | None, rates: LinkRates | None) -> list
 
 
 def _cpu_row(frame: Frame, view: View, width: int, culprit: Culprit) -> Line:
-    """As many of CPU, problems, memory, swap, pressure and caches as fit, and on the right the monitor's own
-    cost.
-    """
+    """CPU, problems, memory, swap, pressure and caches, as far as they fit; on the right, the monitor's own cost."""
     out: list[Span] = []
     right = _own_cost(frame)
     room, used = width - 2 - spans_cells(right), 0

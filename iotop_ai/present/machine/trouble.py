@@ -53,9 +53,9 @@ def _rdma(frame: Frame) -> list[Span]:
 def _btrfs(frame: Frame) -> list[Span]:
     table = frame.snapshot.pools.value
     for uuid, filesystem in () if table is None else table.btrfs.items():
-        if filesystem.whole:
+        if error_count := filesystem.whole:
             name = filesystem.label or uuid[:8]
-            return [Span(f"btrfs {name} ", "dim"), Span(plural(filesystem.whole, "error"), "warn")]
+            return [Span(f"btrfs {name} ", "dim"), Span(plural(error_count, "error"), "warn")]
     return []
 
 

@@ -48,10 +48,10 @@ def dataset_text(report: Report) -> list[str]:
     out += [_uneven_text(result, dataset) for result in report.results if is_uneven(result, dataset)]
     if dataset.past:
         verb = "is" if dataset.cold == 1 else "are"
-        few_cold = (
-            f"only {plural(dataset.cold, 'sampled file')} {verb} not in memory, so the others" if dataset.cold else ""
-        )
-        out.append(f"{few_cold or 'its files are in memory, so they'} were read past the page cache")
+        cause = "its files are in memory, so they"
+        if dataset.cold:
+            cause = f"only {plural(dataset.cold, 'sampled file')} {verb} not in memory, so the others"
+        out.append(f"{cause} were read past the page cache")
     return out + _decoding_text(report.decoding, was_read)
 
 

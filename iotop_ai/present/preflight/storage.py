@@ -229,8 +229,8 @@ def _without_forecast(report: Report) -> str:
 
 
 def earlier_text(report: Report) -> str:
-    """A sentence if this check is as fast as the earlier checks, or cannot be kept for a comparison with later ones; ""
-    if there is no earlier check, if ``findings_text`` names the slower figures, or if the path is in memory.
+    """The sentence that this check is as fast as the earlier ones, or that it cannot be kept for later comparisons. ""
+    if there is no earlier check, if ``findings_text`` names slower figures, or if the path is in memory.
     """
     if not report.place.key:
         unnamed = "not kept for later: this storage has no lasting name, such as a serial number"

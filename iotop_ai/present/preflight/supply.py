@@ -20,9 +20,11 @@ from iotop_ai.present.text.units import amount, count
 _FEW_READS = 4
 """If no small files were read, samples of 4 KiB are judged by random reads with at most this many in flight."""
 _BANDWIDTH_RATIO = 0.7
-"""Files that are read at this share of the fastest sequential read, or more, are limited by the bandwidth."""
+"""The bandwidth is the limit if files are read at this share of the fastest sequential rate or more."""
 _SCALING_RATIO = 1.5
-"""If several readers read at least this many times as many files as one, the storage has not reached its limit."""
+"""If several readers read at least this multiple of the files per second of one reader, the storage is not at its
+limit.
+"""
 
 
 def supply_text(report: Report) -> list[str]:
