@@ -27,7 +27,7 @@ _CHOICES = (
 class ProcessTarget(NamedTuple):
     """The processes that an action is for: one process, several that share a row, or the tagged ones.
 
-    names: for tagged processes, the name of each of ``keys``, while ``name`` and ``user`` are ""; otherwise ().
+    names: the name of each of ``keys`` for tagged processes, for which ``name`` and ``user`` are ""; otherwise ().
     """
 
     name: str

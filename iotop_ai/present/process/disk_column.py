@@ -24,10 +24,9 @@ class _Disks(NamedTuple):
     """The disks that the column can name.
 
     only: the only disk that moves bytes, by direction ("read" or "write"). For writes, it is the only one in the whole
-    history, because the kernel writes data later than the process. A direction is left out if there is no such disk,
-    or if this is unknown. by_pid: the short name of the disk that holds the files of a process's job, or "network", by
-    the pid of the process. stack_by_pid: the kernel names of the device that holds these files and of the devices below
-    it, by the same pid.
+    history, because the kernel writes data later than the process. A direction is left out if no such disk is known.
+    by_pid: by the pid of a process, the disk that holds its job's files, as from ``_disk_name``. stack_by_pid: by the
+    same pid, the kernel names of the device that holds these files and of the devices below it.
     """
 
     only: Mapping[str, BlockDevice]

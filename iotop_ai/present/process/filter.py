@@ -41,13 +41,13 @@ Predicate = Callable[[Subject], bool | None]
 
 
 class Filter(NamedTuple):
-    """A parsed filter. query: whether it is a query; otherwise it searches names, users, command lines and pids.
+    """A parsed filter. is_query: whether it is a query; otherwise it searches names, users, command lines and pids.
 
     trouble: why a query is invalid; "" if it is valid. An invalid query matches every process.
     """
 
     matches: Predicate
-    query: bool = False
+    is_query: bool = False
     trouble: str = ""
 
 
@@ -194,7 +194,7 @@ class _Search:
 
 
 def _unbounded_repeats(text: str) -> int | None:
-    """The number of repeats in an expression that may be unbounded: ``*``, ``+`` and any with braces. None if they may
+    """The number of possibly unbounded repeats in an expression: ``*``, ``+`` and any with braces. None if repeats may
     be nested, if there are too many, or if the expression has a back reference or a condition.
     """
     count = 0
@@ -266,7 +266,7 @@ class _Parser:
         return self._tokens[self._at - 1]
 
     def _accept(self, word: str) -> bool:
-        """Skip the next token if it is this word; returns whether it is."""
+        """Skip the next token if it is this word, and return whether it is."""
         matches = self.has_more() and self._tokens[self._at].lower() == word
         self._at += matches
         return matches

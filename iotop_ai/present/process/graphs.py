@@ -16,7 +16,7 @@ from iotop_ai.present.text.units import brief, percent, rate_unit
 
 def process_graphs(frame: Frame, view: View, key: ProcessKey, slots: int) -> list[Graph]:
     """The graphs in a fixed order. Reads and writes share a scale; IO-wait is left out where the kernel does not count
-    it.
+    it. slots: the number of values in each graph.
     """
     table = frame.snapshot.processes.value
     samples = (*view.past, *frame.history)

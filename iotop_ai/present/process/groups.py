@@ -29,8 +29,8 @@ class Group(NamedTuple):
 
     name: as in ``listed_name``. job: the pid of their job's first process, as text; "" if they belong to no job.
     rates: the sums of the members' bytes, and the largest cpu and delay among them; each is None when unknown for all
-    members. idle: whether no member was seen to do anything. mark: the lines of the tree before the name. in_tree:
-    whether the group is a row of a tree; it then has a single process.
+    members. idle: whether no member was seen to do anything. mark: the characters of the tree's branches before the
+    name. in_tree: whether the group is a row of a tree; it then has a single process.
     """
 
     name: str
@@ -187,7 +187,7 @@ def process_list(frame: Frame, view: View) -> ProcessList:
         return shown._replace(groups=tuple(g._replace(name=listed_name(table.info[g.keys[0]])) for g in shown.groups))
     own_pid, rates = frame.snapshot.own.pid, rates_of(frame, view)[0]
     wanted = parse_filter(view.pattern) if view.pattern else None
-    if wanted is not None and wanted.query:
+    if wanted is not None and wanted.is_query:
         table, wanted = _matching_table(table, wanted, rates, view.tagged), None
         if view.tree:
             return _tree(frame, view, table.info)
@@ -338,7 +338,7 @@ class _IdleGroups:
         self._own_pid, self._next = own_pid, 0
         wanted = parse_filter(pattern) if pattern else None
         # After a query, the table holds only the matching processes.
-        every = kernel if wanted is None else wanted.query
+        every = kernel if wanted is None else wanted.is_query
         self._wanted = _MATCH_ALL if every else wanted
         # A table without the fields that change in each Snapshot, because idle groups need only the stable ones.
         self._table = ProcessTable(

@@ -112,9 +112,7 @@ def _parts(frame: Frame, view: View, page: ProcessPage, width: int, height: int)
 
 
 def _graph_room(left: int) -> int:
-    """The number of rows for the graphs and their axis, chosen so that most of the screen is left to the
-    parts below.
-    """
+    """The number of rows for the graphs and their axis; most of the ``left`` rows go to the parts below."""
     # The axis and four graphs of two rows each, or of one row each.
     return 9 if left >= 28 else 5 if left >= 14 else 0
 
@@ -130,8 +128,7 @@ def _summary_rows(frame: Frame, view: View, page: ProcessPage, width: int, heigh
             text = f"pid {key.pid} has {'not started yet' if _is_future(frame, key) else 'ended'}"
         return [*out, place(width, Cell(_TEXT_COLUMN, text, "dim"))]
     command = plain(" ".join(info.cmdline)) or "a kernel thread" * info.kernel or UNKNOWN
-    most = 3 if height >= TALL else 1
-    out += _labelled_rows("runs", command, width, most)
+    out += _labelled_rows("runs", command, width, 3 if height >= TALL else 1)
     identity = None if page.detail is None else page.detail.identity.value
     if identity is not None and identity.cwd:
         out += _labelled_rows("in", plain(identity.cwd), width, 1, "dim")
@@ -172,10 +169,10 @@ def _title(frame: Frame, view: View, page: ProcessPage, info: ProcessInfo | None
     return row(width, left, [*mode_spans(frame, view), Span(position, "dim")])
 
 
-def _labelled_rows(label: str, text: str, width: int, most: int, token: str = "text") -> list[Line]:
+def _labelled_rows(label: str, text: str, width: int, most_rows: int, token: str = "text") -> list[Line]:
     lines = wrap_cells(text, max(20, width - _TEXT_COLUMN - 1), break_on_hyphens=False) or [""]
-    if len(lines) > most:
-        lines = [*lines[: most - 1], cut(" ".join(lines[most - 1 :]), width - _TEXT_COLUMN - 1)]
+    if len(lines) > most_rows:
+        lines = [*lines[: most_rows - 1], cut(" ".join(lines[most_rows - 1 :]), width - _TEXT_COLUMN - 1)]
     return [
         place(width, *([Cell(1, label, "dim")] if not i else []), Cell(_TEXT_COLUMN, t, token))
         for i, t in enumerate(lines)

@@ -92,8 +92,8 @@ def part_rows(
         return [rule(width, "threads"), row(width, [Span(" reading ...", "dim")])]
     if detail is None:
         rest = wrap(f"{_ONLY_LIVE}: {why_unreadable}", max(20, width - 2))
-        nothing = [rule(width, "the rest"), *(row(width, [Span(f" {text}", "dim")]) for text in rest)]
-        return stack_sections([_recorded_threads(frame, key, width), nothing], width, spread=spread)
+        reason_rows = [rule(width, "the rest"), *(row(width, [Span(f" {text}", "dim")]) for text in rest)]
+        return stack_sections([_recorded_threads(frame, key, width), reason_rows], width, spread=spread)
     parts: list[list[Line]] = [
         _part(width, "threads", detail.threads, lambda t: _thread_rows(width, t, thread_cpu(before, detail.threads))),
         _part(width, "open files", detail.files, lambda f: _file_rows(frame, width, f)),
@@ -274,7 +274,7 @@ def _socket_rows(width: int, sockets: Sockets) -> list[Line]:
     ]
     start = max([8, *(len(kind) + 1 for kind in kinds)])
     slots = place_columns(fit_columns(SOCKET_COLUMNS, width - start), start, width - 1)
-    local = sum(socket.alike for socket in sockets.sockets if socket.protocol == "unix")
+    unix_count = sum(socket.alike for socket in sockets.sockets if socket.protocol == "unix")
     number = sum(socket.alike for socket in sockets.sockets) + sockets.hidden
     out: list[Line] = [head(width, "sockets", slots[-2:] if inet else (), note=str(number) if number else "none")]
     for socket, kind in zip(inet, kinds, strict=False):
@@ -284,8 +284,8 @@ def _socket_rows(width: int, sockets: Sockets) -> list[Line]:
     rest = []
     if len(inet) > _MOST_SOCKETS:
         rest.append(f"{sum(socket.alike for socket in inet[_MOST_SOCKETS:])} more")
-    if local:
-        rest.append(f"{local} of the Unix domain")
+    if unix_count:
+        rest.append(f"{unix_count} of the Unix domain")
     if sockets.hidden:
         rest.append(f"{sockets.hidden} of another network namespace or protocol")
     return [*out, row(width, [Span(f" {', '.join(rest)}", "dim")])] if rest else out

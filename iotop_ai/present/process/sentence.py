@@ -23,9 +23,9 @@ def sentence_row(frame: Frame, view: View, width: int) -> Line:
     if group is None:
         number = f"{len(table.info)} process{'' if len(table.info) == 1 else 'es'}"
         unread = sum(len(g.keys) for g in every if g.io is None)
-        known = f", {unread} unreadable" if unread else ""
-        none = "" if rates_of(frame, view)[0] is None else f", none with I/O{known}"
-        return row(width, [Span(f" {number}{none}", "dim")])
+        unreadable = f", {unread} unreadable" if unread else ""
+        io_text = "" if rates_of(frame, view)[0] is None else f", none with I/O{unreadable}"
+        return row(width, [Span(f" {number}{io_text}", "dim")])
     out = [Span(" " + group.label)]
     for word, value in (("read", group.rates.read_bytes_per_s), ("write", group.rates.write_bytes_per_s)):
         if value:

@@ -40,7 +40,8 @@ def with_ancestors(keys: Iterable[ProcessKey], parent_of: Mapping[ProcessKey, Pr
 def branches(
     measures: Mapping[ProcessKey, tuple[float, ...]], parent_of: Mapping[ProcessKey, ProcessKey]
 ) -> list[tuple[ProcessKey, str]]:
-    """(process, the lines of the tree before its name) from top to bottom. A branch is sorted by its largest member.
+    """(process, the characters of the tree's branches before its name) from top to bottom. A branch is sorted by its
+    largest member.
 
     measures: the sort values of each process that has a row; larger values come first, equal ones are sorted by pid.
     """

@@ -41,7 +41,7 @@ READER = Subject(
 )  # fmt: skip
 def test_expressions_match_processes(text: str, matches: bool | None) -> None:
     found = parse_filter(text)
-    assert found.query
+    assert found.is_query
     if matches is None:
         assert found.trouble == "before K: write 'and' or 'or', as in user = root and read > 1M"
     else:
@@ -59,7 +59,7 @@ def test_expressions_match_processes(text: str, matches: bool | None) -> None:
 )  # fmt: skip
 def test_the_word_tagged_matches_tagged_processes(text: str, untagged: bool, tagged: bool) -> None:
     found = parse_filter(text)
-    assert (found.query, found.trouble) == (True, "")
+    assert (found.is_query, found.trouble) == (True, "")
     assert found.matches(READER) is untagged
     assert found.matches(READER._replace(tagged=True)) is tagged
 
@@ -77,7 +77,7 @@ def test_a_process_with_a_blocked_thread_is_blocked_as_its_row_shows(state: str 
 @pytest.mark.parametrize("text", ["untagged", "tagged-worker", "my tagged one", "'tagged'"])
 def test_a_name_that_contains_the_word_tagged_is_still_found(text: str) -> None:
     found = parse_filter(text)
-    assert not found.query
+    assert not found.is_query
     assert not found.matches(READER._replace(tagged=True))
 
 
@@ -117,7 +117,7 @@ def test_an_invalid_filter_has_a_reason_and_hides_nothing(text: str, trouble: st
 )
 def test_text_without_a_field_name_is_a_regular_expression_or_plain_text(text: str, matches: bool) -> None:
     found = parse_filter(text)
-    assert (found.query, found.trouble) == (False, "")
+    assert (found.is_query, found.trouble) == (False, "")
     assert found.matches(READER) is matches
 
 
@@ -139,7 +139,7 @@ def test_a_filter_without_a_match_gets_a_hint(text: str, hint: str) -> None:
 
 def test_the_example_of_a_filter_is_a_valid_one() -> None:
     example = parse_filter(EXAMPLE)
-    assert (example.query, example.trouble) == (True, "")
+    assert (example.is_query, example.trouble) == (True, "")
 
 
 @given(st.text(alphabet="readucpunotsx ()<>=!~'\"10Mk.%-", max_size=40))
