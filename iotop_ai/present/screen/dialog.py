@@ -34,9 +34,10 @@ def dialog_rows(
 ) -> list[Line]:
     """The whole screen with a dialog over it.
 
-    below: the rows of the screen. head: the rows about effect and cost. tail: the rows with the choices. size: the
-    (width, height) of the screen. [] is a blank row. A row whose first span has the token "sel" is under the cursor. On
-    a short screen, blank rows are left out first, then the end of the head, then the beginning of the tail.
+    below: the rows of the screen. note: the words after the title. head: the rows about effect and cost. tail: the rows
+    with the choices. size: the (width, height) of the screen. [] is a blank row. A row whose first span has the token
+    "sel" is under the cursor. On a short screen, blank rows are left out first, then the end of the head, then the
+    beginning of the tail.
     """
     width, height = size
     inner = inner_width(width)

@@ -22,9 +22,9 @@ from iotop_ai.present.text.panel import panel
 from iotop_ai.present.text.units import percent
 from iotop_ai.present.verdict.culprit import culprit_of
 
-_LEAST_GRAPHS, _AT_TWO_ROWS, _MOST_ROWS = 3, 4, 4
-"""_LEAST_GRAPHS: a low panel has this many graphs, if they exist. _AT_TWO_ROWS: up to this number of graphs, one is
-added as soon as each of them has two rows. _MOST_ROWS: a graph gets at most this many rows before another is added.
+_LEAST_GRAPHS, _TWO_ROW_GRAPHS, _MOST_ROWS = 3, 4, 4
+"""_LEAST_GRAPHS: a low panel has this many graphs, if they exist. _TWO_ROW_GRAPHS: up to this number of graphs, another
+is added as soon as each has two rows. _MOST_ROWS: above that number, another is added before a graph has more rows.
 """
 
 
@@ -64,7 +64,7 @@ def low_panel_graph_count(frame: Frame, view: View) -> int:
 
 def graph_count(rows: int) -> int:
     """The number of graphs that share this many rows, if that many exist."""
-    return max(_LEAST_GRAPHS, min(_AT_TWO_ROWS, rows // 2), -(-rows // _MOST_ROWS))
+    return max(_LEAST_GRAPHS, min(_TWO_ROW_GRAPHS, rows // 2), -(-rows // _MOST_ROWS))
 
 
 def graph_heights(rows: int, number: int) -> list[int]:
@@ -77,8 +77,8 @@ def _graphs(frame: Frame, view: View, slots: int, *, apart: bool) -> Iterator[li
     """The graphs in the order of their importance: GPU or CPU busy, the GPUs that the verdict names, the selected disk,
     the job's workers, then all GPUs.
 
-    The graphs of one list share the place of a single graph. apart: whether reads and writes of a disk get a graph
-    each, as in ``selected_graphs``.
+    The graphs of one list share the place of a single graph. slots: the number of values in each graph. apart: whether
+    reads and writes of a disk get a graph each, as in ``selected_graphs``.
     """
     samples = (*view.past, *frame.history)
     series = cache_part(view, _PanelSeries)

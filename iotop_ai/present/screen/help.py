@@ -37,7 +37,7 @@ LEAST_CELLS = 29
 """The minimum width of a column of a screen's keys, which have to fit on one page."""
 MEANINGS = "column meanings"
 _TITLE_CELLS = 9
-"""The width of the titles of the columns that are explained; a longer title has its own row."""
+"""The width of the titles of the explained table columns; a longer title has its own row."""
 _FRAME_ROWS = 2
 """The number of rows around a page: the rule above it and the row below it."""
 
@@ -108,11 +108,11 @@ def _pages(view: View, width: int, height: int, screen: str) -> list[_Page]:
         if sum(map(len, groups)) <= number:
             return [_Page(_lines([column for group in groups for column in group], width, column_cells), "")]
     first = [_own_page(view, own, width, room)] if own else []
-    columns, keys = (groups[1], groups[2] if len(groups) > 2 else []) if own else (groups[1], groups[0])
-    if most_columns == 1 and len(keys) == len(columns) == 1 and len(keys[0]) + len(columns[0]) < room:
-        return [*first, _Page(_lines([[*keys[0], [], *columns[0]]], width, column_cells), "every key")]
+    meanings, keys = (groups[1], groups[2] if len(groups) > 2 else []) if own else (groups[1], groups[0])
+    if most_columns == 1 and len(keys) == len(meanings) == 1 and len(keys[0]) + len(meanings[0]) < room:
+        return [*first, _Page(_lines([[*keys[0], [], *meanings[0]]], width, column_cells), "every key")]
     out = first
-    more = ((columns, MEANINGS), (keys, "more keys"))
+    more = ((meanings, MEANINGS), (keys, "more keys"))
     for group, about in more if own else reversed(more):
         out += [
             _Page(_lines(group[at : at + most_columns], width, column_cells), about)
@@ -138,8 +138,8 @@ def _groups(view: View, own: tuple[Key, ...], screen: str, column_cells: int, ro
     Each of these is a list of page columns of at most ``room`` rows. own: the keys from ``screen_keys``.
     """
     main = _key_table("keys of the main screen" if own else "keys", keys_of(view), view, column_cells)
-    columns = _columns_table("columns", COLUMN_HELP[screen], column_cells)
-    tables = [_key_table("keys", own, view, column_cells), columns, main] if own else [main, columns]
+    meanings = _columns_table("columns", COLUMN_HELP[screen], column_cells)
+    tables = [_key_table("keys", own, view, column_cells), meanings, main] if own else [main, meanings]
     if screen in WITHOUT_MAIN:
         tables.remove(main)
     return [_page_columns(table, room) for table in tables]

@@ -337,10 +337,10 @@ def _entry(key: Key, dim: bool) -> list[Span]:
 
 
 def toast_spans(view: View, width: int) -> list[Span]:
-    """The answer to the last key, or an alert, for the right end of the row of keys; its first word is the outcome. []
-    if there is none.
+    """The message (the answer to the last key, or an alert) for the right end of the row of keys; its first word is the
+    outcome. [] without a message.
 
-    The answer covers only keys, never a measured value.
+    The message covers only keys, never a measured value.
     """
     if not view.message:
         return []

@@ -62,7 +62,7 @@ def sort_at(line: Line, x: int) -> str:
     for span in line.spans:
         at += cells(span.text)
         if span.token.startswith("rule"):
-            titles_at = at  # the dashes are between the panel's title with its note and the titles of the columns
+            titles_at = at  # dashes separate the panel's title and note from the titles of the columns
     words = ((match[0], cells(text[: match.start()])) for match in _WORD.finditer(text))
     word = next((word for word, start in words if start <= x < start + cells(word)), "")
     if word == "process":

@@ -96,7 +96,7 @@ def _searched(entry: Entry) -> str:
 
 
 def matching_commands(commands: Iterable[tuple[str, str]], text: str) -> tuple[tuple[str, str], ...]:
-    """The commands of the shell, as (name, help), whose name begins with the typed text of three or more characters."""
+    """The commands of the shell, as (name, help), whose name begins with the typed text; () below three characters."""
     name = text.strip().lower()
     return tuple(command for command in commands if len(name) >= _LEAST_NAME_LENGTH and command[0].startswith(name))
 

@@ -112,8 +112,8 @@ def _ranks(timeline: Timeline, room: int, column: Callable[[int], int]) -> list[
 def _put_words(row_cells: list[_Cell], ranks: list[int], cell_s: float) -> None:
     """Write the word of a bad state into each run of equal ranks, with the duration if there is room.
 
-    An event, a gap or the position shown (rank -1) splits a run; the parts of a split run get no duration. The word is
-    not repeated after a single such cell.
+    An event, a gap or the position shown (rank -1) splits a run; the parts of a split run get no duration. After a
+    split by a single cell, the word is not repeated.
     """
     x, named, named_end = 0, "", 0
     while x < len(ranks):

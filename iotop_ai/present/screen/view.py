@@ -157,7 +157,7 @@ class View(NamedTuple):
     """The cache of this screen's panels; None if nothing is cached."""
 
     @property
-    def not_live(self) -> str:
+    def why_not_live(self) -> str:
         """Why actions that need this machine as it is now are not available; "" if they are."""
         if self.mode == "back":
             key = first_key("cursor.last", self.keymap)

@@ -210,7 +210,7 @@ class SlidingSeries:
         slots: int,
         interval_s: float,
     ) -> Series:
-        """Like the function ``series``. key: everything besides the sample that ``value`` depends on. Of a sample,
+        """Like the function ``series``. key: everything that ``value`` depends on besides the sample. Of the sample,
         ``value`` may read only block, cpu, gpu, jobs and seconds.
         """
         key = (*key, slots, interval_s)

@@ -14,7 +14,7 @@ _RIGHT = (0x80, 0x20, 0x10, 0x08)
 """The bits of the dots in the left and the right half of a braille character, from the bottom up."""
 
 Level = Callable[[float], int]
-"""Gives the height of a value above 0 in dots, from 1 to 4 times the number of rows."""
+"""Returns the height of a value above 0 in dots, from 1 to ``4 * rows``."""
 
 
 def linear(top: float, rows: int) -> Level:

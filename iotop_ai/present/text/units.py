@@ -71,7 +71,7 @@ def brief(value: float | None) -> str:
 
 
 def count(value: float | None) -> str:
-    """Events per second, with one decimal only below 1: "735", "13k", "0.4", "<0.1"."""
+    """A number of things, or of events per second, with one decimal only below 1: "735", "13k", "0.4", "<0.1"."""
     return _figure(value, 0.95)
 
 

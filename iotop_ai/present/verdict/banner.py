@@ -138,7 +138,7 @@ def _last_hour(frame: Frame, view: View, width: int) -> tuple[str, list[Span]]:
 
 def first_shown_ns(since_ns: int, changes: Sequence[tuple[int, str]], word: str) -> int:
     """The monotonic time in ns at which the screen first showed a finding. The finding may have begun earlier, while
-    the verdict was still measuring. since_ns: the time at which it began.
+    the verdict was still measuring. since_ns: the time at which the finding began.
 
     changes: the changes of the last hour, as (time, state or class). word: the finding's state or class.
     """

@@ -91,8 +91,8 @@ def hue_of(state: State) -> str:
 
 @cached_per_frame
 def named_disks(frame: Frame, view: View) -> Mapping[str, str]:
-    """By kernel name, the hue of each disk that a finding with a state in LOUD names, in the order of the findings, and
-    then of ``verdict.slow_disk``. INFO findings after the first do not count.
+    """The hue of each named disk, by kernel name: first the disks that findings with a state in LOUD name, in the order
+    of the findings, then ``verdict.slow_disk``. INFO findings after the first do not count.
     """
     present = {key.name for key in frame.snapshot.block.value or {}}
     out: dict[str, str] = {}

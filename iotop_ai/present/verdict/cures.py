@@ -37,9 +37,10 @@ def _quoted(a: Args, name: str) -> str:
 
 
 def _source(a: Args) -> str:
-    """The dataset's directory: "/data (at most 1.3 TB and ~4 h)". It says "at most" because the job may read only part
-    of the directory, and because a sequential copy is faster than the job's reads. For a directory that usually holds
-    more than one dataset (``shared``), no size is given: "its dataset on /home".
+    """The dataset's directory with its size and the time to copy it: "/data (at most 1.3 TB and ~4 h)". Both are upper
+    limits, because the job may read only part of the directory, and because a sequential copy is faster than the job's
+    reads. For a directory that usually holds more than one dataset (``shared``), neither is given: "its dataset on
+    /home".
     """
     if number(a, "shared"):
         return f"its dataset on {word(a, 'source')}"

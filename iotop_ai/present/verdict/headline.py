@@ -148,8 +148,8 @@ def headline_of(finding: Finding) -> Spans:
 def _words(plain: Mapping[str, _Words], of_job: Mapping[str, _Words], finding: Finding) -> Spans:
     """The words of a finding.
 
-    plain: the words of classes that need no job. of_job: the words for a job with sampled tasks, used first if the
-    finding is about such a job. A class in neither has its words in present/gpu.
+    plain: the words of classes that need no job. of_job: the words of classes that may name a job, used first if the
+    finding names one. A class in neither has its words in present/gpu.
     """
     a = dict(finding.args)
     if finding.class_id in plain and not (verdict_words.is_about_job(a) and finding.class_id in of_job):

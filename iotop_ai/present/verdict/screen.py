@@ -41,7 +41,7 @@ KEYS = (
     *("reason.back", "reason.up", "reason.copy", _ACKNOWLEDGE, "reason.job", "detail.next_verdict"),
     *("reason.help", "app.quit"),
 )
-"""The keys shown in the last row, as many as fit. _ACKNOWLEDGE is shown only while a finding can be acknowledged
+"""The actions shown in the last row, as many as fit. _ACKNOWLEDGE is shown only while a finding can be acknowledged
 here.
 """
 TALL, WIDE = 40, 120
@@ -72,9 +72,10 @@ def reasoning_rows(frame: Frame, view: View, width: int, height: int, scroll: in
 
 
 def _keys(frame: Frame, view: View) -> tuple[str, ...]:
-    """The keys that do something now."""
-    target = None if view.not_live or view.readonly else first_to_acknowledge(frame.verdict.findings, frame.snapshot)
-    return KEYS if target is not None else tuple(name for name in KEYS if name != _ACKNOWLEDGE)
+    """The actions of KEYS that are possible now."""
+    if view.why_not_live or view.readonly or first_to_acknowledge(frame.verdict.findings, frame.snapshot) is None:
+        return tuple(name for name in KEYS if name != _ACKNOWLEDGE)
+    return KEYS
 
 
 def most_reasoning_scroll(frame: Frame, view: View, width: int, height: int) -> int:

@@ -194,7 +194,7 @@ class HealthScreen(TimedScreen):
             self._source.refresh_smart()
             self.show_answer("done: the disks are being queried")
         else:
-            self.show_answer(self.state.view.not_live or "only on the live screen of the machine itself")
+            self.show_answer(self.state.view.why_not_live or "only on the live screen of the machine itself")
 
     def action_test(self) -> None:
         """Open the dialog, or a notice that says why a self-test cannot be started."""

@@ -61,7 +61,7 @@ class ProcessDetailScreen(ScrolledScreen):
 
     def _why_unreadable(self) -> str:
         """Why the process cannot be read; "" if it can."""
-        return self.state.view.not_live or ("not available in a replay" if self._machine.root is None else "")
+        return self.state.view.why_not_live or ("not available in a replay" if self._machine.root is None else "")
 
     def on_mount(self) -> None:
         """Begin to read the process."""

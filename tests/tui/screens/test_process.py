@@ -188,7 +188,7 @@ async def test_a_page_without_the_details_scrolls_no_further_than_its_last_row(c
         await wait_until_whole(app, pilot, read_again, WAIT_S)
         assert isinstance(app.screen, ProcessDetailScreen)
         app.main.state.update(mode="back")
-        shown = app.screen.page._replace(detail=None, why_unreadable=app.main.view.not_live)
+        shown = app.screen.page._replace(detail=None, why_unreadable=app.main.view.why_not_live)
         app.screen.action_move(1000)
         assert app.screen.page.scroll == most_process_scroll(app.main.frame, app.main.view, shown, 80, 24)
 

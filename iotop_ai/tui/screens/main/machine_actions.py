@@ -81,8 +81,8 @@ class MachineActions:
     def why_not(self) -> str:
         """Why the machine cannot be changed from this screen; "" if it can."""
         view = self._state.view
-        if view.not_live:
-            return view.not_live
+        if view.why_not_live:
+            return view.why_not_live
         if view.readonly:
             return "this screen is read-only"
         return "" if self._source.live else "only on the live screen of the machine itself"
@@ -126,7 +126,7 @@ class MachineActions:
         from iotop_ai.present.preflight.storage_dialog import proposed_path
 
         view = self._state.view
-        why = view.not_live or ("" if self._source.live else "only on the live screen of the machine itself")
+        why = view.why_not_live or ("" if self._source.live else "only on the live screen of the machine itself")
         if why:
             return NoticeScreen(backdrop, CHECK_TITLE, why)
         from iotop_ai.tui.dialogs.storage_check import CheckScreen  # slow to import

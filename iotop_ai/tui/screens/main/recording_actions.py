@@ -60,7 +60,7 @@ class RecordingActions:
         """Start a recording, or stop the one that is being written."""
         keeper = self._keeper
         if keeper is None or not keeper.may_record:
-            self._state.change(self._state.view.not_live or "not available: this screen is read-only")
+            self._state.change(self._state.view.why_not_live or "not available: this screen is read-only")
             return
         # On a thread, because a disk may be slow to open a file or to write the last lines.
         try:
