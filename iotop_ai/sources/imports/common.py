@@ -73,7 +73,7 @@ _LOGGED_TIME = re.compile(
     r"(\d{1,4})([-/.]) ?(\d{1,2})\2 ?(\d{1,4})\.?,?[T\s]+(\d{1,2})[:.] ?(\d{2})[:.] ?(\d{2})(?:[.,](\d{1,6}))?"
     r"(?:\s*([AaPp])\.?\s?[Mm]\.?)?\s*(Z|UTC|GMT|[-+]\d{2}:?\d{2})?(?:\s+[A-Z]{2,5})?"
 )
-"""The last part is the name of a time zone other than UTC. It is not used, because such names are ambiguous."""
+"""Matches a logged time. The last part, the name of a time zone other than UTC, is ambiguous and not used."""
 _WORDS = {
     **dict.fromkeys("年月년월", "/"),
     **dict.fromkeys("时時시分분", ":"),
@@ -225,7 +225,9 @@ _KINDS = (
     (re.compile(r"zd\d+"), "zvol"),
     (re.compile(rf"{_LETTERED}|nvme\d+n\d+|mmcblk\d+(boot\d)?|(nbd|rbd|pmem|drbd|bcache)\d+|dasd[a-z]+"), "disk"),
 )
-"""(a pattern for whole device names, the kind of these devices)."""
+"""(a pattern for whole device names, the kind of these devices). In the pattern for partitions, the groups "disk" and
+"other" hold the name of the partition's disk.
+"""
 _TRANSPORTS = ((re.compile(r"nvme\d"), "nvme"), (re.compile(r"x?vd[a-z]"), "virtio"), (re.compile(r"mmcblk"), "mmc"))
 
 

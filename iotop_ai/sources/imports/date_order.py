@@ -16,11 +16,11 @@ class DateOrder(NamedTuple):
     """The order of day and month in a log.
 
     day_first: whether the log writes 21/11/2026 rather than 11/21/2026
-    assumed: why this order is assumed; "" if the dates prove it or are the same in both orders
+    why_assumed: why this order is assumed; "" if the dates prove it or are the same in both orders
     """
 
     day_first: bool
-    assumed: str
+    why_assumed: str
 
 
 class DateOrderFinder:
@@ -33,7 +33,7 @@ class DateOrderFinder:
         self._differs = False
         """Whether any date means another day when its day and month are swapped."""
         self._days = {True: 0, False: 0}
-        """The sum of the days between successive dates, if they are read with the day first (True) or not (False)."""
+        """The sum of the days between successive dates, by whether the dates are read with the day first."""
 
     def add(self, logged_time: LoggedTime | None) -> None:
         """Take the next date of the log into account."""

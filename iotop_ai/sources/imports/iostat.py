@@ -228,9 +228,9 @@ def iostat_snapshots(
         why = "this log does not show" if summary.timed else "a log without times (iostat -t) does not show"
         raise UsageError(f"{why} the length of an interval; give --interval")
     written_ns = os.stat(path).st_mtime_ns
-    day_first, assumed = summary.dates.find(written_ns, options.zone)
-    if assumed and (summary.timed or options.start_ns is None):
-        say(f"its dates are read as {'day/month' if day_first else 'month/day'}/year: {assumed}")
+    day_first, why_assumed = summary.dates.find(written_ns, options.zone)
+    if why_assumed and (summary.timed or options.start_ns is None):
+        say(f"its dates are read as {'day/month' if day_first else 'month/day'}/year: {why_assumed}")
     if not summary.timed and options.start_ns is None:
         try:
             start_ns, how = assumed_start(summary, summary.interval_s, written_ns, options.zone, day_first)

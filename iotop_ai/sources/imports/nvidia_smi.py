@@ -140,7 +140,7 @@ def nvidia_smi_rows(
     """
     names: list[str] = []
     positions: dict[str, int] = {}
-    follows_header, before, invalid = True, None, None
+    follows_header, before, row_error = True, None, None
     for line_number, line in log_lines(path, torn=False, allow_root=options.allow_root):
         if _ERROR_LINE.match(line):
             on_error_line()
@@ -148,8 +148,8 @@ def nvidia_smi_rows(
         cells = _cells(path, line_number, line)
         if not any(cells):
             continue
-        if invalid is not None:
-            raise invalid
+        if row_error is not None:
+            raise row_error
         heads = [cell.rpartition("[")[0].rstrip() if cell.endswith("]") else cell for cell in cells]
         if not names:
             names = _check_header(path, line_number, heads)
@@ -163,7 +163,7 @@ def nvidia_smi_rows(
             except InputError as error:
                 if before is None:
                     raise
-                invalid = error
+                row_error = error
                 continue
             before = row
             yield row._replace(follows_header=follows_header)

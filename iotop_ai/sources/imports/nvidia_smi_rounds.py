@@ -14,13 +14,13 @@ from iotop_ai.model.gpu.state import GpuState
 _SAMPLED_ROWS = 4096
 _MS = 1_000_000
 _FACTOR = 3
-"""Two queries are at least this many times as far apart as two rows of the same query."""
+"""The time between two queries is at least this multiple of the time between two rows of the same query."""
 _QUERY_NS = 500 * _MS
 """The usual limit, in ns, of the time between two rows of one query. A longer time needs more rounds as evidence."""
 _SHORTEST_LOOP_NS = 100 * _MS
 """Rows that are closer together than this, in ns, may belong to different GPUs of one query."""
 _MOST_PAUSES = 0.05
-"""A log can be that of one GPU only if at most this share of the gaps between its rows is unusually long."""
+"""A log may be that of a single GPU if at most this share of the gaps between its rows is unusually long."""
 
 
 class Row(NamedTuple):
@@ -73,8 +73,8 @@ def _unclear_message(path: str) -> str:
 def _rounds_by_identity(rows: Iterator[Row], positions: dict[str, int]) -> Iterator[list[Row]]:
     """Split the rows into rounds.
 
-    A GPU that occurs again begins the next round, and so does a GPU that a query lists before the one above it: rows of
-    a query may be missing.
+    A GPU that occurs again begins the next round. So does a GPU that a query lists before the GPU of the previous row,
+    because rows of a query may be missing.
 
     positions: by GPU, its position in a query; a GPU that is not in it may be anywhere
     """
@@ -116,8 +116,8 @@ def _rounds_by_time(rows: Iterator[Row], spacing: _Spacing) -> Iterator[tuple[bo
     """Split the rows into rounds, where the time between two rows exceeds the limit.
 
     Yields (whether the round may be incomplete, its rows). A round may be incomplete at the end of a log, or where
-    another log begins or the clock was set back. If ``spacing`` has the number of GPUs, the iterator ends early, with a
-    round that has one row too many.
+    another log begins or the clock was set back. The iterator ends early with a round that has more rows than
+    ``spacing.gpu_count``, unless that number is 0 (unknown).
     """
     group: list[Row] = []
     for row in rows:
