@@ -69,8 +69,8 @@ def _status_spans(frame: Frame, view: View, width: int) -> list[Span]:
 
 
 def _mode(view: View) -> list[Span]:
-    """The mode: live, PAUSED, ► REPLAY 2x, REPLAY paused, ◄ BACK 14 min, ► REMOTE, ► REMOTE ended, or the time since the
-    last reading while the source is silent. While a recording is written: ● REC instead of live, or before the mode.
+    """The mode: live, PAUSED, ► REPLAY 2x, REPLAY paused, ◄ BACK 14 min, ► REMOTE, ► REMOTE ended, or how long the
+    source has been silent. While a recording is written, ● REC replaces "live" and precedes PAUSED, BACK and a silence.
     """
     if view.mode == "replay":
         return [Span(f"► REPLAY {view.speed:g}x" if view.playing else "REPLAY paused", "mode")]
