@@ -1,4 +1,4 @@
-"""Merges the events of the kernel's log with the Xids (GPU errors) of NVML. An Xid that is in both is reported once."""
+"""Merges the events of the kernel's log with the Xids (GPU errors) of NVML. An Xid in both is reported once."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from iotop_ai.model.gpu.state import GpuState
 
 SAME_NS = 5_000_000_000
-"""The log and NVML report the same Xid within this time, in ns. By default, both are read once a second."""
+"""An Xid that is reported again for the same GPU within this time, in ns, by the log or by NVML, is dropped."""
 
 
 def bus_address(address: str) -> str:
@@ -24,17 +24,21 @@ def bus_address(address: str) -> str:
 
 
 class KernelEvents:
-    """Merges the events of the kernel's log and of NVML. on_xid: called with each Xid in the log whose GPU is known."""
+    """Merges the events of the kernel's log and of NVML.
+
+    on_xid: called with each Xid in the log whose GPU has a known UUID
+    """
 
     def __init__(self, on_xid: Callable[[XidEvent], None]) -> None:
         self._on_xid = on_xid
         self._uuids: dict[str, str] = {}
         """The UUID of each GPU by its PCI address."""
         self._xids: dict[tuple[str, int], int] = {}
-        """The time at which an Xid was last reported, by GPU and number."""
+        """The time of the newest report of an Xid, by (the GPU's UUID, or its PCI address without one; Xid number)."""
         self._logged_kills = 0
         """The number of OOM kills in the log that ``count_unlogged`` has not taken into account yet."""
         self._at_ns = 0
+        """The time of the newest tick."""
         self._killed_at_ns: dict[int | None, int] = {}
         """The time of the last OOM kill by PID; the PID is None if the kill is not in the log."""
 
@@ -47,7 +51,7 @@ class KernelEvents:
         wall_ns: int,
     ) -> list[Event]:
         """Return the events of one tick. Events of the log get the time of the tick, because the log's clock drifts."""
-        # Addresses are kept because the log names a lost GPU by its address, when NVML no longer lists the GPU.
+        # The log names a lost GPU by its address, but NVML no longer lists that GPU, so known addresses are kept.
         if gpus:
             self._uuids |= {bus_address(r.value.bus_id): uuid for uuid, r in gpus.items() if r.value is not None}
         if self._xids:

@@ -140,9 +140,9 @@ class LiveSource:
         return [ScheduledCollector(collector, clock) for collector in collectors]
 
     def begin(self) -> None:
-        """Start the collectors that the first Snapshot does not need.
+        """Start what the first Snapshot does not need: the slow collectors, the state files and the socket for marks.
 
-        Any thread can call this; only the first call counts.
+        Any thread can call this method; only the first call has an effect.
         """
         with self._starting:
             if self._slow is not None or self._closed:
@@ -203,7 +203,7 @@ class LiveSource:
         planned_ns: int | None = None
         while not self._closed:
             now_ns = self._clock.monotonic_ns()
-            # The time is computed again after each wake, so that a shorter interval takes effect at once.
+            # The due time is computed again after each wake, so that a shorter interval takes effect at once.
             due_ns = now_ns if planned_ns is None else planned_ns + int(self._interval_s * 1e9)
             if now_ns < due_ns:
                 self._wake.wait((due_ns - now_ns) / 1e9)
@@ -237,8 +237,8 @@ class LiveSource:
         return self._with_derived_events(snapshot)
 
     def _readings(self, at_ns: int, wall_ns: int, step: int) -> dict[str, Reading[Any]]:
-        """Return the Readings of a Snapshot by field name."""
-        # This is read before the loop, because begin() on another thread may add collectors during the loop.
+        """Return the Readings of a Snapshot by field name. step: the precision of their times, in ns."""
+        # ``_slow`` is read before the loop, because begin() on another thread may add collectors during the loop.
         slow = self._slow
         readings: dict[str, Reading[Any]] = {}
         for scheduled in self._collectors:
@@ -349,7 +349,7 @@ class LiveSource:
         return slow is not None and slow.gpu.wait(seconds)
 
     def set_interval(self, seconds: float) -> None:
-        """Use another interval, limited to the range from 0.1 s to 1 h. It applies to the current wait already."""
+        """Use another interval, limited to the range from 0.1 s to 1 h. It also applies to the current wait."""
         with self._lock:
             self._interval_s = min(LONGEST_S, max(SHORTEST_S, seconds))
         if self._slow is not None:
@@ -377,7 +377,7 @@ class LiveSource:
         self.add_event("mark", text)
 
     def take_steps(self, pid: int, counts: StepCounts) -> None:
-        """Accept the totals of a training process that did not come from the socket for marks."""
+        """Accept the step counts of a training process other than through the socket; ignored without ``marks``."""
         if self._steps is not None:
             self._steps.take(pid, counts)
 

@@ -13,9 +13,9 @@ from iotop_ai.model.reading import Reading, Status
 READ_EVERY_NS = 900_000_000
 """The minimum time between two reads of the acknowledged findings, in nanoseconds."""
 FIRST_WAIT_S = 0.25
-"""How long the first tick waits for the first read, in seconds. On a local disk, this read takes a millisecond."""
+"""The longest wait of the first tick for the first read, in seconds. On a local disk, this read takes a millisecond."""
 WAIT_S = 0.005
-"""How long a tick waits for a read, in seconds, so that its Snapshot has all changes made before the tick."""
+"""The longest wait of a later tick for a read, in seconds. Its Snapshot then has all changes made before the tick."""
 LATE_NS = 3_000_000_000
 """How long a read may take, in nanoseconds, before the Reading counts as failed."""
 
@@ -23,7 +23,7 @@ LATE_NS = 3_000_000_000
 class StateFiles:
     """Reads the acknowledged findings of a state folder and, if wanted, the disks' read latency baselines.
 
-    Only one thread may use it.
+    Only one thread may call its methods.
     """
 
     def __init__(self, folder: str, clock: Clock, *, baselines: bool) -> None:
@@ -88,9 +88,12 @@ class StateFiles:
 
 
 def read_baselines(folder: str, at_ns: int, wall_ns: int) -> Reading[Any]:
-    """Read the baselines in the folder. The read may hang if the folder's file server does not answer."""
+    """Read the baselines in the folder; a pending Reading if there are none.
+
+    The read may hang if the folder's file server does not answer.
+    """
     try:
-        from iotop_ai.store.baselines import Baselines  # this opens a file too
+        from iotop_ai.store.baselines import Baselines  # imported here, because the import reads a file, too
 
         baselines = Baselines(folder).read(at_ns, wall_ns // 10**9)
     except (OSError, ValueError) as error:

@@ -18,7 +18,7 @@ TOOK_NS = 1_000_000
 OWN_NS = 100_000
 OWN_BYTES = 1 << 18
 """The precision of the monitor's own times, in ns, and of its own memory, in bytes."""
-_LIMIT_PAGES = 1024
+_LIMIT_STEP_PAGES = 1024
 """The step, in pages, to which the dirty limits are rounded."""
 FIELDS_WITHOUT_RATES = frozenset({"disks", "mounts", "smart", "filesystems", "kernel"})
 """The time of such a field's Reading is only used to show its age, so it may be coarse."""
@@ -26,7 +26,7 @@ EXACT_FIELDS = ("processes",)
 """The fields whose value also contains the time of the Reading, so that the time must stay exact."""
 _FIXED_STEPS_NS = {**dict.fromkeys(FIELDS_WITHOUT_RATES, INNER_AT_NS), **dict.fromkeys(EXACT_FIELDS, 1)}
 """The precision, in ns, of the fields whose precision does not depend on the interval."""
-_LIMIT_AT = MemoryState._fields.index("dirty_threshold_pages")
+_LIMIT_INDEX = MemoryState._fields.index("dirty_threshold_pages")
 """The index of the first of two dirty limits in MemoryState; the background limit is the next field."""
 
 
@@ -48,18 +48,19 @@ def _with_rounded_limits(state: MemoryState) -> MemoryState:
     """
     threshold, background = state.dirty_threshold_pages, state.dirty_background_pages
     limits = _rounded_pages(threshold), _rounded_pages(background)
-    return MemoryState._make((*state[:_LIMIT_AT], *limits, *state[_LIMIT_AT + 2 :]))
+    return MemoryState._make((*state[:_LIMIT_INDEX], *limits, *state[_LIMIT_INDEX + 2 :]))
 
 
 def _rounded_pages(pages: int | None) -> int | None:
-    return pages if pages is None or pages < _LIMIT_PAGES else pages - pages % _LIMIT_PAGES
+    return pages if pages is None or pages < _LIMIT_STEP_PAGES else pages - pages % _LIMIT_STEP_PAGES
 
 
 class TimeRounder:
-    """Rounds Readings. A Reading that is repeated stays the same object."""
+    """Rounds Readings. If the same Reading is passed again, the same rounded object is returned."""
 
     def __init__(self) -> None:
         self._seen: dict[str, tuple[Reading[Any], Reading[Any]]] = {}
+        """The newest Reading and its rounded form, by field."""
 
     def reading(self, field: str, reading: Reading[Any], step: int) -> Reading[Any]:
         """Return the Reading with its time rounded down to its precision and its duration rounded up to 1 ms.

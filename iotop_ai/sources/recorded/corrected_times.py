@@ -178,7 +178,11 @@ def with_corrected_times(
 
 
 def corrected_times_of(parts: list[FileRecording]) -> CorrectedTimes:
-    """Find the corrected wall times for the files of a recording, from the index of their blocks. Raises InputError."""
+    """Find the corrected wall times for the files of a recording. Raises InputError.
+
+    The times of the keyframes are in the index. The other Snapshots are read only in the last block, and in each block
+    before a keyframe at which the clock was set back or another boot begins.
+    """
     clock, offsets_ns = ClockCorrector(), _offsets_once_set(parts)
     anchors: dict[SnapshotId, Anchor] = {}
     steps: dict[SnapshotId, Event] = {}
@@ -227,7 +231,7 @@ def corrected_times_of(parts: list[FileRecording]) -> CorrectedTimes:
 def _offsets_once_set(parts: list[FileRecording]) -> dict[str, int]:
     """Return the wall time minus the monotonic time, in ns, after the clock was first set, by boot ID.
 
-    The result has only the boots that also have times from before the clock was set. The keyframes suffice for this,
+    The result has only the boots that also have times from before the clock was set. The keyframes alone show this,
     because the recorder writes a keyframe when the clock is set.
     """
     unset: set[str] = set()

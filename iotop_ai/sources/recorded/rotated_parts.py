@@ -194,7 +194,8 @@ class Tail:
         self._path = path
         self._offset = offset
         self._wait = wait
-        self._closed = False
+        self._at_end_line = False
+        """Whether the newest item is an end line."""
 
     def items(self, budget: ReaderBudget | None = None, *, own_rules: bool = True) -> Iterator[Item]:
         """Yield the decoded items of all complete lines. budget, own_rules: as in Decoder. Raises InputError."""
@@ -207,12 +208,12 @@ class Tail:
                 has_new_lines = True
                 item = decoder.read(line) if line else None
                 if item is not None:
-                    self._closed = isinstance(item, EndLine)
+                    self._at_end_line = isinstance(item, EndLine)
                     yield item
             if replaced and not has_new_lines:
                 return
             idle_s = 0.0 if has_new_lines else idle_s + POLL_S
-            if (self._closed and idle_s > GRACE_S) or self._wait(POLL_S):
+            if (self._at_end_line and idle_s > GRACE_S) or self._wait(POLL_S):
                 return
 
     def _lines(self) -> Iterator[bytes]:

@@ -69,15 +69,14 @@ def blocks_or_totals(
     keyframe_every: int = 1,
     times: CorrectedTimes = AS_RECORDED,
 ) -> Iterator[SummedBlock | Items]:
-    """Yield the blocks from begin to end in order: each with its totals, or as Items to fold. The last is always Items.
+    """Yield the blocks from begin to end in order: each with its totals, or as Items to fold.
 
-    Call this function only if ``same_rules`` is True.
+    The last block is always among the Items. Call this function only if ``same_rules`` is True.
 
     begin_ns, end_ns: the first and the last wall time; None for no limit. Items may extend beyond these times
     depth: how much is read of a block with totals
-    keyframe_every: at depth KEYFRAME, the keyframe is read for only one block in this many, and for the others only the
-        events. The keyframe is also read for the first and the last block between two gaps, and for a block with a
-        new job
+    keyframe_every: at depth KEYFRAME, one block in this many is read with its keyframe, and the others only with their
+        events. The first and the last block between two gaps, and a block with a new job, always have their keyframe
     times: the corrected times of the parts
     """
     reader = _Reader(parts, times)
