@@ -60,12 +60,13 @@ class Baselines:
         return out
 
     def keep(self, own: Mapping[str, DeviceBaseline], infos: Mapping[str, BlockInfo], at_ns: int, wall_s: int) -> bool:
-        """Write this session's baselines and keep those of other disks. Raises OSError.
+        """Write this session's baselines of the present disks, and keep the stored ones of other disks. Raises OSError.
 
-        Returns False without writing if no present disk has a baseline.
+        Stored baselines older than OLDEST_S, and the oldest ones beyond MOST_DEVICES, are dropped. Returns False
+        without writing if this session has no baseline of a present disk.
 
         own: this session's baselines by serial number
-        infos: the present disks; this session's baselines of other disks are not written
+        infos: the present disks by name
         """
         serials = {info.serial for info in infos.values() if info.serial}
         own_entries = {

@@ -38,8 +38,8 @@ BATCH, BATCH_PROCESSES = 8, 2000
 """Frames wait until there are this many of them, or this many processes in them. The second Frame of a batch takes less
 than half the CPU time that it would take a second later, but each Frame that waits keeps a process table in memory."""
 BLOCK_S = 180.0
-"""A block that lasts this long, in seconds, ends as soon as it contains HISTORY_LEAST Frames. Whole blocks are dropped,
-and the oldest one is only history, so longer blocks would take a large part of the hour at long intervals."""
+"""A block that lasts this long, in seconds, ends as soon as it contains HISTORY_LEAST Frames. The ring drops whole
+blocks, and its oldest block is only history, so at long intervals, longer blocks would take up much of the hour."""
 MOST_KEPT_BYTES = RING_BYTES
 """The maximum number of bytes of dropped blocks that a RingRecording keeps for a user who looks at them. Beyond this,
 it is not refreshed."""
@@ -91,10 +91,10 @@ class Ring:
         self._redactor: Redactor | None = None
         """Redacts command lines; set after a keyframe with full command lines was too long."""
         self._lock = threading.Lock()
-        self._closed: list[_Packed] = []
+        self._closed_blocks: list[_Packed] = []
         """The complete blocks, oldest first."""
         self._closed_bytes = 0
-        self._open: Block | None = None
+        self._open_block: Block | None = None
         """The block to which Frames are added; its compressed text is in ``_parts`` and ``_compressor``."""
         self._compressor = zlib.compressobj(_ZLIB_LEVEL)
         self._parts: list[bytes] = []
@@ -152,17 +152,17 @@ class Ring:
     def _contents(self) -> tuple[_Packed, ...]:
         self.drain(_SHORT_WAIT_S)
         with self._lock:
-            if self._open is None:
+            if self._open_block is None:
                 return ()
             compressor = self._compressor.copy()
-            newest = self._open._replace(length=self._open_bytes)
-            return (*self._closed, _Packed(newest, b"".join(self._parts) + compressor.flush()))
+            newest = self._open_block._replace(length=self._open_bytes)
+            return (*self._closed_blocks, _Packed(newest, b"".join(self._parts) + compressor.flush()))
 
     def preroll(self, level: str, before_ns: int) -> tuple[str, ...]:
         """The snap lines before a monotonic time, redacted to a level and marked "pre".
 
-        They start at the last keyframe that is at least a minute before that time, or else at the session's first one,
-        but at the latest at the last keyframe but one. () if there are none.
+        They start at the last keyframe that is at least a minute before that time, but no later than at the last
+        keyframe but one; without such a keyframe, at the session's first one. () if there are no lines.
         """
         self.drain()
         recording = self.recording()
@@ -232,7 +232,7 @@ class Ring:
 
     def _is_block_long(self, snapshot: Snapshot) -> bool:
         """Whether the open block lasts long enough before this Snapshot, and can be the history of the next block."""
-        block = self._open
+        block = self._open_block
         return (
             block is not None and snapshot.at_ns - block.at_ns >= BLOCK_S * 1e9 and self._open_frames >= HISTORY_LEAST
         )
@@ -252,28 +252,30 @@ class Ring:
         return compressor, [compressor.compress(chunk.encode()) for chunk in lines.chunks], b""
 
     def _next_block(self, snapshot: Snapshot, compressor: _Compress) -> None:
-        if self._open is not None:
+        if self._open_block is not None:
             packed = b"".join(self._parts) + self._compressor.flush()
-            self._closed.append(_Packed(self._open._replace(length=len(packed)), packed))
+            self._closed_blocks.append(_Packed(self._open_block._replace(length=len(packed)), packed))
             self._closed_bytes += len(packed)
         self._number += 1
-        self._open = Block(self._number, 0, snapshot.at_ns, snapshot.wall_ns, self._session)
+        self._open_block = Block(self._number, 0, snapshot.at_ns, snapshot.wall_ns, self._session)
         self._compressor, self._parts, self._open_bytes, self._open_frames = compressor, [], 0, 0
 
     def _drop_oldest(self) -> None:
-        while self._closed and (self._closed_bytes + self._open_bytes > self._most_bytes or self._is_oldest_unused()):
-            self._closed_bytes -= len(self._closed.pop(0).data)
+        while self._closed_blocks and (
+            self._closed_bytes + self._open_bytes > self._most_bytes or self._is_oldest_unused()
+        ):
+            self._closed_bytes -= len(self._closed_blocks.pop(0).data)
 
     def _is_oldest_unused(self) -> bool:
-        """Whether the oldest block is too old, and the block after it, as history, leaves the whole span to be shown.
+        """Whether the oldest block is too old, and the block after it is enough history for the whole span to be shown.
 
         However old it is, the last closed block is kept, because it is the history of the open one.
         """
-        if len(self._closed) < 2:
+        if len(self._closed_blocks) < 2:
             return False
         begin_ns = self._newest_ns - self._most_ns
-        shown = self._closed[2].block if len(self._closed) > 2 else self._open
-        is_old = self._closed[0].block.at_ns < begin_ns - HISTORY_S * 1e9
+        shown = self._closed_blocks[2].block if len(self._closed_blocks) > 2 else self._open_block
+        is_old = self._closed_blocks[0].block.at_ns < begin_ns - HISTORY_S * 1e9
         return is_old and shown is not None and shown.at_ns <= begin_ns
 
     def _seekable_ns(self) -> int | None:
@@ -283,7 +285,9 @@ class Ring:
         in the ring. Before the first block that the ring ever had, there is no history, so its Frames can be shown at
         once.
         """
-        blocks = [packed.block for packed in self._closed] + ([self._open] if self._open is not None else [])
+        blocks = [packed.block for packed in self._closed_blocks] + (
+            [self._open_block] if self._open_block is not None else []
+        )
         first = next((block for block in blocks if block.session == self._session), None)
         if first is None:
             return None

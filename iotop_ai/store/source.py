@@ -12,7 +12,7 @@ from iotop_ai.model.snapshot import Snapshot
 class Source(Protocol):
     """Anything that yields Snapshots: the live machine, a file, stdin, ssh, a list in a test.
 
-    A source, such as a recording, ignores the requests that it cannot fulfil.
+    A source ignores the requests that it cannot fulfil, as a recording does.
     """
 
     live: bool

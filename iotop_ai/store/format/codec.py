@@ -49,7 +49,7 @@ FORMAT = 1
 KEYFRAME_EVERY = 60
 """The number of snap lines from one keyframe to the next."""
 KEYFRAME_BYTES = LARGEST_BLOCK // 2
-"""After this many bytes, the next snap line is a keyframe, because readers refuse more than LARGEST_BLOCK."""
+"""After a block of this many bytes, the next snap line is a keyframe: readers refuse blocks above LARGEST_BLOCK."""
 CLOCK_STEP_NS = 1_000_000_000
 """If the wall clock and the monotonic clock moved by amounts that differ by more than this, the wall clock was set. A
 smaller difference proves nothing, because the two clocks are not read at the same instant."""
@@ -233,7 +233,7 @@ def _keyframe(line: Mapping[str, Any], frame: Frame) -> Iterator[str]:
 def _limited(chunks: Iterable[str]) -> Iterator[str]:
     """The chunks of a line, including its line end.
 
-    Raises LineTooLong if readers would refuse the line, also with the fields that are added to it later.
+    Raises LineTooLong if readers would refuse the line together with the fields that are added to it later.
     """
     length = -1
     for chunk in chunks:
@@ -307,8 +307,8 @@ def _refuse_constant(name: str) -> float:
 class Decoder:
     """Reads lines in order, starting at a header or a keyframe.
 
-    Changes before the first keyframe are skipped. Unknown kinds and fields are ignored. So are verdicts, totals and
-    fold states of other rules that have an unknown class, because no reader uses those of other rules.
+    Changes before the first keyframe are skipped. Unknown kinds and fields are ignored. If other rules made
+    the verdicts, totals and fold states, those with an unknown class are ignored too, because no reader uses them.
 
     budget: the limits for memory, which the decoders of consecutive files share
     states: whether to decode the fold state and Sample of a keyframe too; they take most of its decoding time

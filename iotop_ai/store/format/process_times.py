@@ -2,8 +2,9 @@
 
 A sweep reads one file in /proc/PID of many processes. At a usual tick, one sweep reads ``io`` of all processes, and
 another reads ``stat`` of one cohort and of the processes whose ``io`` changed. Cohorts are groups of processes that
-take turns. The times of a usual tick can be predicted from the previous line, so ``io_at_ns``, ``stat_at`` and
-``stat_out`` of a ProcessTable are written only if they differ from the prediction.
+take turns. The times of a usual tick can be predicted from the previous line, so three fields of a ProcessTable
+are written only if they differ from the prediction: ``io_at_ns``, ``stat_at`` (the time of each cohort's newest sweep)
+and ``stat_out`` (the times of the processes that were read out of turn).
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""The times of a Snapshot's Readings, which a line stores in one short array instead of a long number in each Reading.
+"""The times of a Snapshot's Readings, which a line stores in two short arrays instead of long numbers in each Reading.
 
-The "timed" field of the keyframe gives the order of the array. A time is in µs after the line's time ``m`` (negative if
-before it), with decimals unless it is a whole number of µs. A time that a float cannot express exactly is written in ns
-as text. null means that the time is the same as in the previous line, and false that there was no reading yet. ``took``
-is a duration in µs.
+``at`` has the times and ``took`` the durations. The "timed" field of the keyframe gives their order. A time is in µs
+after the line's time ``m`` (negative if before it), with decimals unless it is a whole number of µs. A time that a
+float cannot express exactly is written in ns as text. null means that the time is the same as in the previous line, and
+false that there was no reading yet. A duration is in µs.
 """
 
 from __future__ import annotations

@@ -117,7 +117,7 @@ COMMAND_REDACTORS: dict[str, Callable[[tuple[str, ...]], tuple[str, ...]]] = {
 def event_text(event: Event, level: str = "names") -> str:
     """The event's text, with secrets replaced if it may hold any. level: "names" or "redacted".
 
-    The text of a command_start event is a command line, so "names" leaves its names only.
+    The text of a command_start event is a command line, of which "names" keeps only what ``command_names`` returns.
     """
     if event.kind == COMMAND_START and level == "names":
         return " ".join(command_names(tuple(event.text.split())))

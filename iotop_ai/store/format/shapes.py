@@ -148,7 +148,7 @@ class Several(Shape):
         raise ShapeError("another kind of scalar")
 
 
-def _most(item: Shape) -> int:
+def _most_entries(item: Shape) -> int:
     """The maximum number of entries in a table of these items. A Reading or Maybe counts as its inner type."""
     while isinstance(item, Maybe) or (isinstance(item, Group) and "value" in item.fields):
         item = item.inner if isinstance(item, Maybe) else item.fields["value"]
@@ -162,7 +162,7 @@ class Row(Shape):
     def __init__(self, kinds: tuple[Shape, ...], any_length: bool) -> None:
         self.kinds = kinds
         self.any_length = any_length
-        self.most = _most(kinds[0]) if any_length else len(kinds)
+        self.most = _most_entries(kinds[0]) if any_length else len(kinds)
         self.verbatim = all(kind.verbatim for kind in kinds)
 
     def dump(self, value: Any) -> Any:
@@ -197,7 +197,7 @@ class Table(Shape):
     def __init__(self, key: KeyText, item: Shape) -> None:
         self.key = key
         self.item = item
-        self.most = _most(item)
+        self.most = _most_entries(item)
         self.differing = _unequal if isinstance(item, Scalar) else changed
 
     def dump(self, value: Any) -> Any:
@@ -397,15 +397,15 @@ class Elsewhere(Shape):
 class Group(Shape):
     """A NamedTuple that contains tables, or may contain them like a Reading; written as an object by field name.
 
-    compared: how many of the first fields a change compares; None for all
+    compared_count: the number of fields, from the first on, that a change compares; None for all
     """
 
     table = True
     partial = True
 
-    def __init__(self, kind: Any, fields: tuple[Shape, ...], compared: int | None = None) -> None:
+    def __init__(self, kind: Any, fields: tuple[Shape, ...], compared_count: int | None = None) -> None:
         self.kind = kind
-        self.compared = tuple(zip(kind._fields, fields, strict=True))[:compared]
+        self.compared = tuple(zip(kind._fields, fields, strict=True))[:compared_count]
         self.fields = dict(zip(kind._fields, fields, strict=True))
         self.positions = {name: i for i, name in enumerate(kind._fields)}
         self.defaults = tuple(kind._field_defaults.get(name, SAME) for name in kind._fields)

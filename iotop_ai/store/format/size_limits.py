@@ -58,8 +58,8 @@ MOST_ROWS = 8_000_000
 """The maximum number of processes, summed over the Snapshots in HISTORY_S: enough for 10,000 at the shortest interval,
 0.1 s. At intervals of 0.5 s and more, MOST_ENTRIES is the stricter limit."""
 MOST_CELLS = 20_000_000
-"""The maximum number of figures in other tables of rates, summed over the Snapshots in HISTORY_S: enough for 2,000
-disks at 0.2 s, or for 1,000 at the shortest interval. Each figure takes 32 bytes."""
+"""The maximum number of figures in the tables of rates except that of the processes, summed over the Snapshots in
+HISTORY_S: enough for 2,000 disks at 0.2 s, or for 1,000 at the shortest interval. Each figure takes 32 bytes."""
 MOST_BLOCKS = 600_000
 """The maximum number of keyframes in a file: one per minute for a year."""
 _HISTORY_NS = int(HISTORY_S * 1e9)
@@ -106,6 +106,7 @@ class ReaderBudget:
     def __init__(self) -> None:
         self._block_bytes = 0
         self._window: deque[tuple[int, int, int, int]] = deque()
+        """For each Snapshot in HISTORY_S: (monotonic time in ns, bytes of its line, processes, other figures)."""
         self._bytes = self._rows = self._cells = 0
         self._waiting = self._block_events = 0
 

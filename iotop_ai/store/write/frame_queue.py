@@ -11,13 +11,13 @@ from iotop_ai.model.snapshot import Event
 
 MOST_FRAMES = 120
 """The maximum number of Frames that wait."""
-MOST_EVENTS = 2000
-"""The maximum number of events of dropped Frames that are kept, about 1 MB if the texts have their greatest length.
+MOST_ORPHANED_EVENTS = 2000
+"""The maximum number of events of dropped Frames that are kept: about 1 MB if the texts have their greatest length.
 Without a limit, a flood of kernel messages or marks would fill the memory while a disk hangs."""
 
 
 class Lost(NamedTuple):
-    """How many Frames have been dropped so far, and how many of their events have been lost because of MOST_EVENTS."""
+    """The number of Frames dropped so far, and of their events that are lost because of MOST_ORPHANED_EVENTS."""
 
     frames: int = 0
     events: int = 0
@@ -38,10 +38,10 @@ class QueuedFrame(NamedTuple):
 
 
 class FrameQueue:
-    """A queue that drops its oldest Frame when it is full, but keeps the newest MOST_EVENTS events of such Frames."""
+    """A queue that drops its oldest Frame when it is full. Of the dropped Frames, it keeps the newest events."""
 
-    def __init__(self, most: int = MOST_FRAMES, most_events: int = MOST_EVENTS) -> None:
-        self._most = most
+    def __init__(self, most_frames: int = MOST_FRAMES, most_events: int = MOST_ORPHANED_EVENTS) -> None:
+        self._most_frames = most_frames
         self._queue: deque[Frame] = deque()
         self._orphaned_events: deque[Event] = deque(maxlen=most_events)
         self._ready = threading.Condition()
@@ -61,7 +61,7 @@ class FrameQueue:
     def put(self, frame: Frame) -> None:
         """Queue a Frame without waiting."""
         with self._ready:
-            if len(self._queue) >= self._most:
+            if len(self._queue) >= self._most_frames:
                 self._drop(self._queue.popleft().snapshot.events)
             self._queue.append(frame)
             self._ready.notify_all()

@@ -24,7 +24,7 @@ class Retries:
         return self._failures > len(PAUSES_S)
 
     def give_up(self) -> None:
-        """Let the next failure be at least the last one of the file, so that a new file is tried after it."""
+        """Let the next failure be the last for this file: a new file is tried after it."""
         self._failures = max(self._failures, len(PAUSES_S))
 
     def due(self, now_ns: int) -> bool:
@@ -44,7 +44,7 @@ class Retries:
         return pause_s
 
     def count_write(self) -> None:
-        """Note that a write worked. Only ``reset`` forgets the failures, because what it wrote may still get lost."""
+        """Note that a write worked. The failures still count, because the data may be lost until a sync works."""
         self.failing = False
 
     def reset(self) -> None:

@@ -32,7 +32,7 @@ HOOK_VARIABLE = "IOTOP_AI_FILE"
 _SECOND = timedelta(seconds=1)
 
 
-def parts_of(path: str) -> list[str]:
+def full_files(path: str) -> list[str]:
     """The full files of a recording, packed or not, oldest first."""
     return [part for part, _ in _timed_parts(path)]
 
@@ -111,7 +111,7 @@ class Rotator:
         if not full.is_named():
             if os.path.lexists(path):
                 raise InputError(f"{clean(full.path)} is another file now")
-            return self._file_after_missing(full)
+            return self._recreate(full)
         part = self._free_name(path)
         os.rename(path, part)
         try:
@@ -125,7 +125,7 @@ class Rotator:
         self._closed_files.put((part, path))
         return sink
 
-    def _file_after_missing(self, full: FullSink) -> FileSink:
+    def _recreate(self, full: FullSink) -> FileSink:
         """Create PATH again after the full file was moved or deleted. Raises IotopError."""
         sink = FileSink(full.path)
         full.close()

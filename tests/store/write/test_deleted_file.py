@@ -13,7 +13,7 @@ from iotop_ai.store.format.codec import SnapLine
 from iotop_ai.store.read.file import FileRecording
 from iotop_ai.store.write import recorder as recorder_module
 from iotop_ai.store.write.recorder import DELETED, Recorder, Rotation
-from iotop_ai.store.write.rotation import Rotator, parts_of
+from iotop_ai.store.write.rotation import Rotator, full_files
 from iotop_ai.store.write.sink import FileSink
 from tests.clocks import ShiftedClock
 from tests.store.scenario import session
@@ -78,5 +78,5 @@ def test_rotation_begins_a_new_file_if_the_full_one_is_missing(tmp_path: Path, m
     assert recorder.close()
     assert rotator.finish(None, 60)
     assert newest_seq(path) == live[-1].snapshot.seq
-    assert parts_of(str(path))
+    assert full_files(str(path))
     assert reports == [f"{path} was moved or deleted; continuing in a new file of that name"]

@@ -20,7 +20,7 @@ from iotop_ai.store.write import compress as compress_module
 from iotop_ai.store.write import rotation
 from iotop_ai.store.write.compress import compress
 from iotop_ai.store.write.recorder import Recorder, Rotation
-from iotop_ai.store.write.rotation import Rotator, parts_of
+from iotop_ai.store.write.rotation import Rotator, full_files
 from iotop_ai.store.write.sink import FileSink, Sink
 from tests.store.scenario import lived, rebooted, session
 
@@ -51,7 +51,7 @@ def test_only_parts_are_listed_and_in_order(tmp_path: Path) -> None:
     ]  # fmt: skip
     for name in (*names, "run.iotop.jsonl", "run2.20261121T120000.iotop.jsonl", "run.20261121.iotop.jsonl", "run.x"):
         (tmp_path / name).touch()
-    assert parts_of(str(tmp_path / "run.iotop.jsonl")) == [str(tmp_path / name) for name in names]
+    assert full_files(str(tmp_path / "run.iotop.jsonl")) == [str(tmp_path / name) for name in names]
 
 
 @pytest.mark.parametrize("name", ["run.iotop.jsonl", "run.jsonl", "run", "run.dat", "run.gz", "run.jsonl.gz"])
@@ -71,8 +71,8 @@ def test_the_parts_of_any_name_are_read_again(tmp_path: Path, name: str) -> None
         recorder.put(frame)
     assert recorder.close()
     assert rotator.finish(None, 60)
-    assert len(parts_of(path)) >= 2
-    assert shown_parts(path) == parts_of(path)
+    assert len(full_files(path)) >= 2
+    assert shown_parts(path) == full_files(path)
     assert list(frames(ReplaySource(path))) == live
     assert reports == []
 
@@ -84,7 +84,7 @@ def test_two_full_files_in_a_second_do_not_overwrite_each_other(tmp_path: Path) 
     for _ in range(2):
         sink = filled_and_rotated(rotator, sink)
     assert rotator.finish(None, 60)
-    assert [Path(part).name for part in parts_of(str(path))] == [
+    assert [Path(part).name for part in full_files(str(path))] == [
         "run.20261121T120000.iotop.jsonl.gz", "run.20261121T120001.iotop.jsonl.gz",
     ]  # fmt: skip
     assert reports == []
@@ -119,7 +119,7 @@ def test_a_clock_that_is_set_back_does_not_remove_a_part_before_its_hook_ran(tmp
     assert rotator.finish(None, 60)
     names = [f"run.20261121T12{time}.iotop.jsonl.gz" for time in ("0000", "1000", "2000", "2001", "2002", "2003")]
     assert sorted(part.name for part in shipped.iterdir()) == names
-    assert [Path(part).name for part in parts_of(str(path))] == names[-2:]
+    assert [Path(part).name for part in full_files(str(path))] == names[-2:]
     assert reports == []
 
 
@@ -129,7 +129,7 @@ def test_a_name_without_a_valid_time_does_not_stop_the_rotation(tmp_path: Path) 
     rotator = Rotator(Fixed(), print)
     rotator.next_file(FileSink(str(path))).close()
     assert rotator.finish(None, 60)
-    assert len(parts_of(str(path))) == 2
+    assert len(full_files(str(path))) == 2
 
 
 def test_a_file_without_a_keyframe_is_not_packed(tmp_path: Path) -> None:
@@ -226,7 +226,7 @@ def test_the_size_and_age_of_a_file_count_from_before_a_restart(tmp_path: Path, 
             recorder.put(frame)
         assert recorder.close()
     assert rotator.finish(None, 60)
-    assert parts_of(str(path))
+    assert full_files(str(path))
     assert reports == []
 
 
@@ -321,7 +321,7 @@ def test_without_a_packer_old_parts_are_removed_and_the_hook_runs(
     assert rotator.finish(None, 60)
     names = [f"run.20261121T12000{second}.iotop.jsonl" for second in range(3)]
     assert shipped.read_text().splitlines() == names
-    assert parts_of(str(path)) == [str(tmp_path / names[-1])]
+    assert full_files(str(path)) == [str(tmp_path / names[-1])]
     stays = "could not be packed and stays as it is"
     assert reports == [line for name in names for line in (f"{name}: {why}", f"{name} {stays}")]
 

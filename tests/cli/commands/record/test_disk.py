@@ -21,7 +21,7 @@ from iotop_ai.pipeline import frames
 from iotop_ai.store.format.codec import Header, SnapLine
 from iotop_ai.store.read.file import FileRecording
 from iotop_ai.store.write.compress import compress
-from iotop_ai.store.write.rotation import Rotator, parts_of
+from iotop_ai.store.write.rotation import Rotator, full_files
 from iotop_ai.store.write.sink import FileSink
 from tests.cli.commands.record.test_command import FAST, kinds, started, wait_for_snapshots
 from tests.cli.forked import Run
@@ -113,7 +113,7 @@ def test_files_are_rotated_packed_shipped_and_in_the_end_deleted(tmp_path: Path)
         "record", *FAST, "--rotate", "0.7s", "--keep", "2", "--hook", hook, "--duration", "3.6", "-o", str(path)
     )
     assert done.returncode == 0
-    parts = parts_of(str(path))
+    parts = full_files(str(path))
     assert len(parts) == 2
     assert all(part.endswith(".iotop.jsonl.gz") for part in parts)
     sent = shipped.read_text().splitlines()

@@ -260,8 +260,8 @@ async def test_messages_of_a_closed_playback_are_not_shown() -> None:
 
 async def test_a_look_back_that_fails_is_reported_and_the_live_screen_goes_on() -> None:
     async with live_session(kept_count=120) as session:
-        first = session.ring._closed[0]
-        session.ring._closed[0] = first._replace(data=b"damaged")
+        first = session.ring._closed_blocks[0]
+        session.ring._closed_blocks[0] = first._replace(data=b"damaged")
         for _ in range(2):
             await session.press("at", *"-20s", "enter")
             await session.until(lambda: "failed: looking back: " in session.screen())
@@ -275,7 +275,7 @@ async def test_a_look_back_that_fails_is_reported_and_the_live_screen_goes_on() 
         assert not session.app._staleness._task.done()
         await session.arrive(121, 122)
         assert session.shown == stalling()[122]
-        session.ring._closed[0] = first
+        session.ring._closed_blocks[0] = first
         await session.press("at", *"-20s", "enter")
         await session.until(lambda: session.shown == stalling()[102])
 
