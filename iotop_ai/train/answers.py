@@ -8,7 +8,7 @@ from iotop_ai.model.clean import clean
 
 _TEXTS = ("state", "class", "text", "because", "do")
 LONGEST = 4096
-"""The longest text, in characters."""
+"""The maximum number of characters of a text in a verdict."""
 _FORM_ERRORS = (KeyError, TypeError, ValueError, AttributeError, OverflowError)
 """The errors raised by an answer in an unknown form, which a recorder of another version may send. Such an answer
 is ignored."""

@@ -30,7 +30,7 @@ def monitor_disk(
     file: TextIO | None = None,
     program_path: str = "",
 ) -> None:
-    """Print a table of all disks every ``interval`` seconds for ``duration`` seconds, then return.
+    """Print a table of the disks every ``interval`` seconds for ``duration`` seconds, then return.
 
     devices: the names or patterns of the disks to show, as a list or as one string; all disks by default. file: the
     file to print to, by default standard output. program_path: the path of iotop-ai; "" to find it.

@@ -32,9 +32,10 @@ _NAMES = {
 
 
 def picture(verdict: Verdict | None, breakdown: Breakdown | None, seconds: float, path: str, error: str = "") -> str:
-    """Return HTML for light and dark pages that runs no script and sends no request.
+    """Return HTML that suits light and dark pages, runs no script and sends no request.
 
-    error: the reason why nothing is recorded, or why the recording ended early; "" without an error.
+    seconds: how long the run was watched. path: the recording's file. error: why nothing is recorded, or why the
+    recording ended early; "" without an error.
     """
     parts = [f'<div style="font-family:sans-serif;max-width:{WIDTH}px">']
     if breakdown is not None:

@@ -113,7 +113,7 @@ class TrainingSession:
             counter.add_wait(time.monotonic_ns() - since_ns)
 
     def step(self, number: int, emit: Sink | None = None, count: int = 1) -> Metrics | None:
-        """Count a step of training; return the metrics if they were due, else None.
+        """Count a step of training, write the verdict if it is due, and return the metrics if they are due, else None.
 
         number: the number of the step. emit: a function that gets the metrics instead of the writer and the open runs.
         count: the number of steps that have ended, if the framework makes several at once.
@@ -175,7 +175,7 @@ class TrainingSession:
         return [PREFIX + name for name in names]
 
     def _write_verdict(self, wait: float) -> None:
-        """Write the verdict if it differs from the last one written."""
+        """Write the verdict on the first rank, unless it is preliminary (``measuring``) or the same as the last one."""
         verdict = None if self.monitor is None else self.monitor.verdict(wait=wait)
         if verdict is None or verdict.measuring or (ranks(os.environ)["rank"] or 0) > 0:
             return
