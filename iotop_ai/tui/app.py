@@ -134,14 +134,14 @@ class MonitorApp(TerminalApp):
         self.main.time.show_timeline(message)
 
     def on_alerts_changed(self, message: AlertsChanged) -> None:
-        """Show the rules that fire, and ring the bell once per message about new alerts."""
+        """Show the rules that fire and the message's text, and ring the bell if the message asks for it."""
         self.main.state.update(firing=message.firing)
         if message.bell:
             self.bell()
         self.main.show_answer(message.answer)
 
     def action_time(self, name: str, *arguments: int) -> None:
-        """Run the main screen's action for a key about time or recording that was pressed on a screen over it."""
+        """Run the main screen's action for a key that moves time or writes a recording, pressed on a screen over it."""
         time = self.main.time
         actions: dict[str, Callable[..., object]] = {
             "step": time.step, "leap": time.leap, "verdict": time.go_to_verdict_change, "mark": time.mark,

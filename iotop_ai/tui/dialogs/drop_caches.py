@@ -97,7 +97,10 @@ class DropCachesScreen(KernelSwitchScreen):
         return self.drop.effect is not None or self.drop.evicted is not None
 
     def handle_special_key(self, key: str) -> bool:
-        """Choose with Up, Down and the digits. While a path is being typed, a digit is part of the path."""
+        """Choose with Up, Down and the digits. While a path is being typed, a digit is part of the path.
+
+        While an action runs, and once its effect is shown, no key edits the text.
+        """
         if self.drop.doing or self.finished:
             return True
         if key in ("up", "down"):

@@ -73,7 +73,7 @@ class DetailScreen(TimedScreen):
         self.draw()
 
     def action_interval(self, step: int) -> None:
-        """Set a longer or shorter interval."""
+        """Set a longer or shorter interval; for a playback, a higher or lower speed."""
         self._time.change_interval(step)
         self.draw()
 

@@ -84,5 +84,5 @@ class DeviceScreen(DetailScreen):
             threads = self._machine.threads
             self.app.push_screen(HealthScreen(self.state, self._time, self._source, threads, self._theme_styles, disk))
         else:
-            self.state.change(f"no health: a disk{f' below {name}' if name else ''} is not seen")
+            self.state.change(f"no health data: no disk{f' below {name}' if name else ''} is seen")
             self.draw()

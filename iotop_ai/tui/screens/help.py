@@ -18,8 +18,8 @@ _STEPS = {"space": 1, "pagedown": 1, "right": 1, "tab": 1, "pageup": -1, "left":
 class HelpScreen(PanelScreen):
     """The help, which begins with the keys of the screen below.
 
-    Space, PageDown, Right and Tab show the next page; PageUp, Left and Shift-Tab show the previous page. A click, most
-    other keys, and on the last page also the keys for the next page, close the help.
+    Space, PageDown, Right and Tab show the next page; PageUp, Left and Shift-Tab show the previous page. A click, any
+    other key except Ctrl-Z, and on the last page also the keys for the next page, close the help.
     """
 
     def __init__(self, view: View, theme_styles: ThemeStyles, screen_below: str = "main") -> None:

@@ -17,7 +17,7 @@ START_LINE = b"__GANGLION__\n"
 LARGEST_PACKET = 1 << 26
 """The largest size in bytes of a packet from the monitor."""
 _MOST_FIRST_LINES = 10
-"""START_LINE must be among this many first lines."""
+"""The number of lines at the start of the output among which START_LINE must be."""
 
 
 class MessageError(Exception):

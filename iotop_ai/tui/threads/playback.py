@@ -110,8 +110,8 @@ class _SeekRequest(NamedTuple):
 
     from_search: whether a search for a mark or a change gave the time. before_ns: a monotonic time of the newest
     session, if the request is to go to the last Frame before it; otherwise None. With ``before_ns``, ``wall_ns`` is
-    about the time of that Frame. forward_from_ns: for a skip forward, the wall time from which it counts. The Frame is
-    later, even if the skip ends in a gap.
+    about the time of that Frame. forward_from_ns: for a skip forward, the wall time from which it counts. The
+    request then goes to a later Frame, even if the skip ends in a gap.
     """
 
     wall_ns: int | None = None
@@ -164,6 +164,7 @@ class PlaybackThread:
         self._jumped = False
         """Whether older Samples must be sent again, because the app drops them at each seek and step back."""
         self._target_ns: int | None = None
+        """The wall-clock time of the seek that is not done yet; None without one."""
         self._play_start_ns = (0, 0)
         """The monotonic time at which playing began, and the wall-clock time in the recording at that moment."""
         self._set_back_at: Frame | None = None
@@ -204,8 +205,8 @@ class PlaybackThread:
 
     def skip(self, seconds: float) -> int:
         """Go forward or back by this many seconds, from the target of a pending seek, or else from the current time; if
-        the next Frame is further ahead, go forward to that Frame. Returns the time at that distance, which may be
-        outside the recording.
+        the next Frame is further ahead, go forward to that Frame. Returns the time that many seconds away, which may
+        be outside the recording.
         """
         with self._ready:
             at = self._current_ns if self._target_ns is None else self._target_ns
@@ -376,7 +377,7 @@ class PlaybackThread:
             self._cursor.forward()
             moved = True
             if self._clock.monotonic_ns() - now > LEAST_WAIT_S * _SECOND:
-                # This speed is too high for the machine. The Frames that are still due would be more in each round.
+                # This speed is too high for the machine. Without a new start, each round would have more Frames due.
                 self._play_start_ns = (now, after.snapshot.wall_ns)
                 self._post()
                 return 0.0
@@ -451,7 +452,7 @@ class PlaybackThread:
         self._app.post_message(PastSamples(self, frame.snapshot.at_ns, past))
 
     def _read_timeline(self) -> bool:
-        """Read the next block for the timeline; returns whether there was one."""
+        """Read the next piece of the timeline; returns whether there was one."""
         if self._timeline_complete:
             return False
         more = self._timeline_reader.step()

@@ -1,4 +1,4 @@
-"""Detects that readings no longer arrive. A timer must call it, because a missing reading causes no event."""
+"""Detects that readings no longer arrive. A timer must call ``check``, because a missing reading causes no event."""
 
 from __future__ import annotations
 

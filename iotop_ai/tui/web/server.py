@@ -70,7 +70,7 @@ class BrowserServer:
             if path.is_file() and not path.is_symlink()
         }
         text = (folder / "templates" / "app_index.html").read_text(encoding="utf-8")
-        self._page = jinja2.Environment(autoescape=True).from_string(text)
+        self._template = jinja2.Environment(autoescape=True).from_string(text)
 
     def serve(self) -> None:
         """Serve until SIGINT or SIGTERM. Raises OSError if the port is in use."""
@@ -171,7 +171,7 @@ class BrowserServer:
 
     async def _index(self, request: web.Request) -> web.StreamResponse:
         base = f"{HOST}:{self._port}/{request.match_info['page']}"
-        text = self._page.render(
+        text = self._template.render(
             font_size=16,
             app_websocket_url=f"ws://{base}/ws",
             config={"static": {"url": f"http://{base}/static/"}},
@@ -228,7 +228,7 @@ class _OneLine(logging.Handler):
         super().__init__(logging.WARNING)
         self._report_line = report
         self._reported_s: dict[str, float] = {}
-        """By message, without the values in it: when it was last reported."""
+        """The Unix time in s at which a message was last reported, by the message without the values in it."""
 
     def emit(self, record: logging.LogRecord) -> None:
         message = str(record.msg).partition("\n")[0]

@@ -159,7 +159,7 @@ async def test_without_a_disk_the_key_h_says_so_and_then_opens_the_disk_that_app
         await pilot.press("enter", "h")
         await pilot.pause()
         assert isinstance(app.screen, DeviceScreen)
-        assert "no health: a disk is not seen" in text(app)
+        assert "no health data: no disk is seen" in text(app)
         app.post_message(FrameReady(made[5]))
         await pilot.pause()
         await pilot.press("h")

@@ -45,7 +45,7 @@ class LiveUpdates:
         state.canvas.redraw_if_in_front()
 
     def check_staleness(self) -> bool:
-        """Store the age of the last reading in the View if it is too old, else None; returns whether that changed."""
+        """Store the age of the last reading in the View if it is too old, else None; returns whether it changed."""
         state = self._state
         longest_s = max(state.view.interval_s, state.newest.snapshot.interval_s)
         silent_s = self._staleness.check(longest_s) if state.view.mode in ("live", "paused", "back") else None

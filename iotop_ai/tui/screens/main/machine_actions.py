@@ -27,7 +27,7 @@ from iotop_ai.tui.threads.doctor import search_once
 ENDED = "it has ended"
 
 
-def choose_first(view: View) -> str:
+def choose_first_text(view: View) -> str:
     """The answer to a key that needs a process while no process is chosen."""
     key = first_key("cursor.down", view.keymap)
     return "choose a process first" + (f": {key} moves to it" if key else "")
@@ -174,7 +174,7 @@ class MachineActions:
         if target is None:
             group = selected_group(self._state.frame, view)
             if group is None:
-                return choose_first(view)
+                return choose_first_text(view)
             target = process_target(newest, group.keys)
             if target is None:
                 return ENDED

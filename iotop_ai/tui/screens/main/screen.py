@@ -26,7 +26,7 @@ from iotop_ai.tui.dialogs.base import Backdrop, DialogScreen
 from iotop_ai.tui.screens.base import RootScreen
 from iotop_ai.tui.screens.main.list_actions import ListActions
 from iotop_ai.tui.screens.main.live_updates import LiveUpdates
-from iotop_ai.tui.screens.main.machine_actions import MachineActions, choose_first
+from iotop_ai.tui.screens.main.machine_actions import MachineActions, choose_first_text
 from iotop_ai.tui.screens.main.panel import UNFOCUSABLE, FramePanel, make_panels
 from iotop_ai.tui.screens.main.recording_actions import RecordingActions, RecordingResult
 from iotop_ai.tui.screens.main.state import MainState
@@ -159,7 +159,7 @@ class MainScreen(RootScreen):
         yield from self.panels.values()
 
     def check_staleness(self) -> None:
-        """Show that no new readings arrive, if that is so. A timer calls it."""
+        """Show since when no new readings arrive, if they are late. A timer calls this method."""
         if self.live.check_staleness():
             self.redraw_if_in_front()
             self.update_front()
@@ -402,7 +402,7 @@ class MainScreen(RootScreen):
             key = group.keys[0]
             self.app.push_screen(ProcessDetailScreen(self.state, self.time, self.machine, self.theme_styles, key))
         elif self.view.cursor:
-            self.state.change(choose_first(self.view))
+            self.state.change(choose_first_text(self.view))
 
     def action_health(self) -> None:
         """Open the health of all disks."""

@@ -11,7 +11,7 @@ from iotop_ai.present.process.tags import existing_tags, toggle_tags
 from iotop_ai.present.screen.keymap import first_key
 from iotop_ai.present.text.line import Line
 from iotop_ai.tui.clipboard import copy_text
-from iotop_ai.tui.screens.main.machine_actions import choose_first
+from iotop_ai.tui.screens.main.machine_actions import choose_first_text
 from iotop_ai.tui.screens.main.state import MainState
 from iotop_ai.tui.threads.actions import ActionResult, ActionThreads
 
@@ -52,7 +52,7 @@ class TagActions:
         view = self._state.view
         group = selected_group(self._state.frame, view)
         if group is None:
-            self._state.change(choose_first(view))
+            self._state.change(choose_first_text(view))
             return
         before, rows = view.tagged, self._row_keys()
         tagged = toggle_tags(before, group.keys)
@@ -106,5 +106,5 @@ class TagActions:
 
 
 def _without_dashes(line: Line) -> str:
-    """The text of a panel's rule with blanks instead of the dashes, which are ASCII if the user asked for that."""
+    """The text of a panel's title row, with blanks instead of the dashes of its rule."""
     return "".join(" " * len(text) if token.startswith("rule") else text for text, token in line.spans)

@@ -75,14 +75,14 @@ class TimeActions:
         """The thread that decides which Frame is shown; None while the screen shows now."""
         return self.playback if self._state.in_past else None
 
-    def _is_closed(self, message: PlaybackMessage) -> bool:
+    def _is_from_closed(self, message: PlaybackMessage) -> bool:
         """Whether the message comes from a playback that was closed in the meantime."""
         return self._active_playback is None or message.playback is not self._active_playback
 
     def show_playback(self, message: PlaybackFrame) -> None:
         """Show the Frame of the playback, unless the playback was closed in the meantime."""
         state = self._state
-        if self._is_closed(message):
+        if self._is_from_closed(message):
             return
         frame, playback = message.frame, message.state
         if state.view.mode == "back":
@@ -112,13 +112,13 @@ class TimeActions:
 
     def show_past(self, message: PastSamples) -> None:
         """Show the Samples older than the history of a Frame, if that Frame is still on the screen."""
-        if not self._is_closed(message) and self._state.frame.snapshot.at_ns == message.at_ns:
+        if not self._is_from_closed(message) and self._state.frame.snapshot.at_ns == message.at_ns:
             self._state.update(past=message.past)
             self._state.canvas.redraw()
 
     def show_timeline(self, message: TimelineUpdate) -> None:
         """Show the part of the timeline that has been read so far."""
-        if not self._is_closed(message):
+        if not self._is_from_closed(message):
             self._state.update(timeline=message.timeline)
             self._state.canvas.redraw()
 
@@ -126,7 +126,7 @@ class TimeActions:
         """Return to now with the error if a look-back failed; returns False if the replayed recording failed."""
         if self._state.view.mode == "replay":
             return False
-        if not self._is_closed(message):
+        if not self._is_from_closed(message):
             error = message.error
             text = str(error) if isinstance(error, IotopError) else f"{type(error).__name__}: {error}"
             self._return_to_now(f"failed: looking back: {clean(text)}")
@@ -153,7 +153,7 @@ class TimeActions:
             self._begin_to_look_back(lambda playback: playback.seek_before(frame))
 
     def _begin_to_look_back(self, go: Callable[[PlaybackThread], None]) -> None:
-        """Begin to look back. go: lets the playback go to the Frame to show first."""
+        """Begin to look back. go: moves the playback to the Frame that is shown first."""
         playback = self._look_back()
         if playback is None:
             self._state.change(NOTHING_YET)

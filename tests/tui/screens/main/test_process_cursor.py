@@ -12,7 +12,7 @@ from iotop_ai.model.frame import Frame
 from iotop_ai.present.screen.view import View
 from iotop_ai.tui.app import MonitorApp
 from iotop_ai.tui.messages import FrameReady
-from iotop_ai.tui.screens.main.machine_actions import choose_first
+from iotop_ai.tui.screens.main.machine_actions import choose_first_text
 from iotop_ai.tui.screens.process import ProcessDetailScreen
 from tests.present.make import MIB, Machine, Proc, frame, snapshots
 from tests.tui.screens.test_health import Own
@@ -114,14 +114,14 @@ async def test_no_key_acts_while_the_row_of_the_cursor_is_missing(tree: bool, ke
         await shown.show(reading(alive=()))
         assert shown.marked == []
         assert "Enter:" not in text(shown.app)
-        assert choose_first(shown.app.main.view) in await shown.press(key)
+        assert choose_first_text(shown.app.main.view) in await shown.press(key)
         assert not shown.app.main.view.tagged
         assert not isinstance(shown.app.screen, ProcessDetailScreen)
 
 
 async def test_without_a_cursor_the_keys_act_on_the_row_named_in_the_key_help() -> None:
     async with showing(reading(*WORKERS)) as shown:
-        assert choose_first(shown.app.main.view) in await shown.press("k")
+        assert choose_first_text(shown.app.main.view) in await shown.press("k")
         await shown.press("escape")
         shown.app.main.panels["process"].focus()
         await shown.pilot.pause()
