@@ -36,7 +36,7 @@ Message = Dict[str, Any]
 Totals = Tuple[int, Optional[int], Optional[int]]
 """The fields batches, steps and data_ns of a StepCounter."""
 
-EVERY_NS = 500_000_000
+SEND_EVERY_NS = 500_000_000
 """The shortest time between two messages while a loop runs. A socket's queue has room for only ten messages."""
 
 
@@ -53,7 +53,7 @@ class StepCounter:
         self.batches = 0
         self.steps: int | None = None
         self.data_ns: int | None = None
-        self.due_ns = time.monotonic_ns() + EVERY_NS
+        self.due_ns = time.monotonic_ns() + SEND_EVERY_NS
         self.listeners: list[Callable[[Message], None]] = []
         """Functions that are called with each message, which also goes to the monitors' sockets."""
         self.own_sockets: set[str] = set()
@@ -87,7 +87,7 @@ class StepCounter:
     def send(self, now_ns: int | None = None) -> None:
         """Send the totals to the monitors, unless the monitors have them already."""
         at_ns = time.monotonic_ns() if now_ns is None else now_ns
-        self.due_ns = at_ns + EVERY_NS
+        self.due_ns = at_ns + SEND_EVERY_NS
         totals = (self.batches, self.steps, self.data_ns)
         if totals == self._sent:
             return

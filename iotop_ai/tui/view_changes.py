@@ -50,9 +50,10 @@ def device_after(order: Sequence[str], current: str, step: int) -> str:
     return order[(order.index(current) + step) % len(order)]
 
 
-def view_after_move(view: View, keys: Sequence[str], step: int, visible: int, enter: str = "") -> View:
-    """The View with the cursor moved by ``step`` rows, and scrolled so that the cursor's row is among the ``visible``
-    ones.
+def view_after_move(view: View, keys: Sequence[str], step: int, visible_rows: int, enter: str = "") -> View:
+    """The View with the cursor moved by ``step`` rows, and scrolled so that the cursor's row is visible.
+
+    keys: the keys of the rows, from top to bottom. visible_rows: the number of rows that are visible at a time.
 
     If the cursor is not on any of ``keys``, a step of one row puts it on the row ``enter``. A longer step, or an
     ``enter`` that is not one of the keys, puts it on the first row, or on the last for a step up. ``TO_THE_END`` puts
@@ -68,7 +69,7 @@ def view_after_move(view: View, keys: Sequence[str], step: int, visible: int, en
         at = keys.index(enter)
     else:
         at = 0 if step > 0 else len(keys) - 1
-    return view._replace(cursor=keys[at], scroll=scroll_to(at, view.scroll, len(keys), max(1, visible)))
+    return view._replace(cursor=keys[at], scroll=scroll_to(at, view.scroll, len(keys), max(1, visible_rows)))
 
 
 def text_after(text: str, key: str, character: str | None) -> str:

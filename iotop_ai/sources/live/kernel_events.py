@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from iotop_ai.collectors.gpu.nvml.xid_events import XidEvent
     from iotop_ai.model.gpu.state import GpuState
 
-SAME_NS = 5_000_000_000
+REPEAT_NS = 5_000_000_000
 """An Xid that is reported again for the same GPU within this time, in ns, by the log or by NVML, is dropped."""
 
 
@@ -55,7 +55,7 @@ class KernelEvents:
         if gpus:
             self._uuids |= {bus_address(r.value.bus_id): uuid for uuid, r in gpus.items() if r.value is not None}
         if self._xids:
-            self._xids = {key: ns for key, ns in self._xids.items() if at_ns - ns < SAME_NS}
+            self._xids = {key: ns for key, ns in self._xids.items() if at_ns - ns < REPEAT_NS}
         self._at_ns = at_ns
         if self._killed_at_ns:
             from iotop_ai.model.job.exits import may_end_by_kill  # only an OOM kill needs it

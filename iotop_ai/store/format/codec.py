@@ -311,12 +311,12 @@ class Decoder:
     the verdicts, totals and fold states, those with an unknown class are ignored too, because no reader uses them.
 
     budget: the limits for memory, which the decoders of consecutive files share
-    states: whether to decode the fold state and Sample of a keyframe too; they take most of its decoding time
+    with_states: whether to decode the fold state and Sample of a keyframe too; they take most of its decoding time
     own_rules: whether the stamp of the header before the first line is that of this program
     """
 
-    def __init__(self, budget: ReaderBudget | None = None, *, states: bool = True, own_rules: bool = True) -> None:
-        self._states = states
+    def __init__(self, budget: ReaderBudget | None = None, *, with_states: bool = True, own_rules: bool = True) -> None:
+        self._with_states = with_states
         self._own_rules = own_rules
         self._before: Snapshot | None = None
         """The Snapshot of the previous line."""
@@ -428,9 +428,9 @@ class Decoder:
         self._budget.count_snapshot(snapshot.at_ns, length, len(table.info) if table else 0, cells)
         self._before = snapshot
         events, self._events = tuple(self._events), []
-        states = key and self._states
-        carry = self._checked(check_carry, _CARRY.load(raw["carry"])) if states and "carry" in raw else None
-        last = _SAMPLE.load(raw["last"]) if states and "last" in raw else None
+        with_states = key and self._with_states
+        carry = self._checked(check_carry, _CARRY.load(raw["carry"])) if with_states and "carry" in raw else None
+        last = _SAMPLE.load(raw["last"]) if with_states and "last" in raw else None
         if last is not None:
             check_sample(last)
         gap, pre = raw.get("gap") is True, raw.get("pre") is True

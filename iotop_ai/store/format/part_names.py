@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from datetime import datetime
 
-TIME = "%Y%m%dT%H%M%S"
+TIME_FORMAT = "%Y%m%dT%H%M%S"
 """The time in the name of a part, as strftime writes it."""
 _NAME = re.compile(r"(.*?)((?:\.iotop)?\.jsonl)?(?:\.gz)?", re.DOTALL)
 
@@ -13,7 +13,7 @@ _NAME = re.compile(r"(.*?)((?:\.iotop)?\.jsonl)?(?:\.gz)?", re.DOTALL)
 def part_name(path: str, when: datetime) -> str:
     """The name of a part that is not packed. path: the name of the recording. when: the time for the name, in UTC."""
     stem, extension = _split(path)
-    return f"{stem}.{when.strftime(TIME)}{extension}"
+    return f"{stem}.{when.strftime(TIME_FORMAT)}{extension}"
 
 
 def part_pattern(path: str) -> re.Pattern[str]:

@@ -35,8 +35,9 @@ _INTERPRETER = re.compile(
 )
 
 _MAY_TAKE_VALUE = re.compile(r"--?\w[\w-]+|-[WXoOrIp]")
-"""An option that may take the next argument as its value. That argument is skipped unless it has the ending of a
-script. A later argument then needs such an ending to count as the script, because the skipped one may be the script."""
+"""An option that may take the next argument as its value; Python has its own list. That argument is skipped unless it
+has the ending of a script. A later argument then needs such an ending to count as the script, because the skipped one
+may be the script."""
 _PYTHON_TAKES_VALUE = re.compile(r"-[bBdEiIOPqsSuvx]*[WX]|--check-hash-based-pycs")
 """The options of Python that take the next argument as their value."""
 _PYTHON_CODE_OR_MODULE = re.compile(r"(-[bBdEiIOPqsSuvx]*c|-[bBdEiIOPqsSuvx]*m)(.*)", re.DOTALL)

@@ -18,7 +18,7 @@ def _table(*rows: tuple[str, str]) -> Mapping[str, tuple[str, ...]]:
     return {program: tuple(flags.split()) for programs, flags in rows for program in programs.split()}
 
 
-FLAGS = _table(
+PASSWORD_FLAGS = _table(
     (
         "mysql mysqldump mysqladmin mysqlimport mysqlcheck mysqlshow mysqlpump mysqlslap mysqlbinlog mysqlsh mariadb "
         "mariadb-dump mariadb-admin mariadb-import mariadb-check mariadb-backup mydumper myloader xtrabackup",
@@ -52,7 +52,7 @@ FLAGS = _table(
     ("consul nomad", "-token"),
 )
 """Options that take a password, by program."""
-LOGINS = _table(
+LOGIN_FLAGS = _table(
     ("docker podman buildah skopeo nerdctl helm oras crane oc cf regctl singularity apptainer", "-p"),
 )
 """Options that take a password after the subcommand ``login``."""
@@ -72,6 +72,6 @@ WITHOUT_VALUE = {
     "curl": "sSfLkvgIGOJNanqlRZijpBMV#:0123469",
     "zip": "rRqjmyufdevlDXogkJAczT0123456789",
     "unzip": "ojqnulLaCKMUVvptTzfcbBDEFiJNsSWXY:^A",
-    **{program: _LDAP for program in FLAGS if program.startswith("ldap")},
+    **{program: _LDAP for program in PASSWORD_FLAGS if program.startswith("ldap")},
 }
 """By program, the letters of options without a value, which may precede an option in the same word (``curl -sSu``)."""

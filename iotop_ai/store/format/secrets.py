@@ -9,7 +9,14 @@ from __future__ import annotations
 import re
 from itertools import pairwise
 
-from iotop_ai.store.format.secret_flags import FLAGS, LOGINS, PLAIN_LOGIN_PROGRAMS, SUBCOMMANDS, WITHOUT_VALUE, words
+from iotop_ai.store.format.secret_flags import (
+    LOGIN_FLAGS,
+    PASSWORD_FLAGS,
+    PLAIN_LOGIN_PROGRAMS,
+    SUBCOMMANDS,
+    WITHOUT_VALUE,
+    words,
+)
 
 HIDDEN = "***"
 _LONGEST = 1 << 15
@@ -198,8 +205,13 @@ class _Words:
         if self._hides_plain_words:
             return HIDDEN
         program = word.rsplit("/", 1)[-1].removesuffix(".exe")
-        if program in FLAGS or program in LOGINS or program in SUBCOMMANDS or program in PLAIN_LOGIN_PROGRAMS:
-            self._flags, self._login = FLAGS.get(program, ()), LOGINS.get(program, ())
+        if (
+            program in PASSWORD_FLAGS
+            or program in LOGIN_FLAGS
+            or program in SUBCOMMANDS
+            or program in PLAIN_LOGIN_PROGRAMS
+        ):
+            self._flags, self._login = PASSWORD_FLAGS.get(program, ()), LOGIN_FLAGS.get(program, ())
             self._subcommands = SUBCOMMANDS.get(program, ())
             self._letters, self._hides_plain_words = WITHOUT_VALUE.get(program, ""), program in PLAIN_LOGIN_PROGRAMS
             return word

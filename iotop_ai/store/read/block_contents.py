@@ -44,7 +44,7 @@ def block_contents(recording: FileRecording, index: int, depth: Depth) -> BlockC
     Totals before its last Snapshot are ignored. Callers must check (``FileRecording.stamp_of``) that this
     program's rules made the totals.
     """
-    block, decoder = recording.blocks[index], Decoder(ReaderBudget(), states=False)
+    block, decoder = recording.blocks[index], Decoder(ReaderBudget(), with_states=False)
     snapshots: list[SnapLine] = []
     events: list[Event] = []
     totals, number, has_snap = None, 0, False

@@ -23,7 +23,7 @@ from iotop_ai.collectors.io.root import absolute_path
 from iotop_ai.collectors.io.spawn import own_environment, own_python, start_user_command
 from iotop_ai.model.clean import clean
 from iotop_ai.model.errors import InputError
-from iotop_ai.store.format.part_names import TIME, part_name, part_pattern
+from iotop_ai.store.format.part_names import TIME_FORMAT, part_name, part_pattern
 from iotop_ai.store.write.sink import FileSink
 
 HOOK_S = 600.0
@@ -137,7 +137,7 @@ class Rotator:
         when = datetime.fromtimestamp(self._clock.wall_ns() // 10**9, UTC)
         for _, newest in _own_parts(path)[-1:]:
             with contextlib.suppress(ValueError, OverflowError):  # not a time, or a year beyond 9999
-                when = max(when, datetime.strptime(newest, TIME).replace(tzinfo=UTC) + _SECOND)
+                when = max(when, datetime.strptime(newest, TIME_FORMAT).replace(tzinfo=UTC) + _SECOND)
         while any(os.path.lexists(part_name(path, when) + tail) for tail in ("", ".gz")):
             when += _SECOND
         return part_name(path, when)

@@ -38,7 +38,7 @@ class ProcessDetailScreen(ScrolledScreen):
         self._clock = Clock()
         self._threads: DetailThreads | None = None
         self._asked_ns = self._asked_whole_ns = self._answered_ns = 0
-        self._sampled: ProcessKey | None = None
+        self._sampled_key: ProcessKey | None = None
         """The process that py-spy is sampling, which may be another than that of the page."""
         self.page = ProcessPage(key)
 
@@ -124,7 +124,7 @@ class ProcessDetailScreen(ScrolledScreen):
         """Show the next or previous process of the list."""
         key = next_process(self.state.frame, self.state.view, self.page.key, step)
         if key is not None and key != self.page.key:
-            self.page = ProcessPage(key, sampling=key == self._sampled)
+            self.page = ProcessPage(key, sampling=key == self._sampled_key)
             self._answered_ns = self._asked_ns = self._asked_whole_ns = 0
             self._read()
         self.draw()
@@ -135,7 +135,7 @@ class ProcessDetailScreen(ScrolledScreen):
         if why_unreadable:
             self.state.change(why_unreadable)
         elif self._threads is not None and self._threads.read_code(self.page.key, self._uid()):
-            self._sampled = self.page.key
+            self._sampled_key = self.page.key
             self.page = self.page._replace(sampling=True, scroll=0)
         elif not self.page.sampling:
             self.state.change("py-spy is still sampling another process")
@@ -143,8 +143,8 @@ class ProcessDetailScreen(ScrolledScreen):
 
     def on_code_read(self, message: CodeRead) -> None:
         """Show the lines of Python."""
-        if message.key == self._sampled:
-            self._sampled = None
+        if message.key == self._sampled_key:
+            self._sampled_key = None
         if message.key == self.page.key:
             self.page = self.page._replace(code=message.code, sampling=False)
             self.draw()

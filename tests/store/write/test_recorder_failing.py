@@ -17,7 +17,7 @@ from iotop_ai.sources.recorded.rotated_parts import open_chain
 from iotop_ai.store.format.codec import SnapLine
 from iotop_ai.store.read.file import FileRecording
 from iotop_ai.store.write import recorder as recorder_module
-from iotop_ai.store.write.frame_queue import MOST_ORPHANED_EVENTS, MOST_FRAMES, FrameQueue
+from iotop_ai.store.write.frame_queue import MOST_FRAMES, MOST_ORPHANED_EVENTS, FrameQueue
 from iotop_ai.store.write.recorder import Recorder
 from iotop_ai.store.write.retries import LONGEST_PAUSE_S, PAUSES_S, Retries
 from iotop_ai.store.write.sink import FileSink

@@ -49,7 +49,7 @@ class MainState:
         """The Frame that was received last. It differs from ``frame`` while the screen is paused or shows the past."""
         self.past = view.past
         """The Samples older than the history of ``newest``, for the graphs."""
-        self.job_seen: tuple[str, int] = ("", 0)
+        self.last_seen_job: tuple[str, int] = ("", 0)
         """The name of the chosen job and the pid by which the user chose it, from the last Frame that had the job."""
         self._fold_cache = FoldCache()
         """Saves time when the verdict about the chosen job is computed for one Frame after another."""
@@ -67,7 +67,7 @@ class MainState:
         self._frame = with_job_verdict(frame, self.view.job, self._fold_cache)
         job = job_with(frame.snapshot, self.view.job) if self.view.job else None
         if job is not None:
-            self.job_seen = (job.name, self.view.job)
+            self.last_seen_job = (job.name, self.view.job)
 
     def change(self, message: str = "", **changes: object) -> None:
         """Change the View after a key, and draw it. message: the answer to the key."""

@@ -55,9 +55,9 @@ class VerdictActions:
         pid, frame = state.view.job, state.received
         if not pid or frame.snapshot.jobs.value is None or job_with(frame.snapshot, pid) is not None:
             return
-        name, seen_pid = state.job_seen
+        name, seen_pid = state.last_seen_job
         if seen_pid == pid:
-            state.job_seen = ("", 0)
+            state.last_seen_job = ("", 0)
             state.update(job=0)
             state.frame = frame
             state.change(f"done: {name}, pid {pid}, has ended; j chooses the next job")
