@@ -50,11 +50,11 @@ class RecordingPart(Protocol):
         ...
 
     def items(
-        self, first: int = 0, adopt: bool = True, folds_ns: int | None = None, last: int | None = None
+        self, first: int = 0, adopt: bool = True, fold_ns: int | None = None, last: int | None = None
     ) -> Iterator[Snapshot | Keyframe]:
         """The blocks [first, last) as input of ``pipeline.frames``.
 
-        adopt: whether to use the recorded state of the rules if the same rules recorded it. folds_ns: Snapshots before
+        adopt: whether to use the recorded state of the rules if the same rules recorded it. fold_ns: Snapshots before
         this time only build the history and yield no Frame.
         """
         ...
@@ -234,7 +234,7 @@ class FrameCursor:
             if isinstance(keyframe, Keyframe):
                 for frame in frames([keyframe._replace(session=True)]):
                     early(frame)
-        stream = frames(part.items(entry.block, folds_ns=None if entry.warming else entry.fold_ns))
+        stream = frames(part.items(entry.block, fold_ns=None if entry.warming else entry.fold_ns))
         for frame in stream:
             if cancelled():
                 raise Cancelled

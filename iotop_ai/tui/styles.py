@@ -7,7 +7,7 @@ from rich.style import Style
 
 from iotop_ai.present.text.theme import TextStyle, text_style_of
 
-UNDERLINED = "_"
+UNDERLINE_PREFIX = "_"
 """A token with this prefix has the style of the token without it, but underlined."""
 
 
@@ -23,8 +23,8 @@ class ThemeStyles:
         """The style of a token on a row with this background. A token that begins with "_" is underlined."""
         style = self._styles.get((token, background))
         if style is None:
-            text_style = text_style_of(self._theme, token.removeprefix(UNDERLINED), background)
-            if token.startswith(UNDERLINED):
+            text_style = text_style_of(self._theme, token.removeprefix(UNDERLINE_PREFIX), background)
+            if token.startswith(UNDERLINE_PREFIX):
                 text_style = text_style._replace(underline=True)
             style = self._styles[token, background] = rich_style(text_style)
         return style

@@ -174,7 +174,7 @@ for share in (0.1, 0.35, 0.62, 0.9, 0.9999):
     start = time.perf_counter()
     entry = recording.entry(blocks[-1].session, at)
     assert not entry.warming, "the rules changed while it was measured"
-    for frame in frames(recording.items(entry.block, folds_ns=entry.fold_ns)):
+    for frame in frames(recording.items(entry.block, fold_ns=entry.fold_ns)):
         if frame.snapshot.at_ns >= at:
             break
     verdicts.append(time.perf_counter() - start)

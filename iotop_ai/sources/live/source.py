@@ -266,7 +266,7 @@ class LiveSource:
         return readings
 
     def _note_changes(self, readings: Mapping[str, Reading[Any]], at_ns: int, wall_ns: int) -> None:
-        """Add events for added and removed devices, errors in the kernel's log, and changed acknowledgements."""
+        """Add events about devices, the kernel's log, GPU errors and acknowledgements."""
         self._note_devices(readings["disks"], at_ns, wall_ns)
         log = self._kernel.events()
         for event in self._kernel_events.merge(log, self._xids(), readings["gpu"].value, at_ns, wall_ns):

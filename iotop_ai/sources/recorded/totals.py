@@ -195,7 +195,7 @@ class _Reader:
         part, first = self._parts[run[0].part], run[0].block
         block = part.blocks[first]
         entry = part.entry(block.session, block.at_ns)
-        return with_corrected_times(part.items(entry.block, folds_ns=block.at_ns, last=run[-1].block + 1), self._times)
+        return with_corrected_times(part.items(entry.block, fold_ns=block.at_ns, last=run[-1].block + 1), self._times)
 
 
 def _corrected_totals(line: TotalsLine | None, anchor: Anchor) -> TotalsLine | None:

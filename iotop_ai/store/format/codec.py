@@ -59,6 +59,7 @@ _SNAPSHOT, _SAMPLE, _CARRY = shape_of(Snapshot), shape_of(Sample), shape_of(Fold
 _LINE_FIELDS = ("seq", "at_ns", "wall_ns", "events")
 """Fields of a Snapshot that are written as fields of its line, or as lines of their own."""
 _CHANGES = without_times_of(_SNAPSHOT, _LINE_FIELDS)
+"""The shape of a Snapshot whose changes leave out _LINE_FIELDS and the times of the Readings."""
 _VERDICT, _TALLY = shape_of(Verdict), shape_of(VerdictTotals)
 _NAMES_IN_FORMAT_1 = {
     "ActiveFinding": "Held",

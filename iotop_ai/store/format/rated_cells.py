@@ -74,6 +74,7 @@ _COUNTS: tuple[tuple[str, Callable[[Any], int]], ...] = (
     ("jobs", _job_cells),
     ("steps", _cell_counter(StepRates)),
 )
+"""The fields of a Snapshot that have a table of rates, each with the function that counts the cells of the table."""
 
 
 def rated_cells(snapshot: Snapshot, before: Snapshot | None) -> int:

@@ -156,12 +156,12 @@ class FileRecording:
                 raise InputError(f"{self.path}: {self._blocks.place(block, number)}: {error}") from None
 
     def items(
-        self, first: int = 0, adopt: bool = True, folds_ns: int | None = None, last: int | None = None
+        self, first: int = 0, adopt: bool = True, fold_ns: int | None = None, last: int | None = None
     ) -> Iterator[Snapshot | Keyframe]:
         """The blocks [first, last) as input of ``pipeline.frames``, with the pre-roll, which yields no Frame.
 
         adopt: whether to use the recorded fold state if its stamp matches
-        folds_ns: the time at which the fold begins; earlier Snapshots of the first session are history and do not yield
+        fold_ns: the time at which the fold begins; earlier Snapshots of the first session are history and do not yield
             a Frame
         """
         own_stamp = stamp()
@@ -172,11 +172,11 @@ class FileRecording:
                 current = item.stamp
                 new_session = not item.continues
             elif isinstance(item, SnapLine):
-                if folds_ns is not None and item.snapshot.at_ns < folds_ns:
+                if fold_ns is not None and item.snapshot.at_ns < fold_ns:
                     yield Keyframe(item.snapshot, None, item.last, item.gap, new_session, pre=True, folds=False)
                     new_session = False
                     continue
-                folds_ns = None
+                fold_ns = None
                 if item.key:
                     carry = item.carry if adopt and current == own_stamp else None
                     yield Keyframe(item.snapshot, carry, item.last, item.gap, new_session, item.pre)

@@ -18,9 +18,9 @@ Metrics = Dict[str, float]
 Sink = Callable[[Metrics, int], None]
 """A function that logs metrics. It gets the metrics and the number of the step."""
 
-VERDICT_NS = 5_000_000_000
+VERDICT_EVERY_NS = 5_000_000_000
 """The shortest time between two requests for the verdict."""
-METRICS_NS = 10_000_000_000
+METRICS_EVERY_NS = 10_000_000_000
 """The shortest time between two sets of metrics."""
 PREFIX = "iotop_ai/"
 NOT_SEPARABLE = "not separable"
@@ -72,7 +72,7 @@ class TrainingSession:
         if self.monitor is not None:
             self.monitor.start()
         now = time.monotonic_ns()
-        self._verdict_due_ns, self._metrics_due_ns = now + VERDICT_NS, now + METRICS_NS
+        self._verdict_due_ns, self._metrics_due_ns = now + VERDICT_EVERY_NS, now + METRICS_EVERY_NS
         self._batches = steps.COUNTER.batches
         self._before = _totals(now)
         self._written_verdict = None
@@ -121,11 +121,11 @@ class TrainingSession:
         steps.COUNTER.step(count)
         now = time.monotonic_ns()
         if now >= self._verdict_due_ns:
-            self._verdict_due_ns = now + VERDICT_NS
+            self._verdict_due_ns = now + VERDICT_EVERY_NS
             self._write_verdict(0)
         if now < self._metrics_due_ns:
             return None
-        self._metrics_due_ns = now + METRICS_NS
+        self._metrics_due_ns = now + METRICS_EVERY_NS
         metrics = self.metrics(now)
         with contextlib.suppress(Exception):  # a logger must not end a training run
             (emit or self._emit)(metrics, number)

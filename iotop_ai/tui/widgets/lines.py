@@ -18,7 +18,7 @@ from textual.strip import Strip
 from textual.widget import Widget
 
 from iotop_ai.present.text.line import Line, Span
-from iotop_ai.tui.styles import UNDERLINED, ThemeStyles
+from iotop_ai.tui.styles import UNDERLINE_PREFIX, ThemeStyles
 from iotop_ai.tui.textual_internals.cell_diff import CellDiff, Row
 from iotop_ai.tui.textual_internals.direct_paint import painter_of
 
@@ -254,7 +254,7 @@ def _underline_name(spans: Sequence[Span]) -> tuple[Span, ...]:
         end = first + len(span.text[first:].split(" ", 1)[0])
         parts = (
             Span(span.text[:first], span.token),
-            Span(span.text[first:end], UNDERLINED + span.token),
+            Span(span.text[first:end], UNDERLINE_PREFIX + span.token),
             Span(span.text[end:], span.token),
         )
         out[i : i + 1] = [part for part in parts if part.text]

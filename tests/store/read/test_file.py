@@ -76,7 +76,7 @@ def test_events_after_the_last_snapshot_are_in_the_closing_line(tmp_path: Path, 
     assert [event.text for event in recording.events()][-1] == "late"
     assert recording.closed()
     entry = recording.entry(recording.blocks[-1].session, now)
-    assert list(frames(recording.items(entry.block, folds_ns=entry.fold_ns)))[-1] == live[-1]
+    assert list(frames(recording.items(entry.block, fold_ns=entry.fold_ns)))[-1] == live[-1]
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -91,7 +91,7 @@ def test_a_seek_gives_the_same_as_playing_forward(tmp_path: Path, seed: int, pac
     for frame in random.Random(seed).sample(live, 8):
         entry = recording.entry(recording.blocks[-1].session, frame.snapshot.at_ns)
         assert not entry.warming
-        items = recording.items(entry.block, folds_ns=entry.fold_ns)
+        items = recording.items(entry.block, fold_ns=entry.fold_ns)
         found = next(f for f in frames(items) if f.snapshot.at_ns == frame.snapshot.at_ns)
         assert found == frame
 

@@ -78,7 +78,7 @@ def test_times_are_the_same_when_played_and_after_a_seek(tmp_path: Path, live: l
     assert [times_of(frame) for frame in played] == [times_of(frame) for frame in live]
     for at in (BEGINS, ENDS) if packed else (1, BEGINS + 1, 60, ENDS - 1, len(live) - 1):
         entry = recording.entry(recording.blocks[-1].session, live[at].snapshot.at_ns)
-        items = recording.items(entry.block, folds_ns=entry.fold_ns)
+        items = recording.items(entry.block, fold_ns=entry.fold_ns)
         found = next(frame for frame in frames(items) if frame.snapshot.at_ns == live[at].snapshot.at_ns)
         assert times_of(found) == times_of(live[at])
 

@@ -83,7 +83,7 @@ import json, os, sys
 import mlflow, wandb
 from iotop_ai.train.callbacks import session
 from iotop_ai import TrainingLoop
-session.METRICS_NS = 0
+session.METRICS_EVERY_NS = 0
 folder = sys.argv[1]
 mlflow.set_tracking_uri(f"file://{folder}/mlruns")
 run = wandb.init(mode="offline", dir=folder, project="x", settings=wandb.Settings(console="off"))

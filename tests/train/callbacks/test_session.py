@@ -117,7 +117,7 @@ def verdict(state: str, class_id: str, text: str = "x", measuring: bool = False)
 
 
 def test_each_verdict_is_reported_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(session, "VERDICT_NS", 0)
+    monkeypatch.setattr(session, "VERDICT_EVERY_NS", 0)
     lines: list[str] = []
     training = TrainingSession(record=False, log=lines.append)
     verdicts = [
@@ -147,7 +147,7 @@ def test_a_second_training_reports_its_first_verdict(monkeypatch: pytest.MonkeyP
 
 
 def test_only_the_first_rank_reports(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(session, "VERDICT_NS", 0)
+    monkeypatch.setattr(session, "VERDICT_EVERY_NS", 0)
     monkeypatch.setenv("RANK", "1")
     lines: list[str] = []
     training = TrainingSession(record=False, log=lines.append)
@@ -182,7 +182,7 @@ class Writer:
 
 
 def test_metrics_are_emitted_when_they_are_due(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(session, "METRICS_NS", 0)
+    monkeypatch.setattr(session, "METRICS_EVERY_NS", 0)
     writer = Writer()
     training = TrainingSession(record=False, writer=writer)
     training.begin()
@@ -217,7 +217,7 @@ def test_the_last_shares_of_an_ended_recording_are_not_repeated(noticed: str) ->
 
 
 def test_batches_before_the_training_are_not_steps(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(session, "METRICS_NS", 0)
+    monkeypatch.setattr(session, "METRICS_EVERY_NS", 0)
     list(iotop_ai.watch(range(50)))  # type: ignore[attr-defined]
     training = TrainingSession(record=False)
     training.begin()
@@ -242,7 +242,7 @@ def test_a_logger_that_fails_does_not_end_the_training(monkeypatch: pytest.Monke
     def broken(metrics: Any, number: int) -> None:
         raise OSError("the server is gone")
 
-    monkeypatch.setattr(session, "METRICS_NS", 0)
+    monkeypatch.setattr(session, "METRICS_EVERY_NS", 0)
     training = TrainingSession(record=False)
     training.begin()
     assert training.step(1, broken) is not None
@@ -268,7 +268,7 @@ def test_the_metrics_do_not_raise_the_step_of_weights_and_biases(monkeypatch: py
     stand_in.run = run  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, "wandb", stand_in)
     monkeypatch.setitem(sys.modules, "mlflow", None)
-    monkeypatch.setattr(session, "METRICS_NS", 0)
+    monkeypatch.setattr(session, "METRICS_EVERY_NS", 0)
     training = TrainingSession(record=False)
     training.begin()
     for number in range(6):
@@ -291,7 +291,7 @@ def test_the_training_and_its_recorder_end_normally_if_no_line_can_be_written(mo
     def broken(line: str) -> None:
         raise BrokenPipeError(32, "Broken pipe")
 
-    monkeypatch.setattr(session, "VERDICT_NS", 0)
+    monkeypatch.setattr(session, "VERDICT_EVERY_NS", 0)
     training = TrainingSession(record=False, log=broken)
     training.monitor = monitor = Stopped(verdict("OK", "gpu_bound"), verdict("STARVED", "storage_read"))  # type: ignore[assignment]
     training.step(1)
@@ -389,7 +389,7 @@ def test_a_second_fit_of_keras_does_not_log_the_metrics_of_the_first(monkeypatch
     callback = keras_callback(monkeypatch, record=False)
     known = []
     for metrics_ns in (0, 10**12):
-        monkeypatch.setattr(session, "METRICS_NS", metrics_ns)
+        monkeypatch.setattr(session, "METRICS_EVERY_NS", metrics_ns)
         callback.on_train_begin()
         logs = logs_of_an_epoch(callback)
         known.append({name for name, value in logs.items() if not math.isnan(value)})
@@ -404,7 +404,7 @@ def test_each_epoch_of_keras_has_the_same_metrics(
 ) -> None:
     """If a metric came later, the lists of the History would differ in length, and no table could be made of them."""
     callback = keras_callback(monkeypatch, path=tmp_path / "run.iotop.jsonl", record=record)
-    monkeypatch.setattr(session, "METRICS_NS", 10**12)
+    monkeypatch.setattr(session, "METRICS_EVERY_NS", 10**12)
     monitor = Answers(*[None] * 9)
     if record:
         monitor.start = monitor.stop = lambda: None  # type: ignore[attr-defined]
