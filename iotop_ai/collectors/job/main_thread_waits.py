@@ -43,6 +43,8 @@ TERMINAL_NS = 1_000_000_000
 """How long we remember whether a main thread waits for a terminal, in nanoseconds."""
 _WORKING_STATES = frozenset((DISK, RUNNING, NET))
 """The wait states of a loader that is producing data."""
+_EXAMINED_STATES = (DISK, NET, QUEUE)
+"""The wait states of a main thread that may not be waiting for data."""
 
 
 class MainThreadWaits:
@@ -66,6 +68,8 @@ class MainThreadWaits:
 
     def due(self, watches: Sequence[RankWatch], wait_states: Sequence[int | None], now_ns: int) -> list[int]:
         """Return the PIDs of the trainers whose targets ``update`` needs for the same sweep."""
+        if not _is_any_examined(watches, wait_states):
+            return []
         unsure = [watch.rank.key.pid for watch in watches if _is_unsure(watch, wait_states)]
         if len(unsure) > MOST_TARGETS:
             self._turn += MOST_TARGETS
@@ -85,6 +89,9 @@ class MainThreadWaits:
 
         targets: what some main threads wait for, by PID.
         """
+        if not _is_any_examined(watches, wait_states):
+            self._writing_by_pid = {}
+            return
         self._find_writers(watches, wait_states)
         self._find_terminals(watches, wait_states, targets, now_ns)
         for watch in watches:
@@ -166,12 +173,17 @@ class MainThreadWaits:
         return is_held
 
 
+def _is_any_examined(watches: Sequence[RankWatch], wait_states: Sequence[int | None]) -> bool:
+    """Whether any main thread is in a wait state that ``MainThreadWaits`` examines."""
+    return any(watch.end > watch.start and wait_states[watch.start] in _EXAMINED_STATES for watch in watches)
+
+
 def _is_unsure(watch: RankWatch, wait_states: Sequence[int | None]) -> bool:
     """Whether the main thread sleeps in a queue while loaders are busy, and no GPU shows what the thread waits for."""
-    states = wait_states[watch.start : watch.end]
-    if watch.on_gpu or not states or states[0] != QUEUE:
+    if watch.on_gpu or watch.end == watch.start or wait_states[watch.start] != QUEUE:
         return False
-    return any(
+    states = wait_states[watch.start : watch.end]
+    return not _WORKING_STATES.isdisjoint(states) and any(
         wait_state in _WORKING_STATES and pid != watch.rank.key.pid
-        for pid, wait_state in zip(watch.row_pids(), states, strict=True)
+        for pid, wait_state in zip(watch.row_pids, states, strict=True)
     )

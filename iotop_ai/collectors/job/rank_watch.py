@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from iotop_ai.collectors.io.root import Root
-from iotop_ai.collectors.job.task_census import Census, ThreadCensus, children_of, start_ticks
+from iotop_ai.collectors.job.task_census import Census, ThreadCensus, children_of, newest_pid, start_ticks
 from iotop_ai.collectors.job.watched_task import STAT, WatchedTask, fields_after_name
 from iotop_ai.collectors.process.descriptors import STAT_SIZE, read_kept
 from iotop_ai.model.job.looks import Loading, Look, LookTally
@@ -18,6 +18,11 @@ from iotop_ai.model.job.task_states import DISK, FUTEX, NET, OTHER, QUEUE, RUNNI
 from iotop_ai.model.process.records import ProcessKey
 
 NO_RANK = Rank(ProcessKey(0, 0))
+LISTED_AGAIN_NS = 2_000_000_000
+"""The longest time after which all workers are listed again, even if no process or thread seems to have started.
+
+Inside a container, lxcfs may show the newest PID up to 5 s late.
+"""
 MOST_WORKERS = 16
 """The most workers whose threads and children are listed in one census. The next census lists other workers."""
 RECENT_SAMPLES = 200
@@ -70,13 +75,27 @@ class RankWatch:
         """The share of recent samples in which a child process was producing data."""
         self._sleeps: dict[ProcessKey, tuple[int, int]] = {}
         """(samples asleep at a pair of sockets, samples asleep in other functions) of each worker."""
+        self._uncounted: set[ProcessKey] = set()
+        """The workers whose sleeps are still to be counted."""
         self._extra: dict[tuple[int, int], WatchedTask] = {}
         """The extra tasks, which are further threads and children, by (PID, thread ID)."""
         self._censuses: dict[ProcessKey, ThreadCensus] = {}
         self._census = Census()
         self._turn = 0
+        """The index, in ``_workers``, of the worker that is listed next."""
+        self._unlisted = 0
+        """The number of workers that are to be listed, from ``_turn`` on."""
+        self._newest_pid: bytes | None = None
+        """The PID of the machine's newest process or thread when ``_unlisted`` was last set, at ``_listed_ns``."""
+        self._listed_ns = 0
+        self._with_threads: set[int] = set()
+        """The PIDs of the workers that had several threads when they were last listed."""
+        self._children: dict[int, list[int]] = {}
+        """The children of each worker, with their descendants, by the worker's PID, as they were last listed."""
         self._order: list[WatchedTask] = []
         """The tasks of this part of the row, in order."""
+        self.row_pids: list[int] = []
+        """The PID of each task in this part of the row, in order."""
         self.receiving: frozenset[int] = frozenset()
         """PIDs of the processes that wait for the network or whose sockets have just received bytes."""
         self.connected_within_job: frozenset[int] = frozenset()
@@ -92,6 +111,13 @@ class RankWatch:
         self._members = frozenset(key.pid for key in job.members)
         self._sleeps = {key: sleeps for key, sleeps in self._sleeps.items() if key in job.members}
         self._named = rank.worker_kind == LOADER
+        self._uncounted = {
+            task.key for task in workers if not self._named and sum(self._sleeps.get(task.key, (0, 0))) < MOST_SLEEPS
+        }
+        pids = {task.key.pid for task in workers}
+        self._with_threads &= pids
+        self._children = {pid: children for pid, children in self._children.items() if pid in pids}
+        self._unlisted = len(workers)
 
     @property
     def loading(self) -> Loading:
@@ -103,27 +129,29 @@ class RankWatch:
 
     def pids(self) -> list[int]:
         """Return the PIDs of the processes that are sampled."""
-        return list(dict.fromkeys((self.rank.key.pid, *(task.key.pid for task in self._order))))
+        return list(dict.fromkeys((self.rank.key.pid, *self.row_pids)))
 
     def main_pids(self) -> list[int]:
         """Return the PID of each main thread in this part of the row, in order."""
-        return [task.key.pid for task in self._order[: self.mains]]
+        return self.row_pids[: self.mains]
 
     def count_sleeps(self, wait_states: Sequence[int | None], raws: Sequence[bytes | OSError]) -> None:
         """Count in which kernel functions the workers sleep, unless the workers are recognised by their name.
 
         wait_states, raws: the wait state and the raw content of wchan of each task in the whole row.
         """
-        if self._named or not self._workers:
+        if not self._uncounted:
             return
         workers_start = self.start + 1
         for task, wait_state, raw in zip(
             self._order[1 : self.mains], wait_states[workers_start:], raws[workers_start:], strict=False
         ):
-            at_pair, elsewhere = self._sleeps.get(task.key, (0, 0))
-            if wait_state in _ASLEEP and at_pair + elsewhere < MOST_SLEEPS and not isinstance(raw, OSError):
+            if wait_state in _ASLEEP and task.key in self._uncounted and not isinstance(raw, OSError):
+                at_pair, elsewhere = self._sleeps.get(task.key, (0, 0))
                 two_way = raw.startswith(_TWO_WAY)
                 self._sleeps[task.key] = at_pair + two_way, elsewhere + (not two_way)
+                if at_pair + elsewhere + 1 == MOST_SLEEPS:
+                    self._uncounted.discard(task.key)
 
     def answering_workers(self) -> frozenset[ProcessKey]:
         """Return the workers that mostly sleep until the trainer's next request, as simulated environments in RL do."""
@@ -133,34 +161,55 @@ class RankWatch:
             if at_pair >= LEAST_PAIR_SLEEPS and at_pair > elsewhere
         )
 
-    def row_pids(self) -> list[int]:
-        """Return the PID of each task in this part of the row, in order."""
-        return [task.key.pid for task in self._order]
-
     def take_census(self, now_ns: int, most: int) -> bool:
         """Choose at most ``most`` threads and children to sample; return whether the choice or the census changed."""
         if self._main is None or self._main.ended:
             return False
         census = self._census_of(self.rank.key).update(now_ns)
         own_threads = [(self.rank.key.pid, tid) for tid in (census.pin, *census.threads) if tid]
+        # The children of the workers are listed with the workers.
+        children = self._census_of(self.rank.key).children(census.threads, {task.key.pid for task in self._workers})
         worker_threads: list[tuple[int, int]] = []
-        self._turn += 1
-        start = self._turn * MOST_WORKERS % max(1, len(self._workers)) if len(self._workers) > MOST_WORKERS else 0
-        due = [*self._workers[start:], *self._workers[:start]][:MOST_WORKERS]
-        children = self._census_of(self.rank.key).children(census.threads)
-        for task, raw in zip(due, read_kept([worker.fd(STAT) for worker in due], STAT_SIZE), strict=True):
-            # Field 20 of stat is the number of threads. A process with one thread needs no census.
-            if (fields_after_name(raw)[17:18] or [b"1"])[0] == b"1":
-                children += children_of(self._root, task.key.pid)
-                continue
-            threads = self._census_of(task.key).update(now_ns).threads[: max(1, most // 4)]
+        for task in self._workers_to_list(now_ns):
+            threads = self._list_worker(task, now_ns, max(1, most // 4))
             worker_threads += [(task.key.pid, tid) for tid in threads]
-            children += self._census_of(task.key).children(threads)
+        children += [pid for pids in self._children.values() for pid in pids]
         child_tasks = [(pid, pid) for pid in dict.fromkeys(children) if pid not in self._members]
         # Keep room for some children beside a large thread pool: all tasks may be waiting for one of the children.
         first_children, first_own = child_tasks[: most // 4], own_threads[: max(1, most // 2)]
         others = (*worker_threads, *child_tasks[len(first_children) :], *own_threads[len(first_own) :])
         return self._choose([*first_own, *first_children, *others][:most], census)
+
+    def _workers_to_list(self, now_ns: int) -> list[WatchedTask]:
+        """Return the workers whose threads and children this census lists.
+
+        A worker with one thread is listed again only when a process or thread has started somewhere since the last
+        census, because its children cannot have changed otherwise.
+        """
+        pid = newest_pid(self._root)
+        is_old = now_ns - self._listed_ns >= LISTED_AGAIN_NS
+        if pid is None or pid != self._newest_pid or self._with_threads or is_old:
+            self._newest_pid, self._listed_ns, self._unlisted = pid, now_ns, len(self._workers)
+        count = min(self._unlisted, MOST_WORKERS)
+        start = self._turn % len(self._workers) if self._workers else 0
+        self._turn = start + count
+        self._unlisted -= count
+        return [*self._workers[start:], *self._workers[:start]][:count]
+
+    def _list_worker(self, task: WatchedTask, now_ns: int, most: int) -> Sequence[int]:
+        """List the threads and children of a worker; return the IDs of its active threads, at most ``most``."""
+        raw = read_kept([task.fd(STAT)], STAT_SIZE)[0]
+        pid = task.key.pid
+        # Field 20 of stat is the number of threads. A process with one thread needs no census.
+        if (fields_after_name(raw)[17:18] or [b"1"])[0] == b"1":
+            self._with_threads.discard(pid)
+            self._children[pid] = children_of(self._root, pid)
+            return ()
+        self._with_threads.add(pid)
+        census = self._census_of(task.key)
+        threads = census.update(now_ns).threads[:most]
+        self._children[pid] = census.children(threads)
+        return threads
 
     def tasks_to_sample(self, start: int) -> list[WatchedTask]:
         """Return the tasks of this part of the row in order. start: the position in the row where the part begins."""
@@ -170,6 +219,7 @@ class RankWatch:
             mains = [self._main, *(task for task in self._workers if not task.ended)]
             self.mains = len(mains)
             self._order = mains + [task for task in self._extra.values() if not task.ended]
+        self.row_pids = [task.key.pid for task in self._order]
         self.start, self.end = start, start + len(self._order)
         return self._order
 
@@ -215,7 +265,7 @@ class RankWatch:
             census.close()
         for task in self._extra.values():
             task.close()
-        self._censuses, self._extra, self._order = {}, {}, []
+        self._censuses, self._extra, self._order, self.row_pids = {}, {}, [], []
 
     def _census_of(self, key: ProcessKey) -> ThreadCensus:
         census = self._censuses.get(key)

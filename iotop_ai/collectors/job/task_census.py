@@ -7,7 +7,7 @@ or blocked at the time of the census, or if it has used CPU time since the previ
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 
 from iotop_ai.collectors.io.root import KeptFile, Root
 from iotop_ai.collectors.job.watched_task import fields_after_name
@@ -100,12 +100,12 @@ class ThreadCensus:
         active.sort(key=lambda entry: (-entry[1].active_ns, entry[0]))
         return Census(tuple(tid for tid, _ in active if tid != pin), pin, frozenset(autograd))
 
-    def children(self, active: Sequence[int]) -> list[int]:
+    def children(self, active: Sequence[int], childless: Set[int] = frozenset()) -> list[int]:
         """Return the PIDs of the children that some of the process's threads started, and of their descendants.
 
         These threads are the main thread, those in ``active``, those that had children before, and
         ``ROTATED_PER_CENSUS`` others in rotation. The rotation is needed because a thread that waits for its child uses
-        almost no CPU time.
+        almost no CPU time. childless: the PIDs of descendants whose own children are not looked for.
         """
         tids = list(self._threads)
         start = self._turn % len(tids) if tids else 0
@@ -114,7 +114,7 @@ class ThreadCensus:
         started = {tid: _started_by(self._root, self.key.pid, tid) for tid in (*active, *self._parents, *others)}
         self._parents = {tid for tid, pids in started.items() if pids}
         started[self.key.pid] = _started_by(self._root, self.key.pid, self.key.pid)
-        return _with_descendants(self._root, [pid for pids in started.values() for pid in pids])
+        return _with_descendants(self._root, [pid for pids in started.values() for pid in pids], childless)
 
     def close(self) -> None:
         """Close all files."""
@@ -146,13 +146,30 @@ def children_of(root: Root, pid: int) -> list[int]:
     return _with_descendants(root, _started_by(root, pid, pid))
 
 
-def _with_descendants(root: Root, pids: list[int]) -> list[int]:
-    """Return these processes and those that their main threads started, ``DEEPEST`` generations in all."""
+def newest_pid(root: Root) -> bytes | None:
+    """Return the PID of the newest process or thread on the machine; None when it is unknown.
+
+    Source: the last field of /proc/loadavg. The kernel takes it from the PID namespace of the reader, so it is unknown
+    for a /proc of another namespace.
+    """
+    if root.has_given_trees:
+        return None
+    try:
+        return root.read_once("proc/loadavg", 128).split()[-1]
+    except (OSError, IndexError):
+        return None
+
+
+def _with_descendants(root: Root, pids: list[int], childless: Set[int] = frozenset()) -> list[int]:
+    """Return these processes and those that their main threads started, ``DEEPEST`` generations in all.
+
+    childless: as in ``ThreadCensus.children``.
+    """
     descendants, level = list(pids), pids
     for _ in range(DEEPEST - 1):
         if not level or len(descendants) >= MOST_CHILDREN:
             break
-        level = [child for pid in level for child in _started_by(root, pid, pid)]
+        level = [child for pid in level if pid not in childless for child in _started_by(root, pid, pid)]
         descendants += level
     return descendants[:MOST_CHILDREN]
 
