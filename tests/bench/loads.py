@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -36,6 +37,24 @@ import threading, time
 threading.stack_size(1 << 16)
 for _ in range(99):
     threading.Thread(target=time.sleep, args=(1e6,), daemon=True).start()
+print("ready", flush=True)
+time.sleep(1e6)
+"""
+_THREAD_LOADER = """
+import mmap, sys, threading, time
+if len(sys.argv) > 1:
+    # A process that maps a library of PyTorch is a training process.
+    with open(sys.argv[1], "rb") as library:
+        mapped = mmap.mmap(library.fileno(), 0, prot=mmap.PROT_READ | mmap.PROT_EXEC)
+threading.stack_size(1 << 16)
+def prepare():
+    while True:
+        time.sleep(0.1)
+        end = time.thread_time() + 0.0003
+        while time.thread_time() < end:
+            pass
+for _ in range(64):
+    threading.Thread(target=prepare, daemon=True).start()
 print("ready", flush=True)
 time.sleep(1e6)
 """
@@ -140,6 +159,17 @@ def threads() -> Iterator[None]:
 
 
 @contextlib.contextmanager
+def thread_loader(job: bool) -> Iterator[None]:
+    """Run a Python program with 64 threads that each compute 3 ms a second. job: whether it is a training process."""
+    with tempfile.TemporaryDirectory(prefix="load-") as folder:
+        script, library = Path(folder) / "train.py", Path(folder) / "libtorch_python.so"
+        script.write_text(_THREAD_LOADER)
+        shutil.copy(sys.executable, library)
+        with _running([sys.executable, str(script), *([str(library)] if job else [])]):
+            yield
+
+
+@contextlib.contextmanager
 def forks() -> Iterator[None]:
     """Run a program that starts 200 short processes a second."""
     with _running([sys.executable, "-c", _FORKS]):
@@ -189,6 +219,8 @@ LOADS: dict[str, tuple[Callable[[], contextlib.AbstractContextManager[LaunchOpti
     "writers": (writers, "50 processes that write"),
     "family": (lambda: family("-"), "32 Python processes"),
     "job": (lambda: family("pt_data_worker"), "a training job of 32 sampled tasks"),
+    "64threads": (lambda: thread_loader(False), "a process of 64 busy threads"),
+    "thread-job": (lambda: thread_loader(True), "a training job of 64 busy threads"),
     "gpus": (gpus, "16 GPUs"),
     "devices": (devices, "1,000 block devices"),
 }
