@@ -18,10 +18,10 @@ LEAST_ACTIVITY = 0.1
 """The least activity, in cores, of a process that works. 100 MB/s of I/O count as one core.
 
 A process counts as working once two measurements in a row have found it at work: a program that only imports its
-libraries is idle again by the second one.
+libraries is idle again by the second measurement.
 """
 _WORKING_STATES = ("R", "D")
-"""A process in one of these states works, whatever its activity: it runs, or waits only for a CPU or a disk."""
+"""A process in one of these states works, whatever its activity: it runs, or waits for nothing but a CPU or a disk."""
 BUSY_TICKS = 100
 """One second of CPU time: Linux shows 100 clock ticks a second to programs."""
 BUSY_BYTES = 8 << 20
@@ -49,8 +49,8 @@ class _Measurement(NamedTuple):
 class ActivityTracker:
     """Measures the processes that may belong to a job. Call ``update`` in each tick.
 
-    work: the newest result; its field ``busy`` is updated in each tick, the others every ``EVERY_S`` seconds, except
-    ``two_way``, which stays empty. grown: the processes to inspect again, because their memory has grown; the caller
+    work: the newest result. ``busy`` is updated in each tick, ``two_way`` stays empty, and the other fields are updated
+    every ``EVERY_S`` seconds. grown: the processes to inspect again, because their memory has grown; the caller
     removes those that it has inspected.
     """
 

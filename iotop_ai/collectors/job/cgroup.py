@@ -27,11 +27,9 @@ _MOST_BYTES = 16_384
 Files with one or more lines for each disk may be longer, so ``_read_all`` reads them.
 """
 _IO_NAMES = {b"rbytes": 0, b"wbytes": 1, b"rios": 2, b"wios": 3}
+"""The index of each figure of io.stat in CgroupIo."""
 _V1_WORDS = {b"Read": 0, b"Write": 1}
-"""CgroupIo has two pairs of figures: bytes read and bytes written, then reads and writes.
-
-``_IO_NAMES`` has the index of each figure in CgroupIo, and ``_V1_WORDS`` that of each direction in a pair.
-"""
+"""The index of each direction in a pair of figures. CgroupIo has two pairs: the bytes, then the operations."""
 _V1_RECURSIVE = "throttle.io_service_bytes_recursive"
 _NOT_DISKS = ("loop", "ram", "zram", "dm-", "md")
 """The prefixes of the names of block devices that are in memory, or stacked on other devices or on files."""
@@ -111,7 +109,7 @@ class CgroupReader:
 
         If the processes are in different cgroups of a controller, the nearest one above them counts only if it has the
         id of their Slurm job, pod or container: otherwise it may hold other jobs. Processes whose cgroups are unknown
-        are ignored. {} if the others are in different Slurm jobs, pods or containers.
+        are ignored. {} if the processes whose cgroups are known are in different Slurm jobs, pods or containers.
         """
         contents = dict.fromkeys(self._raw(f"proc/{pid}/cgroup") for pid in pids)
         known = [paths for paths in map(parse_cgroups, contents) if paths]

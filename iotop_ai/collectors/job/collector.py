@@ -38,11 +38,11 @@ if TYPE_CHECKING:
 
 AGES_S = (0.0, 3.0, 8.0, 20.0, 60.0, 180.0)
 """The ages at which a process is inspected, in seconds since it was first seen."""
-GPU_S = 20.0
+GPU_CHECK_EVERY_S = 20.0
 """The seconds between two listings of the open files of a training process whose job has no GPU."""
 INSPECTIONS_PER_TICK = 4
 """The most candidates that are inspected in one tick, and the most training processes whose open files are listed."""
-PLACE_S = 2.0
+ENVIRONMENT_EVERY_S = 2.0
 """The seconds between two reads of the jobs' environments."""
 
 
@@ -122,7 +122,7 @@ class JobCollector:
                 self._jobs = jobs
         looks, loading = self._select_tasks()
         if now >= self._places_due_ns:
-            self._places_due_ns = now + int(PLACE_S * 1e9)
+            self._places_due_ns = now + int(ENVIRONMENT_EVERY_S * 1e9)
             self._environment.keep_only(frozenset(self._jobs))
             traffic = self._sampler.traffic()
             places = {
@@ -235,7 +235,7 @@ class JobCollector:
         return self._find_opened_gpus(now) or changed
 
     def _inspect_parent(self, key: ProcessKey, now: int) -> None:
-        """Inspect the parent of a process that opens a GPU, unless it is known to open one.
+        """Inspect the parent of a process that opens a GPU, unless the parent is known to open a GPU.
 
         A forked child inherits an open GPU. If the parent was last inspected before it opened the GPU, the child would
         seem to have opened it.
@@ -252,7 +252,7 @@ class JobCollector:
         whose name is not Python's is not a candidate, so it is inspected here.
         """
         ranks = [rank.key for job in self._jobs.values() if not (job.gpus or job.may_use_gpu) for rank in job.ranks]
-        listed, latest = self._listed_ns, now - int(GPU_S * 1e9)
+        listed, latest = self._listed_ns, now - int(GPU_CHECK_EVERY_S * 1e9)
         due = [key for key in ranks if key not in listed or listed[key] <= latest]
         changed = False
         for key in sorted(due, key=lambda key: listed.get(key, 0))[:INSPECTIONS_PER_TICK]:

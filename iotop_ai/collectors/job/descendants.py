@@ -48,7 +48,8 @@ class Descendants:
             trainer = None if pid in trainer_by_pid else self._find_trainer(table, pid, new)
             if trainer is not None and pid not in self._trainer_of:
                 self._add(key, trainer)
-        # A descendant whose parent has exited is not found through its ancestors again.
+        # A descendant whose parent has exited cannot be found through its ancestors, so it keeps its earlier training
+        # process.
         for key, trainer in earlier_pairs:
             listed = key.pid in self._trainer_of or key.pid in trainer_by_pid
             if not listed and key in table.info and trainer_by_pid.get(trainer.pid) == trainer:

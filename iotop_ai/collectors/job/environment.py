@@ -32,6 +32,7 @@ MOST_FILES = 256
 MOST_READERS = 4
 """The most processes of a job whose open files, sockets or system calls are read in one read of its environment."""
 MOST_MOUNTS = 4
+"""The most mounts that are returned for a job: those of which it had the most files open recently."""
 SHM_TIMEOUT_S = 0.05
 """How long a read waits for the size of /dev/shm, in seconds. Afterwards the size counts as unknown.
 

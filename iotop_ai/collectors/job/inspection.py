@@ -17,7 +17,9 @@ SHARED_DEVICES = ("/dev/dxg", "/dev/nvmap")
 """Device files through which programs compute on a GPU in WSL and on a Jetson. Monitors in WSL and cameras on a Jetson
 use them too, so they count only for a program that maps a library of ``LIBRARIES``."""
 MOST_FDS = 512
+"""The most descriptors of a process that are searched for a GPU's device file."""
 MOST_THREADS = 256
+"""The most threads of a process that are searched for the pin-memory thread."""
 MOST_ENVIRON = 1 << 16
 """The most bytes that are read from an environment. Environments under Slurm and Kubernetes have a few KiB."""
 _PIN = "pt_data_pin"

@@ -1,4 +1,4 @@
-"""Finds, from their system calls, main threads that are blocked or asleep but do not wait for data.
+"""Finds main threads that are blocked or asleep but do not wait for data, judged by their system calls.
 
 A main thread that is blocked in a call that writes, or in fsync, saves a checkpoint, even when its count of written
 bytes no longer grows.
@@ -67,7 +67,7 @@ class MainThreadWaits:
         """(time of the read, whether a loader has the inode open) by (the trainer's PID, the inode)."""
 
     def due(self, watches: Sequence[RankWatch], wait_states: Sequence[int | None], now_ns: int) -> list[int]:
-        """Return the PIDs of the trainers whose targets ``update`` needs for the same sweep."""
+        """Return the PIDs of the trainers whose wait targets ``update`` needs for the same sweep."""
         if not _is_any_examined(watches, wait_states):
             return []
         unsure = [watch.rank.key.pid for watch in watches if _is_unsure(watch, wait_states)]

@@ -297,9 +297,9 @@ class JobSockets:
 
         At the first update, the traffic of every process with sockets is unknown. Later, traffic is unknown when
         sockets cannot be listed (``SocketDiag.unavailable``), and for processes of other users or of another network
-        namespace. That of a process without new bytes is also unknown if the process has 512 descriptors or more, or if
-        the list of sockets was cut off and lacks one of the process's sockets. The links are read every 2 s, and sooner
-        after a new connection.
+        namespace. The traffic of a process without new bytes is also unknown if the process has 512 descriptors or
+        more, or if the list of sockets was cut off and lacks one of the process's sockets. The links are read every
+        2 s, and sooner after a new connection.
         """
         earlier = self._sockets
         new_bytes = self._new_bytes()

@@ -46,8 +46,8 @@ class StepReports:
     def reading(self, processes: ProcessTable | None) -> Reading[Mapping[ProcessKey, StepCounts]]:
         """Return the totals by process. A process appears as soon as it is in ``processes``.
 
-        A process that has ended is still in the table of one tick, so that this tick has its last message. processes:
-        None when they are unknown; no process counts as ended then.
+        A process that has ended stays in the table for one more tick, which shows its last message. processes: None
+        when they are unknown; no process counts as ended then.
         """
         with self._lock:
             newest = dict(self._newest)

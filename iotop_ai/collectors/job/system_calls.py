@@ -12,7 +12,8 @@ class SystemCall(NamedTuple):
     """A system call in which a thread may wait. waits_on: what the thread waits for, or how to find that out.
 
     "fd": argument 0 is a descriptor. "poll", "select", "epoll": the arguments name several descriptors. "futex",
-    "timer", "file" (a path): the thread waits for an object of this kind. "-": it waits for something else.
+    "timer": the thread waits for an object of this kind. "file": it waits for the file at a path. "-": it waits for
+    something else.
     """
 
     name: str

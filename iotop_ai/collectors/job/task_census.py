@@ -22,6 +22,7 @@ ACTIVE_NS = 5_000_000_000
 LISTED_EVERY_NS = 1_000_000_000
 """The time between two listings of a process's threads, in nanoseconds."""
 MOST_CHILDREN = 64
+"""The most descendants of a process that are returned, its children included."""
 ROTATED_PER_CENSUS = 4
 """The number of threads whose children are listed in rotation in one census. The next census takes other threads."""
 DEEPEST = 3

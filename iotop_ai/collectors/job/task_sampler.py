@@ -1,11 +1,11 @@
 """Samples the states of training jobs' tasks 20 times a second on average, on a thread of its own.
 
 A sweep samples all tasks once: it reads the wchan of each with one ``map``. Most names of kernel functions show the
-state, so stat is rarely needed. A sweep mainly counts how often its tuple of wait states has occurred. Most figures are
-computed when the counts are read, because code that runs between two sweeps is slow: the CPU's caches are cold. The
-thread runs only while there is a job. It samples the main threads of at most ``MOST_TASKS`` processes, in rotation if
-there are more, and ``MOST_EXTRA`` further threads and children that were active recently. A census chooses these
-(task_census.py).
+state, so stat is rarely needed. The sweeps mainly count how often each combination of wait states has occurred. Most
+figures are computed when the counts are read, because code that runs between two sweeps is slow: the CPU's caches are
+cold. The thread runs only while there is a job. It samples the main threads of at most ``MOST_TASKS`` processes, in
+rotation if there are more, and ``MOST_EXTRA`` further threads and children that were active recently. A census chooses
+these (task_census.py).
 """
 
 from __future__ import annotations
@@ -344,6 +344,7 @@ class TaskSampler:
                         task.counts[wait_state] += times
                 if not wait_states or wait_states[0] is None:
                     continue
+                # APART: the sweeps in which another task worked on data while the main thread slept.
                 self._sweeps[watch.job][APART] += watch.count(wait_states, times) * times
                 main, *workers = (wait_state for wait_state in coarse if wait_state is not None)
                 add_sweep(self._sweeps[watch.job], main, workers, watch.partial, times)

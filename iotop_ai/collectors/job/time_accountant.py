@@ -35,7 +35,7 @@ LEAST_GPU_USE = 0.05
 STARTUP_MOST_S = 1200.0
 """The age, in seconds, from which a job counts as training, even if nothing shows that training has begun."""
 ATTACHED_S = 60.0
-"""A job that is older than this, in seconds, when its ranks are first watched counts as training already."""
+"""A job counts as training already if it is older than this, in seconds, when its ranks are first watched."""
 ALONE_S = 10.0
 """The age, in seconds, from which a job without loaders counts as training, if the use of its GPUs is unknown."""
 DATA_WAIT_MS = 10_000
@@ -82,17 +82,16 @@ class _State:
         "own_cores",
         "past",
         "ranks",
-        "started",
+        "startup_over",
         "totals",
     )
 
-    def __init__(self, at_ns: int, started: bool) -> None:
+    def __init__(self, at_ns: int, startup_over: bool) -> None:
         self.counts = TimeCounts()
         self.at_ns = at_ns
         self.file_ms: float | None = None
         """The file waits so far, in ms; None if the job never read from a network mount."""
-        self.started = started
-        """Whether the start-up is over."""
+        self.startup_over = startup_over
         self.data_wait_ms = 0.0
         """How long the job has waited for its loaders during the start-up while its GPU was in use, in ms."""
         self.has_trained = False
@@ -279,7 +278,7 @@ class TimeAccountant:
             ranks = frozenset(rank.key for rank in job.ranks)
             if ranks.isdisjoint(state.ranks):
                 # After a failure, torchrun starts all ranks again: they import, load and compile again.
-                state.started, state.has_trained, state.data_wait_ms = is_training, False, 0.0
+                state.startup_over, state.has_trained, state.data_wait_ms = is_training, False, 0.0
             if ranks != state.ranks:
                 state.keep(ranks)
             self._account(job, state, tick, hidden if key == owner else frozenset())
@@ -396,15 +395,15 @@ class TimeAccountant:
                 return Phase.HUNG
         compiles = _compiles(job, state, tick)
         age = tick.ages_s.get(job.key) or 0.0
-        if not state.started:
+        if not state.startup_over:
             # The first compile precedes the first step. Until it ends, loaders and age do not prove that training runs.
             is_training = (
                 busy >= LEAST_GPU_USE or (not compiles and state.data_wait_ms >= DATA_WAIT_MS)
                 if busy is not None
                 else not compiles and (bool(job.workers) or age >= ALONE_S)
             )
-            state.started = is_training or age >= STARTUP_MOST_S
-        if not state.started:
+            state.startup_over = is_training or age >= STARTUP_MOST_S
+        if not state.startup_over:
             return Phase.STARTUP
         return Phase.COMPILE if compiles else Phase.TRAINING
 

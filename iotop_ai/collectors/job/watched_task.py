@@ -39,6 +39,7 @@ class WatchedTask:
         self.counts = [0] * COUNTED_WAIT_STATES
         self.ended = not isinstance(self.files[STAT], KeptFile)
         self.last_raws: list[bytes | OSError] = [b"", b""]
+        """The contents of schedstat and of stat at the last ``store``."""
         self.times: tuple[int | None, int | None] = (None, None)
         self.rss_bytes: int | None = None
 
