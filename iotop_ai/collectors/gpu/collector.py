@@ -79,7 +79,7 @@ class GpuCollector:
         """Why the library is closed; None while it is open, and before the first attempt to open it."""
         self._sweeps = 0
         self._table: dict[str, Reading[GpuState]] = {}
-        self._unlisted: dict[str, GpuUnavailable] = {}
+        self._without_handle: dict[str, GpuUnavailable] = {}
         """The GPUs for which the driver gave no handle when it last listed the GPUs, with the reason."""
         self._details: dict[str, Reading[GpuDetail]] = {}
         self._details_at_ns: int | None = None
@@ -156,7 +156,9 @@ class GpuCollector:
                     del self._last_xid[xid.uuid]
                 return
         elif xid.number == ASKS_RECOVERY and self._recovery.get(xid.uuid) == 0:
-            return  # NVML reports it without the recovery, and the log has shown that the driver asks for none
+            # This Xid comes from NVML, which does not report which recovery the driver asks for. The kernel log has
+            # shown that the driver asks for none.
+            return
         if earlier is None or replaces(xid.number, earlier.number):
             self._last_xid[xid.uuid] = xid
 
@@ -268,7 +270,7 @@ class GpuCollector:
             self._nvml.open()
             self._is_open, self._unavailable = True, None
             listed = self._nvml.gpus()
-            self._unlisted = {uuid: error for uuid, error in listed.items() if error is not None}
+            self._without_handle = {uuid: error for uuid, error in listed.items() if error is not None}
             # Set the time before the shorter limit; otherwise a slow opening would look like a hang to a reader.
             self._alive_ns = self._clock.monotonic_ns()
             self._patience_s = HUNG_S
@@ -286,7 +288,7 @@ class GpuCollector:
             self._pid_mapping.begin()
         table: dict[str, Reading[GpuState]] = {}
         for uuid in self._table if listed is None else _merged(self._table, listed):
-            table[uuid] = self._read_one(uuid, self._unlisted.get(uuid))
+            table[uuid] = self._read_one(uuid, self._without_handle.get(uuid))
         self._table = table
         if self._sweeps % DETAILS_EVERY_SWEEPS == 0 or listed is not None:
             self._read_details(table)
@@ -388,8 +390,8 @@ class GpuCollector:
 def _merged(known: Iterable[str], listed: Collection[str]) -> list[str]:
     """Return the known GPUs in their order, with each new GPU at its position in ``listed``.
 
-    The position matters, because a lost GPU is named by it. A GPU with an unknown UUID is listed as "gpu N" until its
-    UUID is known.
+    The position matters, because a lost GPU is shown by its position. A GPU with an unknown UUID is listed as "gpu N"
+    until its UUID is known.
     """
     merged = [key for key in known if key in listed or not key.startswith("gpu ")]
     for position, key in enumerate(listed):
