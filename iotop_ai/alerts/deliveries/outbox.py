@@ -132,7 +132,7 @@ class Outbox:
             self._say(f"{lost} alert{'s are' if lost > 1 else ' is'} not delivered: the monitor ended")
 
     def _drain(self) -> int:
-        """Empty the queue; return the number of removed alerts that had a delivery."""
+        """Empty the queue; return the number of removed alerts that were to be sent somewhere."""
         lost = 0
         while True:
             try:

@@ -47,8 +47,8 @@ class LiveAlerts:
         self._app = app
         self._running: RunningAlerts | None = None
         self._closed = False
-        self.unsent: list[str] = []
-        """The failures since ``close`` began. The screen is gone by then, so cli prints them."""
+        self.late_failures: list[str] = []
+        """The texts of the failures since ``close`` began. The screen is gone by then, so cli prints them."""
         self._lock = threading.Lock()
 
     def start(self) -> None:
@@ -91,7 +91,7 @@ class LiveAlerts:
 
     def _report_failure(self, text: str) -> None:
         if self._closed:
-            self.unsent.append(text)
+            self.late_failures.append(text)
         else:
             self._post(f"failed: {text}")
 

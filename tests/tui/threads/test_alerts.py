@@ -120,7 +120,7 @@ def test_an_alert_that_is_not_sent_when_the_screen_ends_is_kept_for_the_caller()
         alerts.put(frame_at(0, 88.0))
         alerts.close(0.2)
     time.sleep(0.1)  # the server's end makes the request fail, which is not a second message
-    assert alerts.unsent == ["alert hot is not sent to web: the monitor ended"]
+    assert alerts.late_failures == ["alert hot is not sent to web: the monitor ended"]
     assert [message.answer[:6] for message in app.held] == ["alert:"]
 
 

@@ -241,7 +241,7 @@ def run_screen(
         from iotop_ai.present.screen.recording_state import recording_text
 
         _say(f"recorded: {recording_text(app.keeper.last)}")
-    for text in app.alerts.unsent if app.alerts is not None else ():
+    for text in app.alerts.late_failures if app.alerts is not None else ():
         _say(text)
     if app.failure is not None:
         from iotop_ai.cli.start.crash import note_crash
