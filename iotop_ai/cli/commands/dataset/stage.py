@@ -188,7 +188,7 @@ class Stage:
             try:
                 return verify(self._ends, self._sample if self._args.quick else None, show_checked)
             except OSError as error:  # the message omits the error's path, which is relative to one of the two ends
-                again = "the same command verifies it"
+                again = "run the same command again to verify it"
                 raise UnknownError(f"{clean(self._ends.target)}: not verified: {error.strerror}; {again}") from None
 
     def _print(self, lines: list[str]) -> None:

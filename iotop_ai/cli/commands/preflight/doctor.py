@@ -137,6 +137,7 @@ def _read_saved(path: str) -> dict[str, Any]:
             return file.read(_LARGEST_BYTES + 1) or b""  # a pipe without data gives None
 
     try:
+        # The file may be on a slow network mount. A user who names it waits longer than start-up waits for the home.
         raw = call_with_timeout(10 * HOME_TIMEOUT_S, path, read)
     except OSError as error:
         raise InputError(f"{clean(path)}: {error.strerror}") from None

@@ -29,7 +29,7 @@ class RecordOptions(NamedTuple):
     """The values of the flags of ``record``, already checked.
 
     output, csv: a path or "-" for standard output; "" if the flag is missing
-    keep: the number of full files to keep; None for all
+    keep: the number of finished files to keep beside the current one; None for all
     hook, command: the words of a command line; () for none
     burst_s: the interval during a burst (while rates or the verdict change), in seconds; None for no bursts
     control: whether the starting program controls the recording through stdin and stdout
@@ -60,9 +60,14 @@ def add_record_flags(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--rotate",
         metavar="LIMIT",
-        help="start a new file at this size or age, whichever comes first: 512M, 24h, 1G,24h",
+        help="start a new file at this size or age: 512M or 24h, or 1G,24h for whichever comes first",
     )
-    parser.add_argument("--keep", metavar="N", type=parse_count, help="number of full files to keep (default all)")
+    parser.add_argument(
+        "--keep",
+        metavar="N",
+        type=parse_count,
+        help="number of finished files to keep beside the current one (default all)",
+    )
     parser.add_argument(
         "--hook", metavar="CMD", help="command for each closed file, with its path in IOTOP_AI_FILE; no shell"
     )

@@ -67,9 +67,14 @@ def add_serve_flags(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--rotate",
         metavar="LIMIT",
-        help="start a new recording at this size or age, whichever comes first: 512M, 24h, 1G,24h",
+        help="start a new recording at this size or age: 512M or 24h, or 1G,24h for whichever comes first",
     )
-    parser.add_argument("--keep", metavar="N", type=parse_count, help="number of full recordings to keep (default all)")
+    parser.add_argument(
+        "--keep",
+        metavar="N",
+        type=parse_count,
+        help="number of finished recordings to keep beside the current one (default all)",
+    )
     parser.add_argument("--cmdline", choices=CMDLINE_LEVELS, help="how much of command lines to record (default names)")
     parser.add_argument("--duration", metavar="T", help="stop after this time: 30, 10m, 2h")
     add_alerts_flag(parser)

@@ -78,7 +78,7 @@ def test_an_end_that_disappears_after_the_copy_gives_one_line_with_the_next_step
     monkeypatch.setattr("iotop_ai.cli.commands.dataset.stage.verify", fail)
     done = iotop_here("stage", str(dataset), str(fast), "--yes", "--no-measure")
     assert (done.returncode, done.stdout) == (2, "")
-    why = "not verified: Stale file handle; the same command verifies it"
+    why = "not verified: Stale file handle; run the same command again to verify it"
     assert done.stderr.splitlines()[-1] == f"unknown: {fast}/data set: {why}"
 
 
