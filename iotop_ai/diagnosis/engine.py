@@ -165,7 +165,7 @@ def _ranked(
 
     A finding of class ``unknown`` comes first if no finding is left, or if the window is too short for a verdict.
     opened: the active findings that are not acknowledged. lost: the hours that each job has lost. full: whether the
-    window is long enough. since: the current state. slow: the verdict's slow disk.
+    window is long enough. since: the state before this verdict. slow: the verdict's slow disk.
     """
     findings, others = split_by_job(facts, opened, lead)
     # Drop OK and CALM findings while a problem is active: they may be active only because of their minimum stay.

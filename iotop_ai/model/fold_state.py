@@ -41,7 +41,7 @@ class JobMemory(NamedTuple):
     restarts: tuple[WorkerRestart, ...] = ()
     """The restarts, oldest first, at most eight."""
     following: bool = False
-    """Whether the newest restart still costs time."""
+    """Whether the wait after the newest restart is not over, so that lost time is charged to that restart."""
     idle_s: float = 0.0
     """Seconds without data since the last worker ended. At the next restart, a part of them is charged to that restart.
     """

@@ -18,19 +18,19 @@ MOST_RESTARTS = 8
 _WAITING = 0.5
 """A job waits for its new workers while at least this share of an interval is lost."""
 _LEAST_WATCH_S = 2.0
-"""The wait after a restart is watched for at least this long, because batches of the old workers may last until
-then."""
+"""For at least this long after a restart, lost time is charged to it, even while the job does not wait: the batches of
+the old workers may last until then."""
 _LONGEST_SWITCH_S = 3.0
 """The longest time without workers that belongs to a restart. A job without workers for longer did something else, such
 as an evaluation that loads its data itself."""
 NOTHING = JobMemory()
 
 Memory = Mapping[ProcessKey, JobMemory]
-"""The memory of each job, by the key of its top process."""
+"""What the rules remember of each job, by the key of its top process."""
 
 
 def update(memory: Memory, snapshot: Snapshot, sample: Sample, limits: Thresholds = LIMITS) -> Memory:
-    """The memory after one more Sample. A job that ended is forgotten."""
+    """What is remembered after one more Sample. A job that ended is forgotten."""
     table, reading = snapshot.jobs.value, sample.jobs
     if table is None or (not table.jobs and not memory):
         return memory
@@ -65,7 +65,7 @@ def _lost_share(job: Job, rates: JobRates | None, sample: Sample) -> float:
 
 
 def _with_worker_end(old: JobMemory, job: Job, since_ns: int) -> JobMemory:
-    """The memory; if the job has just lost its workers, ``last_worker_ended_ns`` is set to ``since_ns``.
+    """The JobMemory; if the job has just lost its workers, ``last_worker_ended_ns`` is set to ``since_ns``.
 
     since_ns: the time of the previous Sample, when the workers were last seen.
     """
@@ -75,7 +75,7 @@ def _with_worker_end(old: JobMemory, job: Job, since_ns: int) -> JobMemory:
 
 
 def _after_sample(old: JobMemory, job: Job, at_ns: int, lost_s: float, waiting: bool, limits: Thresholds) -> JobMemory:
-    """The memory with a new restart if all workers were replaced, and with the lost time of the interval.
+    """The JobMemory with a new restart if all workers were replaced, and with the lost time of the interval.
 
     lost_s: the lost time of the interval that ends at ``at_ns``. It belongs to the last restart while the job still
     waits for its new workers, else to other causes. waiting: whether at least half of the interval is lost.

@@ -25,7 +25,10 @@ MEASURING, NOTHING_FITS = "measuring", "nothing fits"
 
 
 class Since(NamedTuple):
-    """The word of the current state, and the time when that state began; "" and None before the first verdict."""
+    """The word of the state before a new finding, and the time when that state began.
+
+    "" and None before the first verdict.
+    """
 
     state: str
     at_ns: int | None
@@ -34,7 +37,8 @@ class Since(NamedTuple):
 def unknown_finding(facts: Facts, reason: str, since: Since, lead: JobFacts | None, slow: SlowDisk | None) -> Finding:
     """The finding of class ``unknown``.
 
-    reason: MEASURING or NOTHING_FITS. since: the current state. lead: the leading job. slow: the verdict's slow disk.
+    reason: MEASURING or NOTHING_FITS. since: the state before this finding. lead: the leading job. slow: the verdict's
+    slow disk.
     """
     snapshot = facts.snapshot
     group, device = waiting_group(facts), _device(facts, slow)

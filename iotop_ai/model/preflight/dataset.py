@@ -12,7 +12,8 @@ LEAST_CACHED = 0.005
 """A smaller share of a dataset in the page cache is not mentioned in a forecast, and does not make the forecast a
 lower limit."""
 NEAR = 0.9
-"""If several readers reach this share of perfect scaling, still more readers are expected to be faster."""
+"""If n readers reach at least this share of perfect scaling, that is, of n times the rate of one reader, more than n
+readers are expected to be faster still."""
 
 
 class Decoding(NamedTuple):
@@ -52,9 +53,9 @@ class Dataset(NamedTuple):
     known_bytes: the total size of the sampled files whose share in the page cache this user can see
     resident_bytes: how many of the known bytes are in the page cache
     cold: the number of sampled files of which nothing is in the page cache, as far as this user can see
-    past: whether cached files are read instead, bypassing the page cache, because there are too few cold files
+    past: whether cached files are read past the page cache, that is, from the storage, because too few files are cold
     unreadable: the number of unreadable files
-    holes: the number of files of the sample that are not read because they have holes; ``sampled`` excludes them
+    holes: the number of files that were left out of the sample because they have holes
     elsewhere: the number of folders left out because they are on other filesystems
     linked_folders: the number of folders left out because they are links
     read_bytes: how many bytes of all files are read, at most MOST_BYTES_PER_FILE of each; None if unknown
@@ -178,8 +179,8 @@ def forecast(demand: Demand, supply: Supply, fits: bool | None) -> Forecast:
 
     The workers share the storage (at most ``together``), the page cache (at most the rate of one reader, because that
     of several is not measured) and the cores, and each handles one sample at a time. Without workers, the GPU waits for
-    each sample. If reading from memory was not measured, all samples count as read from the storage, which is not
-    faster.
+    each sample. If reading from memory was not measured, all samples count as read from the storage. As the storage is
+    never faster than memory, the forecast is then a lower limit.
 
     If the dataset does not fit into memory, nothing counts as cached: the reads of the first epoch push cached files
     out, perhaps before they are read. If all is cached, nothing is pushed out.
@@ -200,13 +201,13 @@ def forecast(demand: Demand, supply: Supply, fits: bool | None) -> Forecast:
         return Forecast(1 / alone_s, first, later, longer_part, None, supply.cached, unmeasured)
     by_decoding = _decoding_rate(demand, supply)
     by_reading = 1.0 / supply.read_s(supply.together)
-    by_turns = demand.workers / alone_s
-    samples_per_s = min(by_decoding, by_reading, by_turns)
+    by_workers = demand.workers / alone_s  # each worker handles one sample after the other
+    samples_per_s = min(by_decoding, by_reading, by_workers)
     if samples_per_s >= demand.samples_per_s:
         return Forecast(samples_per_s, 1.0, 1.0 if fits else None, "gpu", None, supply.cached)
     first = samples_per_s / demand.samples_per_s
     bound = "decode" if by_decoding <= by_reading else _slower_source(supply, supply.together)
-    if by_turns < min(by_decoding, by_reading):
+    if by_workers < min(by_decoding, by_reading):
         bound = longer_part
     later = None if later is None else max(first, later)
     workers = _workers_needed(demand, supply, alone_s)
@@ -225,8 +226,8 @@ def _later_share(demand: Demand, supply: Supply) -> float | None:
     if not demand.workers:
         step_s = 1.0 / demand.samples_per_s
         return step_s / (step_s + supply.memory_s + supply.decode_s)
-    by_turns = demand.workers / (supply.memory_s + supply.decode_s)
-    return min(1.0, min(_decoding_rate(demand, supply), 1.0 / supply.memory_s, by_turns) / demand.samples_per_s)
+    by_workers = demand.workers / (supply.memory_s + supply.decode_s)
+    return min(1.0, min(_decoding_rate(demand, supply), 1.0 / supply.memory_s, by_workers) / demand.samples_per_s)
 
 
 def _decoding_rate(demand: Demand, supply: Supply) -> float:
