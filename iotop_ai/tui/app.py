@@ -179,7 +179,7 @@ class MonitorApp(TerminalApp):
         """The SVG of the screen in front, without secrets."""
         from iotop_ai.tui.screenshot import screenshot
 
-        return screenshot(self.main)
+        return screenshot(self.main)  # the main screen holds the Frame that the screen in front shows
 
     def _look_back(self) -> PlaybackThread | None:
         """A playback of the last hour of this session; None while too little of it is kept."""

@@ -1,4 +1,6 @@
-"""The jobs of a fleet: a row for each job, the largest loss first, and the job under the cursor on each machine."""
+"""The jobs of a fleet: a row for each job, the largest loss first, and below them a row for each machine of the job
+under the cursor.
+"""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ from iotop_ai.present.verdict.banner import verdict_row
 KEYS = ("gpu.back", "gpu.previous", "gpu.pause", "gpu.longer", "detail.back", "gpu.help", "app.quit")
 """The actions shown in the last row."""
 TALL = 40
-"""The minimum number of rows between the verdict and the keys with which blank rows separate the sections."""
+"""If there are at least this many rows between the verdict and the keys, blank rows separate the sections."""
 STATE_WORDS = {"bad": "FAULT", "warn": "WARN", "ok": "OK", "text": "OK", "dim": "IDLE", "unsure": "UNSURE"}
 """The state word for the token of the most severe sentence."""
 _WORDS = {

@@ -145,7 +145,8 @@ def _because_fault(a: Args) -> Spans:
     return out
 
 
-def _no_gpu(a: Args) -> Spans:
+def _unused_gpu(a: Args) -> Spans:
+    """The sentence about a GPU that a process holds idle, or that is free while a job trains on the CPU."""
     if word(a, "what") == "held":
         idle = units.duration(number(a, "idle_s") or 0.0)
         return [_bad(word(a, "gpu")), _plain(" idle for "), _strong(idle), COMMA, _strong(f"{amount(a, 'used')} held"),
@@ -160,7 +161,7 @@ def _holder(a: Args) -> str:
     return f"{word(a, 'task')} (pid {whole(a, 'pid')}, {word(a, 'user')})"
 
 
-def _because_no_gpu(a: Args) -> Spans:
+def _because_unused_gpu(a: Args) -> Spans:
     if word(a, "what") == "held":
         return [_plain("the process hangs, was forgotten or pauses: only its owner knows")]
     out = [_plain("none of its processes is on a GPU"), COMMA, _plain("it uses "), _strong(percent(a, "cpu"))]
@@ -238,7 +239,7 @@ HEADLINES: dict[str, Callable[[Args], Spans]] = {
     "pcie": _pcie,
     "gpu_memory": _memory,
     "gpu_fault": _fault,
-    "no_gpu": _no_gpu,
+    "no_gpu": _unused_gpu,
     "comm_wait": _comm,
     "imbalance": _imbalance,
 }
@@ -248,7 +249,7 @@ BECAUSE: dict[str, Callable[[Args], Spans]] = {
     "pcie": _because_pcie,
     "gpu_memory": _because_memory,
     "gpu_fault": _because_fault,
-    "no_gpu": _because_no_gpu,
+    "no_gpu": _because_unused_gpu,
     "comm_wait": _because_comm,
     "imbalance": _because_imbalance,
 }

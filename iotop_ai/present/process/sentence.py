@@ -12,8 +12,8 @@ from iotop_ai.present.text.units import UNKNOWN, percent, scaled
 
 
 def sentence_row(frame: Frame, view: View, width: int) -> Line:
-    """The group that the keys act on: its name, bytes, IO-wait and state. If they act on none, the group with the most
-    I/O; without I/O, the number of processes.
+    """The group on which a key press acts: its name, bytes, IO-wait and state. Without such a group, the group with the
+    most I/O; without I/O, the number of processes.
     """
     table = frame.snapshot.processes.value
     if table is None:

@@ -23,8 +23,9 @@ from iotop_ai.present.text.units import percent
 from iotop_ai.present.verdict.culprit import culprit_of
 
 _LEAST_GRAPHS, _TWO_ROW_GRAPHS, _MOST_ROWS = 3, 4, 4
-"""_LEAST_GRAPHS: a low panel has this many graphs, if they exist. _TWO_ROW_GRAPHS: up to this number of graphs, another
-is added as soon as each has two rows. _MOST_ROWS: above that number, another is added before a graph has more rows.
+"""_LEAST_GRAPHS: a panel has at least this many graphs, if they exist. _TWO_ROW_GRAPHS: up to this number, graphs are
+added if each still has two rows. _MOST_ROWS: more graphs than _TWO_ROW_GRAPHS are shown only if a graph would otherwise
+have more rows than this.
 """
 
 
@@ -50,7 +51,7 @@ def graph_rows(frame: Frame, view: View, width: int, height: int) -> list[Line]:
     for group, rows in zip(groups, graph_heights(height - 1, len(groups)), strict=True):
         # When two graphs share an odd number of rows, the first one gets the extra row.
         drawn += [(graph, (rows + len(group) - number) // len(group)) for number, graph in enumerate(group, 1)]
-    # If any graph has four rows and is drawn as a line, graphs of three rows are drawn as lines too.
+    # Graphs of TALL_ROWS rows are drawn as lines. If there is one, graphs with one row less are drawn as lines too.
     line_from = TALL_ROWS - (max(rows for _, rows in drawn) >= TALL_ROWS)
     for graph, rows in drawn:
         out += graph_lines(graph, view, width, where, rows, as_line=rows >= line_from)

@@ -52,7 +52,10 @@ _new = tuple.__new__
 
 
 class Cell(NamedTuple):
-    """Text at a column. column: the column of the text's first character, or of its last if ``right``."""
+    """Text at a column; it may take several columns.
+
+    column: the column of the text's first character, or of its last if ``right``.
+    """
 
     column: int
     text: str
@@ -74,7 +77,7 @@ def char_cells(char: str) -> int:
 
 
 def cells(text: str) -> int:
-    """The number of columns that the text takes on a terminal."""
+    """The number of columns, that is, of a terminal's cells, that the text takes."""
     return len(text) if text.isascii() or _ONE_CELL(text) else _cells_of_wide_text(text)
 
 

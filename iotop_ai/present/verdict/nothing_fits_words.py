@@ -1,4 +1,4 @@
-"""The words of the class "unknown", whose state is UNSURE, CALM or BUSY."""
+"""The words of the class "unknown", whose state is UNSURE, CALM or BUSY. UNSURE lacks the argument "state"."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Writes changed cells directly to the terminal, without Textual's compositor.
 
-The compositor renders and sends whole rows. If only figures change, that is most of the cost of drawing, in time and in
-bytes. Textual paints everything else: layouts, other screens, the mouse, the first paint. With a release that is not in
-KNOWN_VERSIONS, Textual paints everything.
+The compositor renders and sends whole rows. If only figures change, the unchanged rest of these rows is most of the
+cost of drawing, in time and in bytes. Textual paints everything else: layouts, other screens, the mouse, the first
+paint. With a release that is not in KNOWN_VERSIONS, Textual paints everything.
 """
 
 from __future__ import annotations

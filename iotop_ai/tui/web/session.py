@@ -24,7 +24,7 @@ from iotop_ai.tui.textual_internals.web_packets import (
 )
 
 LARGEST_MESSAGE = 1 << 16
-"""The size in bytes of the longest message from a page, which is a pasted text."""
+"""The size limit, in bytes, of a message from a page. The longest messages are pasted texts."""
 IDLE_S = 8 * 3600.0
 """The seconds after which a page that sends nothing, not even a mouse movement, counts as left open by mistake."""
 HEARTBEAT_S = 15.0
