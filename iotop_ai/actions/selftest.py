@@ -77,7 +77,7 @@ def _check_and_send(helper: SmartProcess, command: str, target: Target, smartctl
 
     identity_known = any((target.identity.smart_model, target.identity.smart_serial, target.identity.smart_wwn))
     replaced = identity_known and target.identity.is_other(_reported_identity(helper, target, smartctl))
-    if replaced or is_other_in_sysfs():  # sysfs comes second, because reading the disk takes seconds
+    if replaced or is_other_in_sysfs():  # sysfs is checked after the slow read, during which a disk may be replaced
         return Outcome(False, f"not done: {replaced_disk_text(target.name)}")
     outcome = _send(helper, command, target, smartctl)
     if is_other_in_sysfs():

@@ -35,11 +35,13 @@ log = logging.getLogger(__name__)
 RING_BYTES = 8 << 20
 RING_S = 3600.0
 BATCH, BATCH_PROCESSES = 8, 2000
-"""Frames wait until there are this many of them, or this many processes in them. The second Frame of a batch takes less
-than half the CPU time that it would take a second later, but each Frame that waits keeps a process table in memory."""
+"""Frames wait until there are this many of them, or this many processes in them. Compressing a Frame directly after
+another one takes less than half the CPU time of compressing it a second later, but each Frame that waits keeps a
+process table in memory."""
 BLOCK_S = 180.0
-"""A block that lasts this long, in seconds, ends as soon as it contains HISTORY_LEAST Frames. The ring drops whole
-blocks, and its oldest block is only history, so at long intervals, longer blocks would take up much of the hour."""
+"""A block that lasts this long, in seconds, ends as soon as it contains HISTORY_LEAST Frames. The oldest block cannot
+be shown, because it is the history of the next one. Without this limit, it would take up much of the hour at long
+intervals."""
 MOST_KEPT_BYTES = RING_BYTES
 """The maximum number of bytes of dropped blocks that a RingRecording keeps for a user who looks at them. Beyond this,
 it is not refreshed."""
@@ -161,8 +163,9 @@ class Ring:
     def preroll(self, level: str, before_ns: int) -> tuple[str, ...]:
         """The snap lines before a monotonic time, redacted to a level and marked "pre".
 
-        They start at the last keyframe that is at least a minute before that time, but no later than at the last
-        keyframe but one; without such a keyframe, at the session's first one. () if there are no lines.
+        They start at the last keyframe that is at least a minute before that time. If no other keyframe is between it
+        and that time, they start one keyframe earlier. If none is a minute before that time, they start at the
+        session's first keyframe. () if there are no lines.
         """
         self.drain()
         recording = self.recording()
@@ -173,7 +176,7 @@ class Ring:
         if not blocks:
             return ()
         older = [block for block in blocks if block.at_ns <= before_ns - HISTORY_S * 1e9]
-        # At long intervals, a minute may contain too few Samples, but the block before always contains enough.
+        # At long intervals, a minute may contain too few Frames, but the block before always contains enough.
         first = min(max(0, len(older) - 1), max(0, len(blocks) - 2))
         out = []
         for block in blocks[first:]:

@@ -60,6 +60,7 @@ def all_checks(
 
 
 def _machine(snapshot: Snapshot) -> Machine:
+    # The details of the GPUs, such as the driver's version, are in gpu_slow, because they are read less often.
     details = [reading.value for reading in (snapshot.gpu_slow.value or {}).values() if reading.value is not None]
     gpus = [reading.value.name for reading in (snapshot.gpu.value or {}).values() if reading.value is not None]
     memory = snapshot.memory.value

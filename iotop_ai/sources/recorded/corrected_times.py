@@ -4,9 +4,9 @@ A keyframe is a Snapshot from which a reader can start; with the Snapshots up to
 The pre-roll consists of Snapshots that only give the rules their history; it is not shown.
 
 After a step back, the times follow the monotonic clock until the recorded time has caught up, so that they never fall.
-The times of a later boot begin at the end of the earlier boot or later. A machine without a battery for its clock
-starts in 1970, until the network sets the clock. The times before the clock was set are computed from the first time
-after that, but not in a stream, whose later times are not known yet. All other times are as recorded.
+No time of a boot is before the last time of an earlier boot. A machine without a battery for its clock starts in 1970,
+until the network sets the clock. The times before the clock was set are computed from the first time after that, but
+not in a stream, whose later times are not known yet. All other times are as recorded.
 
 Older versions of the recorder do not write a keyframe when the clock is set. In their recordings, if the clock was set
 ahead and back between two keyframes, the times up to the next keyframe may still fall.
@@ -86,7 +86,8 @@ AS_RECORDED = CorrectedTimes()
 class ClockCorrector:
     """Corrects recorded times, which are passed to it one by one in their order.
 
-    times: the corrected times of the recording's files; AS_RECORDED if they are not known yet
+    times: the corrected times of the recording's files. If it is empty, like AS_RECORDED, the corrector finds the steps
+    back itself.
     """
 
     def __init__(self, times: CorrectedTimes = AS_RECORDED) -> None:
@@ -231,8 +232,8 @@ def corrected_times_of(parts: list[FileRecording]) -> CorrectedTimes:
 def _offsets_once_set(parts: list[FileRecording]) -> dict[str, int]:
     """Return the wall time minus the monotonic time, in ns, after the clock was first set, by boot ID.
 
-    The result has only the boots that also have times from before the clock was set. The keyframes alone show this,
-    because the recorder writes a keyframe when the clock is set.
+    The result has only the boots that also have times from before the clock was set. Only the keyframes are read,
+    because the recorder writes one when the clock is set; in recordings of older versions, the next keyframe counts.
     """
     unset: set[str] = set()
     offsets_ns: dict[str, int] = {}
