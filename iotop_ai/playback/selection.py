@@ -35,7 +35,7 @@ _CORRUPT_INPUT_ERRORS = (
 def add_replay_flags(parser: argparse.ArgumentParser) -> None:
     """Add the arguments FILE, --begin, --end and --allow-root."""
     parser.add_argument(
-        "file", metavar="FILE", help="a recording; a name without a time stamp includes the rotated parts; - is stdin"
+        "file", metavar="FILE", help="a recording; its first name stands for the rotated parts too; - is stdin"
     )
     when = "14:32, 2026-11-21T14:32:05Z, -3m (before the end), +3m (after the start), 45%%, start or end"
     parser.add_argument("--begin", metavar="T", help=f"from this time on: {when}")

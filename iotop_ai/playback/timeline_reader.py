@@ -66,8 +66,11 @@ class TimelineReader:
         self._newest_ns = begin_wall_ns
         """The wall time of the newest Snapshot that was read."""
         self._least_gap_s = 0.0
-        """Three intervals of the header. A shorter time between Snapshots is a gap only if the newer one says so: after
-        a burst (``--burst``), the interval becomes longer again."""
+        """Three times the longest interval in the headers of the session so far.
+
+        A shorter time between Snapshots is a gap only if the newer one says so: after a burst (``--burst``), the
+        interval becomes longer again.
+        """
         self._usual_ns = 0
         """The newest interval between Snapshots that was not a gap; 0 before there is one."""
         self._gap_ns = 0

@@ -220,9 +220,9 @@ class SmartCollector:
             self._helper.stop()
 
     def _poll(self, known: frozenset[str]) -> frozenset[str]:
-        """Query the disks that are due; return the names of the disks that have been queried.
+        """Query the disks that are due; return the names of all disks of the machine.
 
-        known: the names of the disks that were queried before.
+        known: the names that the last call returned.
         """
         disks = self._disks()
         known -= self._replaced(disks)

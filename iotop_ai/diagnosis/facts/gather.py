@@ -105,7 +105,8 @@ class Facts(NamedTuple):
     def job_time_is_explained(self) -> bool:
         """Whether the rules about jobs explain an active job, so that those about single processes are not needed.
 
-        They do if the job's stall is known, and if its time is not counted or hardly any of it is unexplained.
+        They do if the job's stall is known, and if its time is not counted or less than _UNEXPLAINED_LIMIT of it is
+        unexplained.
         """
         return any(
             job.stall is not None and job.active and (job.time is None or job.time.unexplained < _UNEXPLAINED_LIMIT)

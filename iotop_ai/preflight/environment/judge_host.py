@@ -93,7 +93,7 @@ def _memory(facts: HostFacts) -> Check:
     text = f"{amount(limit)} for this cgroup, {amount(room)} left"
     if room < MEMORY_WARN_BYTES:
         state = FAIL if room < MEMORY_FAIL_BYTES else WARN
-        why = ": a trainer that exceeds it is killed" if state is FAIL else ": the page cache counts as used, too"
+        why = ": a trainer that exceeds it is killed" if state is FAIL else ": the limit also applies to the page cache"
         return Check("container", "memory limit", state, text + why, "raise memory.max of the cgroup, docker run -m")
     return Check("container", "memory limit", OK, text)
 

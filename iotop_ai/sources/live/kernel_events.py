@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from iotop_ai.model.gpu.state import GpuState
 
 REPEAT_NS = 5_000_000_000
-"""An Xid that is reported again for the same GPU within this time, in ns, by the log or by NVML, is dropped."""
+"""An Xid of the same GPU that the log or NVML reports again within this time, in ns, gives no second Event."""
 
 
 def bus_address(address: str) -> str:
@@ -34,7 +34,7 @@ class KernelEvents:
         self._uuids: dict[str, str] = {}
         """The UUID of each GPU by its PCI address."""
         self._xids: dict[tuple[str, int], int] = {}
-        """The time of the newest report of an Xid, by (the GPU's UUID, or its PCI address without one; Xid number)."""
+        """The time of an Xid's newest Event, by (the GPU's UUID, or its PCI address without one; Xid number)."""
         self._logged_kills = 0
         """The number of OOM kills in the log that ``count_unlogged`` has not taken into account yet."""
         self._at_ns = 0
