@@ -77,10 +77,10 @@ class SmartProcess:
                 self.stop()
                 raise Unavailable(Status.FAILED, f"the SMART helper did not answer within {timeout_s:g} s")
             more = os.read(source, 1 << 16)
+            self._unread += more
             if not more or len(self._unread) > _LONGEST_RESPONSE_BYTES:
                 self.stop()
-                raise Unavailable(Status.FAILED, f"the SMART helper ended with status {child.returncode}")
-            self._unread += more
+                raise Unavailable(Status.FAILED, _failure_text(child, oversized=bool(more)))
         line, _, self._unread = self._unread.partition(b"\n")
         import json
 
@@ -126,3 +126,12 @@ class SmartProcess:
                 os.killpg(child.pid, signal.SIGKILL)
             with contextlib.suppress(subprocess.TimeoutExpired):
                 child.wait(_END_WAIT_S)
+
+
+def _failure_text(child: subprocess.Popen[bytes], *, oversized: bool) -> str:
+    """The reason why a helper, which has been stopped, gave no whole response."""
+    if oversized:
+        return f"the SMART helper sent more than {_LONGEST_RESPONSE_BYTES >> 20} MiB"
+    if child.returncode is None:
+        return "the SMART helper closed its output and cannot be killed"
+    return f"the SMART helper ended with status {child.returncode}"
