@@ -46,11 +46,13 @@ class Right(NamedTuple):
     remedy: str = ""
 
 
-def right_to(switch: Switch, root: Root) -> Right:
+def right_to(switch: Switch, root: Root, wanted: str = "") -> Right:
     """Return this user's permission to set a switch.
 
     A user other than root needs a sudo rule for every value. Each rule is checked by running sudo without a prompt, for
     at most SUDO_TIMEOUT_S.
+
+    wanted: the value that the remedy sets; "" for the switch's first one.
     """
     if not root.exists(switch.file):
         return Right("", f"this kernel has no {switch.name}", "a container may hide it: run on the host")
@@ -59,7 +61,7 @@ def right_to(switch: Switch, root: Root) -> Right:
     line = sudoers(switch)
     sudo, sysctl = find_program("sudo"), find_program("sysctl")
     if not (sudo and sysctl):
-        return Right("", "needs root", f"run as root: sysctl -w {switch.name}={switch.values[0]}")
+        return Right("", "needs root", f"run as root: sysctl -w {switch.name}={wanted or switch.values[0]}")
     allowed = all(not _run([sudo, "-n", "-l", sysctl, "-w", f"{switch.name}={value}"])[0] for value in switch.values)
     return Right("sudo") if allowed else Right("", "needs root, and no sudo rule allows it without a password", line)
 

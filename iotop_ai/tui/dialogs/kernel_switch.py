@@ -42,8 +42,12 @@ class KernelSwitchScreen(DialogScreen):
             self.post_message(PermissionResult(Right("", str(error)), 0.0))
 
     def _check_permission(self) -> None:
-        right = right_to(self.switch, self._root)
+        right = right_to(self.switch, self._root, self.wanted_value())
         self.post_message(PermissionResult(right, self.wait_s()))
+
+    def wanted_value(self) -> str:
+        """The value that the user probably wants to set; "" if that is unknown."""
+        return ""
 
     def wait_s(self) -> float:
         """The seconds until the switch can be written again."""

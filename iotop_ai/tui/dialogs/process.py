@@ -78,6 +78,10 @@ class DelayScreen(KernelSwitchScreen):
         self._complaint = ""
         self._switching = False
 
+    def wanted_value(self) -> str:
+        """The value that turns delay accounting on, or off if it is on."""
+        return "1" if self.view.word == "on" else "0"
+
     def on_permission_result(self, message: PermissionResult) -> None:
         """Show whether the user can switch delay accounting."""
         self._right = message.right

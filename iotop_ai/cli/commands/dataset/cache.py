@@ -124,7 +124,7 @@ def _evict(args: argparse.Namespace) -> int:
 
 def _drop(args: argparse.Namespace, settings: Settings) -> int:
     root, clock = Root("/"), Clock()
-    right = right_to(DROP_CACHES, root)
+    right = right_to(DROP_CACHES, root, str(args.level))
     if not right.how:
         other = "'iotop-ai cache evict PATH' evicts one dataset without root"
         raise NotDoneError(f"{right.reason}; remedy: {right.remedy}; {other}")
