@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from iotop_ai.alerts.deliveries.command import CommandDelivery
-from iotop_ai.alerts.deliveries.mail import PORTS, MailDelivery, check_address, is_server
+from iotop_ai.alerts.deliveries.mail import PORTS, MailDelivery, check_address, parse_server
 from iotop_ai.alerts.deliveries.outbox import Delivery
 from iotop_ai.alerts.deliveries.service import ServiceDelivery, is_installed
 from iotop_ai.alerts.deliveries.webhook import FORMATS, WebhookDelivery
@@ -194,7 +194,7 @@ def _mail(name: str, table: Mapping[str, Any], where: str) -> MailDelivery:
             read_secret(password_file, "password_file", "the password")
         except InputError as error:
             raise UsageError(f"{where}: {error}") from None
-    if smtp and not is_server(smtp):
+    if smtp and parse_server(smtp) is None:
         raise UsageError(f"{where}: smtp: {clean(smtp, 80)!r} is not a server; write 'host:587'")
     to = _text(table["mail"], f"{where}: mail")
     sender = _text(table.get("sender", "iotop-ai"), f"{where}: sender")

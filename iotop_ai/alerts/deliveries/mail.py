@@ -25,6 +25,7 @@ from iotop_ai.model.clean import clean
 from iotop_ai.model.errors import InputError, UsageError
 
 _HOST = re.compile(r"[A-Za-z0-9.-]{1,253}")
+_SERVER = re.compile(r"(\[(?P<ipv6>[0-9A-Fa-f.]*:[0-9A-Fa-f:.]*)\]|(?P<host>[^:\[\]]+))(:(?P<port>[0-9]{1,5}))?")
 PORTS = {"no": 25, "starttls": 587, "tls": 465}
 """The values of ``tls``, each with the usual port (RFC 5321, 6409 and 8314)."""
 
@@ -32,9 +33,9 @@ PORTS = {"no": 25, "starttls": 587, "tls": 465}
 class MailDelivery(NamedTuple):
     """Sends each alert as an email.
 
-    smtp: the server as "host" or "host:port"; "" for the local sendmail. at_most: the maximum number of emails per
-    hour. tls: a key of PORTS. user: the login name; "" if the server needs no login. password_file: the file with the
-    password; it is read for each email, so a new password needs no restart.
+    smtp: the server, as ``parse_server`` accepts it; "" for the local sendmail. at_most: the maximum number of emails
+    per hour. tls: a key of PORTS. user: the login name; "" if the server needs no login. password_file: the file with
+    the password; it is read for each email, so a new password needs no restart.
     """
 
     name: str
@@ -81,14 +82,15 @@ class MailDelivery(NamedTuple):
             raise NotDelivered(clean(why, 200), retry=not isinstance(error, ssl.SSLError)) from None
 
     def _send_to_server(self, mail: EmailMessage) -> None:
-        host, _, port = self.smtp.rpartition(":") if ":" in self.smtp else (self.smtp, "", str(PORTS[self.tls]))
+        host, port = parse_server(self.smtp) or (self.smtp, 0)
+        port = port or PORTS[self.tls]
         context = ssl.create_default_context()
         refused: Mapping[str, object] | None = None
         try:
             with (
-                smtplib.SMTP_SSL(host, int(port), timeout=self.timeout_s, context=context)
+                smtplib.SMTP_SSL(host, port, timeout=self.timeout_s, context=context)
                 if self.tls == "tls"
-                else smtplib.SMTP(host, int(port), timeout=self.timeout_s)
+                else smtplib.SMTP(host, port, timeout=self.timeout_s)
             ) as server:
                 if self.tls == "starttls":
                     server.starttls(context=context)
@@ -126,15 +128,17 @@ def _refusal(refused: Iterable[str]) -> str:
     return clean(f"the server refuses {', '.join(refused)}", 200)
 
 
-def is_server(text: str) -> bool:
-    """Whether the text is "host" or "host:port"."""
-    host, colon, port = text.partition(":")
-    return (
-        bool(host)
-        and host.isprintable()
-        and " " not in host
-        and (not colon or (port.isascii() and port.isdecimal() and len(port) <= 5 and 0 < int(port) <= 65535))
-    )
+def parse_server(text: str) -> tuple[str, int] | None:
+    """Return (host, port) of "host", "host:port" or "[IPv6 address]:port"; None for another text.
+
+    The port is 0 if the text has none.
+    """
+    found = _SERVER.fullmatch(text)
+    if found is None or not text.isprintable() or " " in text:
+        return None
+    if found["port"] and not 0 < int(found["port"]) <= 65535:
+        return None
+    return found["ipv6"] or found["host"], int(found["port"] or 0)
 
 
 def check_address(text: str) -> None:
