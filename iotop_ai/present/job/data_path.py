@@ -20,7 +20,7 @@ from iotop_ai.present.screen.alert_state import firing_spans
 from iotop_ai.present.screen.staleness import is_silent, silent_for
 from iotop_ai.present.screen.view import View
 from iotop_ai.present.text.frame_cache import cached_per_frame
-from iotop_ai.present.text.line import Cell, Line, Span, cut, place, row
+from iotop_ai.present.text.line import Cell, Line, Span, cut, place, row, spans_cells
 from iotop_ai.present.text.panel import panel, reason_row, reason_spans
 from iotop_ai.present.text.phrases import whole_clauses
 from iotop_ai.present.text.table import rule
@@ -132,7 +132,7 @@ def hops(frame: Frame, view: View, width: int) -> list[Span]:
         if len(disks) > 1:
             parts[-1] = [*parts[-1], Span(f" +{len(disks) - 1}", "dim")]
         out = _join_hops(parts)
-        if sum(len(s.text) for s in out) <= width:
+        if spans_cells(out) <= width:
             break
     return out
 

@@ -54,6 +54,14 @@ def test_after_a_burst_of_writes_the_graph_and_the_path_show_reads() -> None:
     assert ["vda", "wr", "<0.1"] in tall
 
 
+def test_wide_characters_in_the_path_take_two_columns() -> None:
+    folder = "/" + "数据" * 12
+    drive = Disk(disk("vda", mounts=[(folder, "ext4")]), reads=90, read_bytes=9 * MIB, read_await=1.0)
+    shown = frame(snapshots(lambda second: Machine((drive,), (Proc(7, "cat", read=9 * MIB),)), 8))
+    assert path_rows(shown, UTC, 74, 3)[1].text.rstrip() == f" alice cat reads › {folder} › vda"
+    assert path_rows(shown, UTC, 80, 3)[1].text.startswith(f" alice cat reads › {folder} ext4 › vda")
+
+
 def test_a_process_that_only_writes_is_named_even_if_the_disk_reads() -> None:
     drive = Disk(DRIVE, reads=9, read_bytes=MIB // 2, read_await=1.0)
     shown = frame(snapshots(lambda second: Machine((drive,), (Proc(8, "dd", write=3 * MIB),)), 8))
