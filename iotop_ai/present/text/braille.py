@@ -20,6 +20,8 @@ known values.
 _LEFT = (0x40, 0x04, 0x02, 0x01)
 _RIGHT = (0x80, 0x20, 0x10, 0x08)
 """The bits of the dots in the left and the right half of a braille character, from the bottom up."""
+_LARGEST_TOP = 1e300
+"""The largest top of a scale. A larger value, even infinity, counts as this one."""
 
 
 class Series(NamedTuple):
@@ -83,11 +85,11 @@ def _series(
 
 def nice_top(value: float | None) -> float:
     """The top of a scale: the smallest number of the form 1, 2 or 5 times a power of ten that is at least the value; 1
-    for no value or 0.
+    for no value or 0, and at most _LARGEST_TOP.
     """
     if not value or value <= 0:
         return 1.0
-    top = 1.0
+    value, top = min(value, _LARGEST_TOP), 1.0
     while top < value:
         top *= 10
     while top / 10 >= value:
@@ -116,7 +118,7 @@ def _bases(rows: int) -> range:
 
 def _level(value: float | None, top: float, high: int) -> int | None:
     """The height of a value in dots, up to ``high``, which is the height of ``top``; None when unknown."""
-    return None if value is None else 0 if value <= 0 else max(1, min(high, round(value / top * high)))
+    return None if value is None else 0 if value <= 0 else max(1, round(min(high, value / top * high)))
 
 
 class _Chars(dict[tuple[int | None, int | None], str]):

@@ -49,6 +49,12 @@ def test_the_scale_has_steps_of_one_two_and_five(value: float | None, top: float
     assert nice_top(value) == pytest.approx(top)
 
 
+def test_an_infinite_value_fills_a_finite_scale() -> None:
+    top = nice_top(float("inf"))
+    assert top == pytest.approx(1e300)
+    assert area([float("inf"), 1.0], top) == area([1e300, 1.0], top) == ["⣆"]
+
+
 def test_an_area_leaves_the_top_row_of_dots_free() -> None:
     assert area([1.0, 1.0], 1.0) == ["⣶"]
     assert area([1.0, 1.0], 1.0, 2) == ["⣶", "⣿"]
