@@ -56,7 +56,8 @@ class LimitedThreads(socketserver.ThreadingMixIn, socketserver.BaseServer):
         with self._lock:
             threads = self._threads_by_client
             accepted = threads.total() < MOST_THREADS and (client is None or threads[client] < MOST_PER_CLIENT)
-            threads[client] += accepted
+            if accepted:
+                threads[client] += 1
         if not accepted:
             self.shutdown_request(request)
             return

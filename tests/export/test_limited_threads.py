@@ -15,7 +15,7 @@ import pytest
 
 from iotop_ai.collectors.io.root import Root
 from iotop_ai.export import limited_threads
-from iotop_ai.export.limited_threads import MOST_PER_CLIENT, MOST_REQUESTS
+from iotop_ai.export.limited_threads import MOST_PER_CLIENT, MOST_REQUESTS, MOST_THREADS
 from iotop_ai.export.prometheus.server import MetricsServer, ScrapeText
 from iotop_ai.export.verdict_socket import VerdictServer, credentials
 from tests.rigs.certificate import make_certificate
@@ -113,6 +113,20 @@ def test_silent_clients_in_every_place_do_not_hold_up_a_request(
         wait_for(lambda: not server._threads_by_client, "free places")
     finally:
         server.stop()
+
+
+def test_refused_clients_are_not_kept() -> None:
+    server = MetricsServer(("127.0.0.1", 0), ScrapeText())
+    try:
+        server._threads_by_client[None] = MOST_THREADS
+        for number in range(9):
+            here, there = socket.socketpair()
+            with here, there:
+                server.process_request(here, (f"10.0.0.{number}", 50000))
+                assert there.recv(1) == b""
+        assert list(server._threads_by_client) == [None]
+    finally:
+        server.server_close()
 
 
 @pytest.mark.parametrize(
