@@ -34,7 +34,11 @@ class KernelEvents:
         self._uuids: dict[str, str] = {}
         """The UUID of each GPU by its PCI address."""
         self._xids: dict[tuple[str, int], int] = {}
-        """The time of an Xid's newest Event, by (the GPU's UUID, or its PCI address without one; Xid number)."""
+        """The time of an Xid's newest Event, by (GPU, Xid number). The GPU is its UUID; without one, its PCI
+        address in the log, and "" in NVML, which also stands for every GPU in the log.
+        """
+        self._unidentified: set[int] = set()
+        """The numbers of the Xids that NVML has reported without a UUID, and that the log has not had since."""
         self._logged_kills = 0
         """The number of OOM kills in the log that ``count_unlogged`` has not taken into account yet."""
         self._at_ns = 0
@@ -56,6 +60,7 @@ class KernelEvents:
             self._uuids |= {bus_address(r.value.bus_id): uuid for uuid, r in gpus.items() if r.value is not None}
         if self._xids:
             self._xids = {key: ns for key, ns in self._xids.items() if at_ns - ns < REPEAT_NS}
+            self._unidentified = {number for number in self._unidentified if ("", number) in self._xids}
         self._at_ns = at_ns
         if self._killed_at_ns:
             from iotop_ai.model.job.exits import may_end_by_kill  # only an OOM kill needs it
@@ -71,7 +76,7 @@ class KernelEvents:
                     from iotop_ai.collectors.gpu.nvml.xid_events import XidEvent  # only a GPU error needs it
 
                     self._on_xid(XidEvent(uuid, entry.number, at_ns, wall_ns, entry.recovery))
-                if not self._is_new(uuid or entry.subject, entry.number, at_ns):
+                if not self._is_new_in_log(uuid or entry.subject, entry.number, at_ns):
                     continue
                 if uuid:
                     text = text.replace(entry.subject, uuid, 1)
@@ -79,12 +84,22 @@ class KernelEvents:
                 self._logged_kills += 1
                 self._killed_at_ns[entry.pid] = at_ns
             out.append(Event(at_ns, wall_ns, entry.kind, text, pid=entry.pid))
-        out += [
-            Event(xid.at_ns, xid.wall_ns, XID, f"{xid.uuid or 'a GPU'}: Xid {xid.number}")
-            for xid in xids
-            if self._is_new(xid.uuid, xid.number, at_ns)
-        ]
+        for xid in xids:
+            if self._is_new(xid.uuid, xid.number, at_ns):
+                out.append(Event(xid.at_ns, xid.wall_ns, XID, f"{xid.uuid or 'a GPU'}: Xid {xid.number}"))
+                if not xid.uuid:
+                    self._unidentified.add(xid.number)
         return out
+
+    def _is_new_in_log(self, gpu: str, number: int, at_ns: int) -> bool:
+        """Whether the log's Xid is new. A report of NVML without a UUID stands for the first GPU that the log names."""
+        if not self._is_new(gpu, number, at_ns):
+            return False
+        self._xids["", number] = at_ns
+        if number in self._unidentified:
+            self._unidentified.remove(number)
+            return False
+        return True
 
     def _is_new(self, gpu: str, number: int, at_ns: int) -> bool:
         if (gpu, number) in self._xids:

@@ -33,6 +33,20 @@ def test_an_xid_in_log_and_driver_is_reported_once_with_the_uuid_and_the_text_of
     assert [(x.uuid, x.number, x.at_ns) for x in reported] == [("GPU-1", 79, SECOND), ("GPU-1", 79, 20 * SECOND)]
 
 
+def test_an_xid_without_a_uuid_is_taken_for_the_one_in_the_log() -> None:
+    nvml = XidEvent("", 79, SECOND, SECOND)
+    other = LOG._replace(subject="0000:99:00", text="0000:99:00: Xid 79")
+    events = KernelEvents([].append)
+    assert texts(events, [], [nvml, nvml], 1) == [("a GPU: Xid 79", None)]
+    assert texts(events, [LOG, other], [], 2) == [("0000:99:00: Xid 79", None)], "two GPUs have one Xid each"
+    assert texts(events, [LOG, other], [nvml], 3) == []
+    events = KernelEvents([].append)
+    assert [text[:10] for text, _ in texts(events, [LOG, other], [nvml, nvml], 1)] == ["GPU-1: Xid", "0000:99:00"]
+    assert texts(events, [], [nvml], 2) == []
+    assert texts(events, [], [nvml], 20) == [("a GPU: Xid 79", None)]
+    assert len(texts(events, [LOG], [], 40)) == 1, "an Xid of 20 s ago is not the same"
+
+
 def test_the_recovery_in_the_log_is_kept_even_if_nvml_was_first() -> None:
     reported: list[XidEvent] = []
     events = KernelEvents(reported.append)
