@@ -228,10 +228,12 @@ class _OneLine(logging.Handler):
         super().__init__(logging.WARNING)
         self._report_line = report
         self._reported_s: dict[str, float] = {}
-        """The Unix time in s at which a message was last reported, by the message without the values in it."""
+        """The Unix time in s at which a message was last reported, by the message without the values in it; by its line
+        in the library's code if the library has put the values in. Thus clients cannot add entries.
+        """
 
     def emit(self, record: logging.LogRecord) -> None:
-        message = str(record.msg).partition("\n")[0]
+        message = str(record.msg) if record.args else f"{record.pathname}:{record.lineno}"
         if abs(record.created - self._reported_s.get(message, 0.0)) < _REPEAT_S:
             return
         self._reported_s[message] = record.created
