@@ -36,6 +36,11 @@ TIME_FLAGS = ("--at", "--begin", "--end")
 """The flags whose value may begin with a "-", such as -3m."""
 RECORD_SWITCHES = ("-h", "--help", "--append", "--control", "--exact", "--smart", "--no-smart")
 """The flags of ``record`` that take no value."""
+VALUE_FLAGS = (
+    *("-d", "--delay", "-n", "--count", "--device", "--path", "--procfs", "--sysfs", "--smartctl", "--smart-type"),
+    *("--sort", "--job", "--theme", "--host", "--alerts", "--config"),
+)
+"""The flags before a command whose value may be the next word."""
 TEXT_FLAGS = ("-b", "--batch", "-t", "--timestamps", "--once", "--json", "-n", "--count")
 """The flags of the text output that ``iotop-ai -b`` prints instead of the screen."""
 GC_THRESHOLD = 20_000
@@ -112,7 +117,7 @@ def expand_stream(argv: Sequence[str]) -> list[str]:
     out = list(argv)
     if _command_of(out) != "record":
         return out
-    at = out.index("record") + 1
+    at = _command_at(out) + 1
     while at < len(out) and out[at][:1] == "-" and out[at] != "--":
         word = out[at]
         if word == "-":
@@ -125,9 +130,17 @@ def expand_stream(argv: Sequence[str]) -> list[str]:
 
 
 def _command_of(argv: Sequence[str]) -> str:
-    """Return the first word that is the name of a command; "" if there is none."""
+    """Return the name of the command; "" if there is none."""
+    return next(iter(argv[_command_at(argv) :]), "")
+
+
+def _command_at(argv: Sequence[str]) -> int:
+    """Return the place of the first word that is the name of a command and not a flag's value; else the end."""
     names = {command.name for command in COMMANDS}
-    return next((word for word in argv if word in names), "")
+    at = 0
+    while at < len(argv) and argv[at] not in names:
+        at += 2 if argv[at] in VALUE_FLAGS else 1
+    return at
 
 
 def join_times(argv: Sequence[str]) -> list[str]:
@@ -173,7 +186,7 @@ def _run_bare(args: argparse.Namespace) -> int:
 
 def _refuse_text_flags(argv: Sequence[str], command: str) -> None:
     """Raise UsageError for a live-text flag before a command, because the command would ignore the flag."""
-    for word in argv[: argv.index(command)]:
+    for word in argv[: _command_at(argv)]:
         name = word.partition("=")[0] if word.startswith("--") else word[:2]
         if name in TEXT_FLAGS:
             raise UsageError(f"{name} prints live text; for the flags of {command}: iotop-ai {command} --help")

@@ -5,7 +5,7 @@ import argparse
 import pytest
 
 from iotop_ai.cli.commands.record.options import add_record_flags
-from iotop_ai.cli.main import RECORD_SWITCHES, build_parser, expand_stream, join_times, plain_flags, run
+from iotop_ai.cli.main import RECORD_SWITCHES, VALUE_FLAGS, build_parser, expand_stream, join_times, plain_flags, run
 from iotop_ai.cli.options.common import flags_of, parse_count, parse_interval, settings_elsewhere, settings_of
 from iotop_ai.model.errors import UsageError
 from iotop_ai.model.settings import Settings
@@ -88,10 +88,23 @@ def test_abbreviated_flags_are_refused(words: str) -> None:
         (["record", "-d2", "--exact", "cat", "-"], ["record", "-d2", "--exact", "cat", "-"]),
         (["mark", "record", "-"], ["mark", "record", "-"]),
         (["replay", "-"], ["replay", "-"]),
+        (["--path", "cache", "record", "-"], ["--path", "cache", "record", "-o", "-"]),
+        (["--path", "record", "replay", "-"], ["--path", "record", "replay", "-"]),
+        (["--path", "record", "record", "-"], ["--path", "record", "record", "-o", "-"]),
     ],
 )
 def test_record_to_a_pipe_has_a_short_form(typed: list[str], expected: list[str]) -> None:
     assert expand_stream(typed) == expected
+
+
+def test_a_text_flag_after_a_value_like_the_command_is_refused() -> None:
+    with pytest.raises(UsageError, match="-b prints live text"):
+        run(["--path", "record", "-b", "record"])
+
+
+def test_the_flags_with_a_value_are_those_of_the_parser() -> None:
+    found = {name for action in build_parser([])._actions if action.nargs is None for name in action.option_strings}
+    assert found == {*VALUE_FLAGS}
 
 
 def test_record_accepts_each_switch() -> None:
