@@ -205,7 +205,7 @@ def serve(request: dict[str, Any]) -> dict[str, Any]:
     answer = run(command, timeout_s)
     refused = None
     sudo = sudo_prefix() if request.get("sudo") else None
-    if sudo is not None and not answer.timed_out and (scan or _denied(answer)):
+    if sudo is not None and not answer.timed_out and (scan or _may_be_denied(do, answer)):
         sudo_answer = run([*sudo, *command], timeout_s)
         # A refusal by sudo begins with sudo's name; messages of smartctl do not.
         refused = sudo_answer.stderr.startswith(b"sudo:") and not sudo_answer.out
@@ -229,9 +229,12 @@ def serve(request: dict[str, Any]) -> dict[str, Any]:
     return response
 
 
-def _denied(answer: Answer) -> bool:
+def _may_be_denied(do: str, answer: Answer) -> bool:
+    """Whether smartctl may have lacked the right to open the disk: without JSON (before 7.0), this is unknown yet."""
     parsed = parse_json(answer.out.decode("utf-8", "replace"))
-    unavailable = None if parsed is None else refusal(parsed)
+    if parsed is None:
+        return do == "read"
+    unavailable = refusal(parsed)
     return unavailable is not None and unavailable.status == "denied"
 
 

@@ -109,6 +109,8 @@ def parse_state(
     attributes, tests and text, as helper.py sends them. Raises Unavailable when neither has data.
     """
     if answer is None and not (pysmart_values and (pysmart_values.get("model") or pysmart_values.get("assessment"))):
+        if pysmart_values and _DENIED.search(str(pysmart_values.get("text", ""))):
+            raise Unavailable(Status.DENIED, "reading SMART needs root")
         raise Unavailable(Status.FAILED, "smartctl's output could not be read")
     pysmart_values = pysmart_values or {}
     protocol = (_text(answer, "device", "protocol") or ("nvme" if kind.startswith(("nvme", "snt")) else kind)).lower()
