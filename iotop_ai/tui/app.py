@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import gc
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 from textual.driver import Driver
-from textual.timer import Timer
 
 from iotop_ai.collectors.io.clock import Clock
 from iotop_ai.model.errors import InputError
@@ -19,7 +19,7 @@ from iotop_ai.tui.screens.main.screen import MainScreen
 from iotop_ai.tui.styles import ThemeStyles
 from iotop_ai.tui.terminal_app import TerminalApp
 from iotop_ai.tui.threads.source import MessageReceiver, SourceThread
-from iotop_ai.tui.threads.staleness import CHECK_S
+from iotop_ai.tui.threads.staleness import CHECK_S, LEAST_SILENCE_S
 
 if TYPE_CHECKING:
     from iotop_ai.playback.session_recording import SessionRecorder
@@ -76,7 +76,8 @@ class MonitorApp(TerminalApp):
         )
         self.took_s = 0.0
         """The seconds that ``on_unmount`` took."""
-        self._staleness: Timer | None = None
+        self._next_check: asyncio.TimerHandle | None = None
+        """The next check for missing readings; None if the source has ended, and in a replay."""
 
     def on_mount(self) -> None:
         """Start the thread of the playback. Without a playback, start the threads of the source and of the alerts, the
@@ -89,7 +90,7 @@ class MonitorApp(TerminalApp):
             self.follower.start()
             if self.alerts is not None:
                 self.alerts.start()
-            self._staleness = self.set_interval(CHECK_S, self.main.check_staleness)
+            self._check_staleness_in(LEAST_SILENCE_S)
             self.set_timer(DOCTOR_AFTER_S, self.main.machine.look_for_problems)
         if self.main.view.message:  # starts the timer that removes the message
             self.main.state.change(self.main.view.message)
@@ -98,6 +99,7 @@ class MonitorApp(TerminalApp):
 
     def on_unmount(self) -> None:
         """Close the source and end the recording, in about LEAVE_S."""
+        self._stop_checks()
         clock = Clock()
         start_ns = clock.monotonic_ns()
 
@@ -118,6 +120,26 @@ class MonitorApp(TerminalApp):
         """Show a new Frame."""
         self.main.live.receive(message.take())
         self.main.update_front()
+        if self._next_check is not None:
+            self._check_staleness_in(LEAST_SILENCE_S)
+
+    def _check_staleness_in(self, seconds: float) -> None:
+        """Check for missing readings in this many seconds, and then every CHECK_S, until the next reading.
+
+        Each reading postpones the check, because a timer beside the readings would wake the program twice as often.
+        """
+        self._stop_checks()
+        self._next_check = asyncio.get_running_loop().call_later(seconds, self.call_later, self._check_staleness)
+
+    def _check_staleness(self) -> None:
+        if self._next_check is not None:
+            self._check_staleness_in(CHECK_S)
+            self.main.check_staleness()
+
+    def _stop_checks(self) -> None:
+        if self._next_check is not None:
+            self._next_check.cancel()
+            self._next_check = None
 
     def on_playback_frame(self, message: PlaybackFrame) -> None:
         """Show the playback's current Frame and state."""
@@ -159,8 +181,7 @@ class MonitorApp(TerminalApp):
 
     def on_source_ended(self, message: SourceEnded) -> None:
         """End the app if the source failed; otherwise leave the last Frame on the screen."""
-        if self._staleness is not None:
-            self._staleness.stop()
+        self._stop_checks()
         if message.error is not None:
             self.failure = self.failure or message.error
             self.exit(return_code=2)

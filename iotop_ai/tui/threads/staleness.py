@@ -15,7 +15,11 @@ any fault.
 
 
 class StalenessWatch:
-    """Measures the time since the last reading. Call ``note_reading`` at each reading, and ``check`` every CHECK_S."""
+    """Measures the time since the last reading.
+
+    Call ``note_reading`` at each reading, ``check`` LEAST_SILENCE_S after it unless another reading has arrived, and
+    again every CHECK_S until the next one.
+    """
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -23,7 +27,7 @@ class StalenessWatch:
 
     def note_reading(self) -> None:
         """Note that a reading has arrived."""
-        self._reading_ns = self._clock.monotonic_ns()
+        self._reading_ns = self._checked_ns = self._clock.monotonic_ns()
 
     def check(self, interval_s: float) -> int | None:
         """The whole seconds since the last reading; None unless they exceed LEAST_SILENCE_S and SILENT_INTERVALS
@@ -32,7 +36,7 @@ class StalenessWatch:
         Time in which this program did not run, because it was stopped by Ctrl-Z or got no CPU, does not count.
         """
         now_ns = self._clock.monotonic_ns()
-        if now_ns - self._checked_ns > 2.5 * CHECK_S * 1e9:  # at least one check in between is missing
+        if now_ns - self._checked_ns > (LEAST_SILENCE_S + 0.5 * CHECK_S) * 1e9:  # this check is too late
             self._reading_ns = now_ns
         self._checked_ns = now_ns
         silent_s = (now_ns - self._reading_ns) / 1e9

@@ -270,9 +270,7 @@ async def test_a_look_back_that_fails_is_reported_and_the_live_screen_goes_on() 
             assert session.shown == stalling()[120]
             session.app.main.state.change("")
         assert session.app.failure is None
-        assert session.app._staleness is not None
-        assert session.app._staleness._task is not None
-        assert not session.app._staleness._task.done()
+        assert session.app._next_check is not None
         await session.arrive(121, 122)
         assert session.shown == stalling()[122]
         session.ring._closed_blocks[0] = first
