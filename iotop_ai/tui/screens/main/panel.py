@@ -7,7 +7,7 @@ from collections.abc import Callable
 from iotop_ai.model.frame import Frame
 from iotop_ai.present.screen.layout import PANELS
 from iotop_ai.present.screen.view import View
-from iotop_ai.present.text.line import Line
+from iotop_ai.present.text.line import Line, fill_rows
 from iotop_ai.tui.styles import ThemeStyles
 from iotop_ai.tui.widgets.lines import LinePanel
 
@@ -28,8 +28,11 @@ class FramePanel(LinePanel):
         self._rows = rows
 
     def draw(self, frame: Frame, view: View, width: int, height: int) -> None:
-        """Make the rows, and show those that changed."""
-        self.show(self._rows(frame, view, width, height))
+        """Make the rows, and show those that changed.
+
+        Blank rows fill the height: if the number of rows changed, Textual would paint the whole panel.
+        """
+        self.show(fill_rows(self._rows(frame, view, width, height), width, height))
 
 
 def make_panels(theme_styles: ThemeStyles) -> dict[str, FramePanel]:
