@@ -23,8 +23,8 @@ class FrameCache:
     __slots__ = ("parts", "results")
 
     def __init__(self) -> None:
-        self.results: dict[object, tuple[Frame, object, Any]] = {}
-        """(Frame, View, result) by function."""
+        self.results: dict[object, tuple[tuple[Frame, object, Any], ...]] = {}
+        """The latest results by function, the newest first, as (Frame, View, result)."""
         self.parts: dict[object, Any] = {}
         """The objects of ``cache_part``, by the function that makes them."""
 
@@ -38,8 +38,8 @@ class Caching(Protocol):
 
 
 def cached_per_frame(function: Callable[[Frame, V], T]) -> Callable[[Frame, V], T]:
-    """Keep the function's latest result in the screen's cache, and return it while the Frame and View are the same
-    objects.
+    """Keep the function's results for two Views of the newest Frame in the screen's cache, and return one of them while
+    the Frame and View are the same objects. The second View is the one without the user's filter and order.
     """
 
     @wraps(function)
@@ -47,12 +47,14 @@ def cached_per_frame(function: Callable[[Frame, V], T]) -> Callable[[Frame, V], 
         if view.cache is None:
             return function(frame, view)
         results = view.cache.results
-        newest = results.get(function)
-        if newest is not None and newest[0] is frame and newest[1] is view:
-            cached_result: T = newest[2]
-            return cached_result
+        kept = results.get(function, ())
+        for kept_frame, kept_view, kept_result in kept:
+            if kept_view is view and kept_frame is frame:
+                cached_result: T = kept_result
+                return cached_result
         result = function(frame, view)
-        results[function] = (frame, view, result)
+        others = kept[:1] if kept and kept[0][0] is frame else ()
+        results[function] = ((frame, view, result), *others)
         return result
 
     return cached
