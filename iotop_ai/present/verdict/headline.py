@@ -279,9 +279,22 @@ def _is_grave(finding: Finding) -> bool:
     return is_fault and finding.severity is Severity.CRITICAL
 
 
+def further_headline(verdict: Verdict, finding: Finding) -> Spans:
+    """The headline of a finding after the first. If it is about the GPUs of another job, the job's name precedes it.
+
+    Two jobs of one name are distinguished by the PID.
+    """
+    a, first = dict(finding.args), dict(verdict.primary.args)
+    job, pid = word(a, "job"), number(a, "job_pid")
+    if not job or pid is None or not number(a, "gpus") or pid == number(first, "job_pid"):
+        return headline_of(finding)
+    name = f"{job} {pid:.0f}" if job == word(first, "job") else job
+    return [_strong(name), _plain(": "), *headline_of(finding)]
+
+
 def second(verdict: Verdict) -> Spans:
     """A very slow disk that no finding names, then the first of ``further``, in words; [] if there is neither."""
-    other = headline_of(further(verdict)[0]) if len(verdict.findings) > 1 else []
+    other = further_headline(verdict, further(verdict)[0]) if len(verdict.findings) > 1 else []
     slow = verdict.slow_disk
     if slow is None or any(_names_disk(finding, slow) for finding in verdict.findings):
         return other

@@ -41,7 +41,7 @@ def verdict_block(frame: Frame, view: View = View()) -> list[str]:  # noqa: B008
     )
     lines += [(label, text_of(part(verdict))) for label, part in parts]
     others = [finding for finding in headline.further(verdict)[1:] if finding.severity is not Severity.INFO]
-    lines += [("and", text_of(headline.headline_of(finding))) for finding in others[: _MOST_FURTHER - 1]]
+    lines += [("and", text_of(headline.further_headline(verdict, finding))) for finding in others[: _MOST_FURTHER - 1]]
     lines.append(("not", ruled_out_text(verdict)))
     lines.append(("do", text_of(headline.advice(verdict))))
     lines.append(("time", time_sentence(frame)))

@@ -16,7 +16,7 @@ from iotop_ai.diagnosis.verdict.considered import (
     classes_without_sign,
     considered,
 )
-from iotop_ai.model.finding import Finding
+from iotop_ai.model.finding import Finding, Verdict
 from iotop_ai.model.frame import Frame
 from iotop_ai.model.verdict_class import CLASS_SPECS, LOSING
 from iotop_ai.present.job.time_words import NOT_RECORDED, time_is_counted, time_sentence
@@ -99,7 +99,7 @@ def body_rows(frame: Frame, view: View, width: int, *, spread: bool) -> list[Lin
         _against_rows(frame, width, [fact for fact in facts if fact.standing not in (MET, PLAIN)]),
         _ruled_out_rows(frame, width),
         _advice_rows(width, primary),
-        *[_other_finding_rows(width, finding) for finding in others],
+        *[_other_finding_rows(width, frame.verdict, finding) for finding in others],
         _considered_rows(frame, view, width, others_considered),
         _last_hour_rows(frame, view, width),
     ]
@@ -172,10 +172,10 @@ def _against_rows(frame: Frame, width: int, facts: list[Fact]) -> list[Line]:
     return out
 
 
-def _other_finding_rows(width: int, finding: Finding) -> list[Line]:
+def _other_finding_rows(width: int, verdict: Verdict, finding: Finding) -> list[Line]:
     """Another finding with its evidence."""
     confidence = f"confidence {headline.sureness(finding.confidence)} ({finding.confidence:.2f})"
-    words = headline.text_of(headline.headline_of(finding))
+    words = headline.text_of(headline.further_headline(verdict, finding))
     out = [rule(width, f"and {finding.class_id}", [Span(confidence, "dim")])]
     token = "bad" if HUE[finding.state] == "bad" else "strong"
     state = Cell(3, finding.state.value, token if finding.state in LOSING else "dim")

@@ -206,6 +206,20 @@ def test_the_second_finding_and_the_loss_are_shown() -> None:
     assert sentence(headline.loss, last(IDLE)) == ""
 
 
+def test_a_finding_about_another_jobs_gpus_names_the_job() -> None:
+    verdict = last(STARVED).verdict
+    args = dict(verdict.primary.args) | {"job": "train.py", "job_pid": 5.0}
+    primary = verdict.primary._replace(args=tuple(args.items()))
+    same = primary._replace(class_id="cpu_prep", args=tuple((args | {"lost": 0.4}).items()))
+    other = same._replace(args=tuple((args | {"lost": 0.4, "job": "eval.py", "job_pid": 7.0}).items()))
+    twin = same._replace(args=tuple((args | {"lost": 0.4, "job_pid": 7.0}).items()))
+    words = headline.text_of(headline.headline_of(same))
+    assert words.endswith("GPUs wait for data 40 % of the time")
+    for finding, expected in ((same, words), (other, f"eval.py: {words}"), (twin, f"train.py 7: {words}")):
+        both = verdict._replace(findings=(primary, finding))
+        assert headline.text_of(headline.second(both)) == expected
+
+
 def test_several_processes_of_one_name_are_grouped() -> None:
     readers = tuple(replace(READER, pid=60 + i, name="fio", read=1 * MB) for i in range(8))
     frame = last(Machine(disks=(SLOW,), tasks=readers, io_pressure=0.5))
