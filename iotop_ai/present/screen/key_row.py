@@ -190,7 +190,8 @@ def keys_rows(frame: Frame, view: View, width: int, height: int) -> list[Line]:
         return [typing_row(width, "'", view.mark_input, "mark", "leave", hint="a text, or none")]
     if view.typing:
         example = f"a word, or {EXAMPLE}"
-        return [typing_row(width, "/", view.pattern, "keep", "clear", example, selected=view.pattern_selected)]
+        enter = "explain" if parse_filter(view.pattern).trouble else "keep"
+        return [typing_row(width, "/", view.pattern, enter, "clear", example, selected=view.pattern_selected)]
     right = toast_spans(view, width)
     if view.pattern and not right:
         invalid = [Span(" is not valid", "unsure")] if parse_filter(view.pattern).trouble else []
