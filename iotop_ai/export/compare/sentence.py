@@ -6,6 +6,7 @@ from iotop_ai.export.compare.comparison import (
     DATA_WAIT,
     JOB_DISK,
     STEPS,
+    TIME,
     Change,
     Comparison,
     least_window_s,
@@ -31,8 +32,7 @@ def sentence(comparison: Comparison) -> str:
     """The result of the comparison. It claims only differences that are clear."""
     result = outcome(comparison)
     if result is None:
-        unknown = "neither steps nor where the time went is recorded in both runs"
-        return f"Cannot tell which is faster: {unknown}; {_verdicts(comparison)}"
+        return f"{_unknown_words(comparison)}; {_verdicts(comparison)}"
     if result.interval is None:
         least_s = least_window_s(comparison.before, comparison.after)
         if all(window.seconds >= least_s for window in comparison.windows):
@@ -43,6 +43,21 @@ def sentence(comparison: Comparison) -> str:
         return f"No clear difference: {_pair(result)}, {interval_text(result)}{_clear_elsewhere(comparison)}"
     reason = _reason(comparison)
     return f"{_outcome_words(result)}{': ' + reason if reason else ''}"
+
+
+def _unknown_words(comparison: Comparison) -> str:
+    """Why it is unknown which run is faster, after the wait for data if it is known for both runs.
+
+    That wait is known for the whole of a run only, and also from runs in which the other shares of the time are not
+    counted.
+    """
+    stories = (comparison.before, comparison.after)
+    waits = [story.data_stall_ratio for story in stories if story.jobs and story.data_stall_ratio is not None]
+    if len(waits) < len(stories) or comparison.aligned_by != TIME:
+        return "Cannot tell which is faster: neither steps nor where the time went is recorded in both runs"
+    before, after = (value_text(wait, "ratio") for wait in waits)
+    unknown = "cannot tell which is faster, because neither steps nor computing time is recorded in both runs"
+    return f"Waiting for data {before} -> {after} of the time; {unknown}"
 
 
 def _verdicts(comparison: Comparison) -> str:

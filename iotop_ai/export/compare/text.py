@@ -38,18 +38,27 @@ _MARK_CELLS = 24
 def changes_table(comparison: Comparison) -> ReportTable:
     """One row for each figure; the last column says whether the change is clear."""
     rows = [
-        (
-            change.title,
-            value_text(change.before, change.unit),
-            value_text(change.after, change.unit),
-            change_text(change),
-            interval_text(change),
-            clear_text(change),
-        )
+        (change.title, *_values(change), interval_text(change), clear_text(change))
         for change in listed_changes(comparison.changes)
     ]
     columns = ("figure", "before", "after", "change", "95 % interval", "clear")
-    return ReportTable("What changed", columns, tuple(rows), 1, NOTE)
+    return ReportTable("What changed", columns, tuple(rows), 1, note_text(comparison))
+
+
+def note_text(comparison: Comparison) -> str:
+    """What the column ``clear`` of the table means, with the marks for unknown values if the table has any."""
+    changes = listed_changes(comparison.changes)
+    marks = ""
+    if any("-" in _values(change) for change in changes):
+        marks += " -: no value (no such disk, no request, a change from 0)."
+    if any(clear_text(change) == "?" for change in changes):
+        marks += " ?: too few values to tell if clear."
+    return NOTE + marks
+
+
+def _values(change: Change) -> tuple[str, str, str]:
+    """The value before, the value after and the change, as in the table."""
+    return value_text(change.before, change.unit), value_text(change.after, change.unit), change_text(change)
 
 
 def clear_text(change: Change) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from iotop_ai.export.compare.comparison import DATA_WAIT, GPU_BUSY, STEPS, Change, Comparison, listed_changes
 from iotop_ai.export.compare.sentence import change_text, interval_text, outcome, sentence, value_text
-from iotop_ai.export.compare.text import NOTE, aligned_text, clear_text, not_compared_text, sides, verdict_lines
+from iotop_ai.export.compare.text import aligned_text, clear_text, not_compared_text, note_text, sides, verdict_lines
 from iotop_ai.export.html.axes import TimeAxis
 from iotop_ai.export.html.charts import Line, line_chart, share_bar, share_chart
 from iotop_ai.export.html.markup import Markup, empty_tag, tag
@@ -21,6 +21,7 @@ _PLOT = 150
 """The width of a forest plot in pixels, which is also in the style sheet."""
 _WORSE_WHEN_MORE = frozenset((*LOST, DATA_WAIT))
 """The shares of time of which the better run has less; a figure in ms is better when lower, too."""
+_FOOTER = "Intervals: circular block bootstrap. The page is self-contained: open it anywhere."
 
 
 def render_compare_html(comparison: Comparison) -> str:
@@ -31,7 +32,7 @@ def render_compare_html(comparison: Comparison) -> str:
         section("Where the time went", *(_side(word, story) for word, story in sides(comparison)), _key(comparison)),
         section("What changed", _table(comparison), *_left_out(comparison), small=aligned_text(comparison)),
         section("Over time", *(_curves(word, story) for word, story in sides(comparison))),
-        tag("footer", f"{NOTE} Intervals: circular block bootstrap. The page is self-contained: open it anywhere."),
+        tag("footer", f"{note_text(comparison)} {_FOOTER}"),
     )
 
 
