@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Callable, Collection
 from functools import lru_cache
@@ -456,9 +457,10 @@ def _joined(clauses: list[list[Span]]) -> list[Span]:
 
 
 def _most_io_text(hidden: tuple[Group, ...], tree: bool) -> str:
-    """An upper limit on the I/O of each hidden group, in words; "" if it is unknown for all, or over 1 GB/s for one.
+    """An upper limit on the I/O of each hidden group, in words; "" if it is unknown for all.
 
-    If only some are unknown, the limit is for the others: another clause counts the unreadable processes.
+    The limit is the largest of their rates, rounded up to two digits of its unit, and at least 10 KB/s. If only some
+    are unknown, the limit is for the others: another clause counts the unreadable processes.
     ``groups`` puts the idle groups last.
     """
     if hidden and all(g.io is None for g in hidden):
@@ -468,7 +470,8 @@ def _most_io_text(hidden: tuple[Group, ...], tree: bool) -> str:
     most = max((g.io or 0.0 for g in busy), default=0.0)
     if most <= 0:
         return ", none with I/O"
-    for number, power in ((10, 1), (100, 1), (1, 2), (10, 2), (100, 2), (1, 3)):
-        if most <= number * rate_bytes(power):
-            return f", none over {number} {'KMG'[power - 1]}B/s"
-    return ""
+    limit = max(most, 10 * rate_bytes(1))
+    power = next((power for power in (1, 2) if limit <= 990 * rate_bytes(power)), 3)
+    number = limit / rate_bytes(power)
+    step = 10.0 ** (math.floor(math.log10(number)) - 1)
+    return f", none over {math.ceil(round(number / step, 6)) * step:.12g} {'KMG'[power - 1]}B/s"

@@ -129,9 +129,28 @@ def test_a_recording_gives_no_advice_about_the_machine_that_replays_it() -> None
 
 
 def test_the_footer_counts_the_processes_without_a_row() -> None:
-    assert process_rows(made(), UTC, 80, 3)[-1].text.startswith(" 6 more, none over 10 MB/s; ? 1 of other")
+    assert process_rows(made(), UTC, 80, 3)[-1].text.startswith(" 6 more, none over 5 MB/s; ? 1 of other")
     assert process_rows(made(), UTC, 80, 4)[-1].text.startswith(" 5 more, none with I/O;")
     assert process_rows(made(), UTC._replace(pattern="bob"), 80, 4)[-1].text.startswith(" 2 of 10 match bob")
+
+
+@pytest.mark.parametrize(
+    ("most", "limit"),
+    [
+        (1, "10 KB/s"),
+        (301.5 * KIB, "310 KB/s"),
+        (8.31 * MIB, "8.4 MB/s"),
+        (309 * MIB, "310 MB/s"),
+        (990 * MIB, "990 MB/s"),
+        (991 * MIB, "0.97 GB/s"),
+        (1536 * MIB, "1.5 GB/s"),
+        (21.5 * KIB * MIB, "22 GB/s"),
+    ],
+)
+def test_the_footer_gives_the_largest_hidden_rate_rounded_up(most: float, limit: str) -> None:
+    rates = (2 * most, most, most / 2)
+    shown = made(*(Proc(pid, f"reader{pid}", read=rate) for pid, rate in enumerate(rates, 1)))
+    assert process_rows(shown, UTC, 120, 3)[-1].text.strip() == f"2 more, none over {limit}"
 
 
 def test_the_footer_of_a_scrolled_list_counts_the_processes_above_its_rows() -> None:
@@ -139,7 +158,7 @@ def test_the_footer_of_a_scrolled_list_counts_the_processes_above_its_rows() -> 
     assert process_rows(made(), UTC, 80, 4)[1].text.startswith(" worker x4")
     assert process_rows(made(), scrolled, 80, 4)[-1].text.startswith(" 4 above, 4 below; ")
     wide = process_rows(made(), scrolled, 160, 4)[-1].text
-    assert wide.startswith(" 4 above, 4 below, none over 10 MB/s; "), wide
+    assert wide.startswith(" 4 above, 4 below, none over 8 MB/s; "), wide
     filtered = process_rows(made(), scrolled._replace(pattern="user != x"), 80, 4)[-1].text
     assert " match user != x; 4 above; " in filtered, filtered
 
