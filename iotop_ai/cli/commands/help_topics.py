@@ -36,7 +36,7 @@ _CONFIDENCE = (
 )
 _FILTER = (
     ("train", "a regular expression over name, command line, user and pid"),
-    ("read > 10M", "bytes per second: read, write, io; K M G are powers of 1024"),
+    ("read > 10M", "bytes per second of each process, not the sum of its row: read, write, io; K M G: powers of 1024"),
     ("cpu > 50", "percent: cpu, delay (time blocked on disk)"),
     ("mem > 4G", "resident memory"),
     ("pid = 4711", "also ppid, threads; = != > >= < <="),

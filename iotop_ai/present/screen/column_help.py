@@ -46,7 +46,7 @@ GPUS: Entries = (
     ("98-100 ≥98 ≤88", "of several GPUs in a row: the range, or only its lower or upper end"),
 )
 PROCESSES: Entries = (
-    ("xN", "N of one name, script, user and job; bytes are summed"),
+    ("xN", "N of one name, script, user and job; bytes are summed, a filter tests each process"),
     ("read/s write/s", "bytes of storage; write: dirtied, written later"),
     ("cancel/s", "dirtied bytes that were dropped before they were written"),
     ("rchar/s wchar/s", "bytes of read and write calls, cache included"),

@@ -75,6 +75,11 @@ def test_the_examples_of_filters_are_valid() -> None:
             assert parse_filter(example).trouble == "", example
 
 
+def test_the_help_says_that_a_filter_tests_each_process_and_not_the_sum_of_its_row() -> None:
+    assert "of each process, not the sum of its row" in " ".join(text("filter").split())
+    assert "a filter tests each process" in " ".join(text("xN").split())
+
+
 def test_every_figure_of_a_condition_is_explained() -> None:
     found = text("figures")
     for figure in (
