@@ -304,7 +304,8 @@ def _heat(state: GpuState, detail: GpuDetail | None) -> list[Meaning]:
         margin = detail.slowdown_celsius - celsius
     if celsius is None or margin is None or margin > HOT_MARGIN_CELSIUS:
         return []
-    return [Meaning("hot", f"{celsius} C, {max(0, margin)} C below its slowdown", "warn", "check airflow, fans, room")]
+    where = f"{abs(margin)} C {'below' if margin > 0 else 'above'} its slowdown" if margin else "at its slowdown"
+    return [Meaning("hot", f"{celsius} C, {where}", "warn", "check airflow, fans, room")]
 
 
 def _processes(state: GpuState, detail: GpuDetail | None) -> list[Meaning]:

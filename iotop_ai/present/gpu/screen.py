@@ -136,14 +136,16 @@ def _top(frame: Frame, view: View, width: int, gpu: Gpu, sentences: list[Meaning
         label = "because" if i == 0 else "and"
         remedy = [Span("  do ", "dim"), Span(sentence.remedy + " ", "strong")] if sentence.remedy else []
         lines = wrap(sentence.text, max(20, width - _STATE_CELLS - 2))
-        if _STATE_CELLS + 1 + cells(lines[-1]) + spans_cells(remedy) > width:
-            remedy = []
+        fits = _STATE_CELLS + 1 + cells(lines[-1]) + spans_cells(remedy) <= width
         for j, text in enumerate(lines):
             left = [
                 Span((f" {label}" if j == 0 else "").ljust(_STATE_CELLS + 1), "dim"),
                 Span(text, _text_token(sentence)),
             ]
-            out.append(row(width, left, remedy if j == len(lines) - 1 else []))
+            out.append(row(width, left, remedy if fits and j == len(lines) - 1 else []))
+        # Without this row, the first remedy on the screen would be that of a lesser sentence.
+        if i == 0 and remedy and not fits:
+            out.append(row(width, [Span(" do".ljust(_STATE_CELLS + 1), "dim"), Span(sentence.remedy, "strong")]))
     return out
 
 

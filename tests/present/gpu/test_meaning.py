@@ -132,6 +132,14 @@ def test_thermal_slowdown_is_a_share_of_time_if_a_counter_is_known() -> None:
     assert text_of("hot", meanings_of(RATES, STATE._replace(temperature_celsius=70, margin_celsius=20))) == ""
 
 
+@pytest.mark.parametrize(
+    ("celsius", "text"),
+    [(89, "89 C, 1 C below its slowdown"), (90, "90 C, at its slowdown"), (91, "91 C, 1 C above its slowdown")],
+)
+def test_a_hot_gpu_is_below_at_or_above_its_slowdown(celsius: int, text: str) -> None:
+    assert text_of("hot", meanings_of(RATES, STATE._replace(temperature_celsius=celsius))) == text
+
+
 def test_the_link_is_judged_only_under_load() -> None:
     narrow = STATE._replace(pcie_width=8)
     assert text_of("width", meanings_of(RATES, narrow)) == "PCIe x8 of x16 under load"

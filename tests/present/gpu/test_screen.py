@@ -264,6 +264,15 @@ def test_the_screen_begins_with_the_problem_and_the_remedy() -> None:
     assert "3 of 8  b/n" in text()
 
 
+def test_the_remedy_of_the_first_sentence_has_its_own_row_if_it_does_not_fit_beside_it() -> None:
+    made = frame(snapshots(lambda second: Machine(gpus=(gpu(0, 100, power_brake_ns=510_000_000 * second),)), 6))
+    because, remedy = (line.text.rstrip() for line in gpu_screen_rows(made, VIEW, 80, 24, "GPU-0000")[2:4])
+    assert because == " because  power brake to half clock 51 % of the time"
+    assert remedy == " do       check power supply and rack"
+    (wide,) = [line.text for line in gpu_screen_rows(made, VIEW, 120, 24, "GPU-0000") if "power brake to" in line.text]
+    assert wide.rstrip().endswith("do check power supply and rack")
+
+
 def test_the_position_is_beside_the_keys_that_the_user_has_set() -> None:
     keymap, _ = user_keymap({"gpu.previous": ["f11"], "gpu.next": ["f12"]})
     lines = gpu_screen_rows(EIGHT, VIEW._replace(keymap=keymap), 80, 24, "GPU-0002")
