@@ -9,6 +9,8 @@ from iotop_ai.model.preflight.storage import FILE_BYTES, FILES, KIB, RANDOM, WRI
 
 SLOWER = 0.7
 """Storage counts as slower below this share of its earlier speed; the speed of shared disks varies by a quarter."""
+_FIGURES = ("read", "random", "files", "write")
+"""The fields of Kept that are compared."""
 
 
 class Kept(NamedTuple):
@@ -49,6 +51,20 @@ class Change(NamedTuple):
         return self.now / self.then
 
 
+class Compared(NamedTuple):
+    """A figure of this check beside those of the earlier checks.
+
+    name: the name of the figure, a field of Kept
+    now: the value in this check
+    least, most: the lowest and the highest value in the earlier checks
+    """
+
+    name: str
+    now: float
+    least: float
+    most: float
+
+
 def kept_of(results: Sequence[Measured], engine: str, wall_s: int) -> Kept:
     """The figures of a check that are kept for later comparison."""
     random = [phase.ops_per_s for phase in results if phase.name == RANDOM and phase.block_bytes == 4 * KIB]
@@ -76,7 +92,7 @@ def _are_comparable(then: float | None, now: float | None) -> bool:
 def slower_than_before(earlier: Sequence[Kept], now: Kept) -> tuple[Change, ...]:
     """The figures below SLOWER times the median of the earlier checks (the lower one of two middle values)."""
     out = []
-    for name in ("read", "random", "files", "write"):
+    for name in _FIGURES:
         value: float | None = getattr(now, name)
         before = sorted((figure, check.wall_s) for check in earlier if (figure := getattr(check, name)))
         if value is None or not before:
@@ -84,4 +100,15 @@ def slower_than_before(earlier: Sequence[Kept], now: Kept) -> tuple[Change, ...]
         then, then_s = before[(len(before) - 1) // 2]
         if value < SLOWER * then:
             out.append(Change(name, then, value, then_s))
+    return tuple(out)
+
+
+def compared(earlier: Sequence[Kept], now: Kept) -> tuple[Compared, ...]:
+    """Each figure that this check and at least one earlier check have."""
+    out = []
+    for name in _FIGURES:
+        value: float | None = getattr(now, name)
+        before = [figure for check in earlier if (figure := getattr(check, name))]
+        if value is not None and before:
+            out.append(Compared(name, value, min(before), max(before)))
     return tuple(out)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from iotop_ai.lazy.namedtuple import NamedTuple
 from iotop_ai.model.preflight.dataset import Dataset, Decoding, Demand, Forecast
-from iotop_ai.model.preflight.history import Change
+from iotop_ai.model.preflight.history import Change, Compared
 from iotop_ai.model.preflight.place import Place
 from iotop_ai.model.preflight.storage import Measured, Target, Threshold, fastest_read
 
@@ -21,7 +21,7 @@ class Report(NamedTuple):
     hung_s: the seconds for which the storage has not answered; 0 if it answered
     failed: why the check ended early; "" if it did not
     changes: the figures that are slower than in earlier checks
-    earlier: the number of earlier checks that were compared
+    earlier, compared: the number of earlier checks that were compared, and the figures in common with them
     other_ratio: the share of the disks' reads that other programs made during the check; None if unknown
     room_bytes: the memory that the page cache may still use on this machine
     """
@@ -36,6 +36,7 @@ class Report(NamedTuple):
     failed: str = ""
     changes: tuple[Change, ...] = ()
     earlier: int = 0
+    compared: tuple[Compared, ...] = ()
     thresholds: tuple[Threshold, ...] = ()
     dataset: Dataset | None = None
     decoding: Decoding = Decoding()

@@ -9,7 +9,7 @@ from iotop_ai.collectors.io.with_timeout import HOME_TIMEOUT_S, call_with_timeou
 from iotop_ai.collectors.state.folder import state_path
 from iotop_ai.lazy.namedtuple import NamedTuple
 from iotop_ai.model.clean import clean
-from iotop_ai.model.preflight.history import comparable, kept_of, slower_than_before
+from iotop_ai.model.preflight.history import comparable, compared, kept_of, slower_than_before
 from iotop_ai.model.preflight.report import Report
 from iotop_ai.model.preflight.storage import Measured
 from iotop_ai.preflight.storage.check import DatasetFacts, End, Message, Progress, Started
@@ -83,5 +83,5 @@ def compare_and_keep(report: Report, seconds: float) -> Report:
         call_with_timeout(HOME_TIMEOUT_S, folder, lambda: keep_check(folder, key, now))
     except OSError as error:
         report = report._replace(notes=(*report.notes, f"not kept for later: {clean(error.strerror or str(error))}"))
-    comparable_checks = comparable(earlier, now)
-    return report._replace(changes=slower_than_before(comparable_checks, now), earlier=len(comparable_checks))
+    before = comparable(earlier, now)
+    return report._replace(changes=slower_than_before(before, now), earlier=len(before), compared=compared(before, now))

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from iotop_ai.model.job.records import IoLimit
 from iotop_ai.model.machine.filesystem import is_fuse
 from iotop_ai.model.preflight.dataset import DATASET
-from iotop_ai.model.preflight.history import Change
+from iotop_ai.model.preflight.history import Change, Compared
 from iotop_ai.model.preflight.place import Nominal, Place
 from iotop_ai.model.preflight.report import SHORT_OF_NOMINAL, Report
 from iotop_ai.model.preflight.storage import (
@@ -175,11 +175,23 @@ def _limit_text(limit: IoLimit) -> str:
 
 
 def _change_text(change: Change, now_s: int) -> str:
-    text_of = speed if change.name in ("read", "write") else _per_s
+    text_of = _text_of(change.name)
     day, today = (clock(at_s * 10**9, pattern="%Y-%m-%d") for at_s in (change.then_s, now_s))
     when = f"at {clock(change.then_s * 10**9, pattern='%H:%M')} today" if day == today else f"on {day}"
     slower = percent(1 - change.ratio)
     return f"{_FIGURES[change.name]}: {slower} % slower than {when} ({text_of(change.now)}, was {text_of(change.then)})"
+
+
+def _text_of(figure: str) -> Callable[[float | None], str]:
+    return speed if figure in ("read", "write") else _per_s
+
+
+def _compared_text(figure: Compared) -> str:
+    """The figure, and in brackets its range in earlier checks: "sequential read 563 MB/s (546 to 884 MB/s)"."""
+    now, least, most = map(_text_of(figure.name), (figure.now, figure.least, figure.most))
+    unit = next((unit for unit in (" MB/s", " GB/s", "/s") if most.endswith(unit)), "")
+    before = most if least == most else f"{least.removesuffix(unit)} to {most}"
+    return f"{_FIGURES[figure.name]} {now} ({before})"
 
 
 def _per_s(value: float | None) -> str:
@@ -229,12 +241,13 @@ def _without_forecast(report: Report) -> str:
 
 
 def earlier_text(report: Report) -> str:
-    """The sentence that this check is as fast as the earlier ones, or that it cannot be kept for later comparisons. ""
-    if there is no earlier check, if ``findings_text`` names slower figures, or if the path is in memory.
+    """This check's figures beside those of the earlier ones, or that it cannot be kept for later comparisons.
+
+    "" if there is no earlier check, if ``findings_text`` names slower figures, or if the path is in memory.
     """
     if not report.place.key:
         unnamed = "not kept for later: this storage has no lasting name, such as a serial number"
         return "" if report.place.memory else unnamed
-    if report.changes:
+    if report.changes or not report.compared:
         return ""
-    return f"as fast as in {plural(report.earlier, 'earlier check')}" if report.earlier else ""
+    return f"now (and in {plural(report.earlier, 'earlier check')}): {', '.join(map(_compared_text, report.compared))}"

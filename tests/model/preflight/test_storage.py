@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from iotop_ai.model.preflight.dataset import DATASET, Dataset, Demand
-from iotop_ai.model.preflight.history import Change, Kept, comparable, kept_of, slower_than_before
+from iotop_ai.model.preflight.history import Change, Compared, Kept, comparable, compared, kept_of, slower_than_before
 from iotop_ai.model.preflight.place import Nominal, Place
 from iotop_ai.model.preflight.report import FINE, NO_ANSWER, PROBLEM, Report
 from iotop_ai.model.preflight.storage import (
@@ -157,6 +157,13 @@ def test_a_check_is_compared_with_earlier_checks_of_the_same_figures() -> None:
     own = Kept(4, "own", read=100.0)
     assert comparable([read, write, nothing, own], Kept(9, "fio", read=90.0)) == [read]
     assert comparable([read, write], Kept(9, "fio")) == []
+
+
+def test_a_figure_is_put_beside_the_range_of_the_earlier_checks_that_have_it() -> None:
+    earlier = [Kept(1, "own", read=100.0, write=9.0), Kept(2, "own", read=60.0, files=0.0), Kept(3, "own", read=80.0)]
+    now = Kept(9, "own", read=70.0, random=5.0, files=3.0, write=7.0)
+    assert compared(earlier, now) == (Compared("read", 70.0, 60.0, 100.0), Compared("write", 7.0, 9.0, 9.0))
+    assert compared([], now) == ()
 
 
 def test_the_figures_of_a_check_are_kept() -> None:

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from iotop_ai.collectors.io.root import Root
-from iotop_ai.model.preflight.history import Kept
+from iotop_ai.model.preflight.history import Compared, Kept
 from iotop_ai.model.preflight.place import Place
 from iotop_ai.model.preflight.report import Report
 from iotop_ai.model.preflight.storage import MIB, SEQUENTIAL, Measured, Target
@@ -97,7 +97,9 @@ def test_only_checks_by_the_same_engine_are_compared_and_counted(
         assert compare_and_keep(checked("fio-3.33", 3000, number), 10.0).earlier == number
     own = compare_and_keep(checked("own", 30, 4), 10.0)
     assert (own.changes, own.earlier, earlier_text(own)) == ((), 0, "")
-    assert compare_and_keep(checked("fio-3.33", 30, 5), 10.0).changes[0].name == "read"
+    slower = compare_and_keep(checked("fio-3.33", 30, 5), 10.0)
+    assert slower.changes[0].name == "read"
+    assert slower.compared == (Compared("read", 30.0 * MIB, 3000.0 * MIB, 3000.0 * MIB),)
 
 
 def test_a_check_beside_other_reads_is_neither_compared_nor_kept(

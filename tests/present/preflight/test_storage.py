@@ -4,7 +4,7 @@ from datetime import datetime
 
 from iotop_ai.model.job.records import IoLimit
 from iotop_ai.model.preflight.dataset import DATASET, Dataset, Demand
-from iotop_ai.model.preflight.history import Change
+from iotop_ai.model.preflight.history import Change, Compared
 from iotop_ai.model.preflight.place import Nominal, Place
 from iotop_ai.model.preflight.report import Report
 from iotop_ai.model.preflight.storage import (
@@ -128,9 +128,26 @@ def test_storage_slower_than_before_is_reported() -> None:
     found = findings(changes=(change,))
     assert found[0].startswith("sequential read: 40 % slower than on 2026-11-")
     assert found[0].endswith("(120 MB/s, was 200 MB/s)")
-    assert earlier_text(Report(EXT4, 1, earlier=3)) == "as fast as in 3 earlier checks"
-    assert earlier_text(Report(EXT4, 1, earlier=3, changes=(change,))) == ""
+    compared = (Compared("read", 120.0 * MIB, 120.0 * MIB, 200.0 * MIB),)
+    assert earlier_text(Report(EXT4, 1, earlier=3, changes=(change,), compared=compared)) == ""
     assert earlier_text(Report(EXT4._replace(key=""), 1)).startswith("not kept for later")
+
+
+def test_figures_that_are_not_slower_are_shown_beside_the_range_of_the_earlier_checks() -> None:
+    compared = (
+        Compared("read", 563.0 * MIB, 546.0 * MIB, 884.0 * MIB),
+        Compared("files", 5541.0, 5541.0, 7556.0),
+        Compared("write", 699.0 * MIB, 650.0 * MIB, 1387.0 * MIB),
+    )
+    assert earlier_text(Report(EXT4, 1, earlier=3, compared=compared)) == (
+        "now (and in 3 earlier checks): sequential read 563 MB/s (546 to 884 MB/s), small files 5541/s (5541 to "
+        "7556/s), write + fsync 699 MB/s (650 MB/s to 1.4 GB/s)"
+    )
+    once = (Compared("random", 400.0, 500.0, 500.0),)
+    assert earlier_text(Report(EXT4, 1, earlier=1, compared=once)) == (
+        "now (and in 1 earlier check): random 4 KB reads 400/s (500/s)"
+    )
+    assert earlier_text(Report(EXT4, 1)) == ""
 
 
 def test_an_earlier_check_of_the_same_day_is_named_by_its_time() -> None:
