@@ -65,13 +65,22 @@ NETWORK: Entries = (
     ("busy%", "the larger of rx and tx, as a share of the speed"),
     ("errors drops", "per second"),
 )
+MARKS: Entries = (
+    (
+        "> !",
+        "> before a process or GPU: the verdict names it; before a disk: the graphs show it; ! before a disk: the"
+        " verdict names it, the graphs show another",
+    ),
+    ("colour", "of a name and its figure: the verdict names it; the colour is that of the state"),
+    ("* +", "before a process: tagged; +: only some of xN"),
+)
 TIME_LINE: Entries = (
     (
         "timeline",
         "━ a bad state, ─ a good one, ╌ unsure; ' a mark, ! an alert, × a fault or end; inverse: now shown",
     ),
 )
-MAIN: Entries = (*VERDICT, *DISKS, *GPUS, *PROCESSES, *NETWORK, *TIME_LINE)
+MAIN: Entries = (*VERDICT, *DISKS, *GPUS, *PROCESSES, *NETWORK, *MARKS, *TIME_LINE)
 
 COLUMN_HELP: dict[str, Entries] = {
     "main": MAIN,
@@ -79,6 +88,11 @@ COLUMN_HELP: dict[str, Entries] = {
         ("used% inodes%", "used space and inodes, as df"),
         ("free of", "space for ordinary users, size of the filesystem"),
         ("type from", "filesystem and its source"),
+        (
+            "latency p50 p90 p99",
+            "ms that 50, 90, 99 % of the requests stay within; of interval means: each counts as its interval's mean"
+            " await, as the kernel does not time single requests",
+        ),
         *DISKS,
     ),
     "gpu": (

@@ -153,6 +153,21 @@ def test_a_column_title_is_a_topic(words: tuple[str, ...], meaning: str) -> None
     assert len(found.splitlines()) <= 6
 
 
+@pytest.mark.parametrize(
+    ("word", "title", "meaning"),
+    [
+        (">", "main screen", "> before a process or GPU: the verdict names it"),
+        ("colour", "main screen", "the colour is that of the state"),
+        ("p99", "device screen", "of interval means: each counts as its interval's mean await"),
+        ("latency", "device screen", "of interval means: each counts as its interval's mean await"),
+    ],
+)
+def test_a_mark_and_a_percentile_are_topics(word: str, title: str, meaning: str) -> None:
+    found = text(word)
+    assert found.startswith(f"{title}:\n")
+    assert meaning in " ".join(found.split())
+
+
 MODULES = {
     "main": ("job/data_path", "screen/key_row", "screen/alert_state", "gpu/table"),
     "device": ("block/screen",),

@@ -164,6 +164,12 @@ def test_rows_fill_the_width_of_the_screen(width: int, height: int) -> None:
     assert len(palette_rows((), 0, "x", width, height)) == height
 
 
+@pytest.mark.parametrize("typed", ["latency", "p99"])
+def test_the_latency_of_a_disk_is_found_on_the_main_screen_and_on_the_disks_page(typed: str) -> None:
+    for screen, name in (("main", "device.list"), ("main", "row.open"), ("device", "disk.tab")):
+        assert name in [entry.action.name for entry in matching_entries(entries(SCREENS[screen]), typed)]
+
+
 def test_the_search_words_belong_to_actions() -> None:
     assert set(SEARCH_WORDS) <= set(all_actions())
 
