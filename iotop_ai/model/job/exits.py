@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from iotop_ai.lazy.namedtuple import NamedTuple
 from iotop_ai.model.counter import delta
@@ -52,6 +52,13 @@ def may_end_by_kill(pid: int | None, ago_ns: int) -> bool:
     process that was killed; None if unknown, and then less time is allowed because the end may have another cause.
     """
     return 0 <= ago_ns < (_UNNAMED_KILL_NS if pid is None else _KILL_NS)
+
+
+def have_ended(keys: Iterable[ProcessKey], table: ProcessTable | None) -> bool:
+    """Whether all of these processes are known to have ended. table: the newest process table."""
+    if table is None or not table.complete:
+        return False
+    return all(table.stat[key].has_ended() if key in table.stat else key not in table.info for key in keys)
 
 
 def how_it_ended(code: int | None) -> str:

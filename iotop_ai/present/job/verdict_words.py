@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from iotop_ai.model.frame import Frame
+from iotop_ai.model.job.exits import have_ended
 from iotop_ai.model.job.records import Job, JobMount
 from iotop_ai.model.verdict_class import RIVALS
 from iotop_ai.present.text import units
@@ -444,7 +445,8 @@ def job_hops(job: Job, culprit: Culprit) -> list[list[Span]]:
 
 
 def job_waits(frame: Frame, width: int, culprit: Culprit = NO_CULPRIT) -> Line | None:
-    """The shares of time that the job's workers spend in each state, in a fixed order; None when unknown.
+    """The shares of time that the job's workers spend in each state, in a fixed order; None when unknown, or if they
+    have ended: the last shares are not those of now.
 
     For a job without workers, the row shows the time of the first rank's trainer. The state that the verdict names has
     the verdict's colour.
@@ -452,6 +454,8 @@ def job_waits(frame: Frame, width: int, culprit: Culprit = NO_CULPRIT) -> Line |
     job, sample = current_job(frame), frame.sample.jobs.value
     rates = None if job is None or sample is None else sample.jobs.get(job.key)
     if job is None or sample is None or rates is None:
+        return None
+    if have_ended(job.workers or (job.ranks[0].key,), frame.snapshot.processes.value):
         return None
     if job.workers:
         name, shares = "workers", (

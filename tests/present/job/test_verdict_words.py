@@ -10,6 +10,7 @@ import pytest
 
 from iotop_ai.model.frame import Frame
 from iotop_ai.model.job.records import JobMount
+from iotop_ai.model.process.records import ProcessKey
 from iotop_ai.present.job import verdict_words
 from iotop_ai.present.job.data_path import path_rows
 from iotop_ai.present.screen.view import View
@@ -185,6 +186,24 @@ def test_the_wait_line_lists_the_states_of_the_workers_in_a_fixed_order() -> Non
     assert sum(shares) <= 100, "a sampled and an exact share add up to more than the whole"
     assert text(last(SCENES["cpu_prep"]), 2).startswith(" workers  blocked ")
     assert text(last(SCENES["single_thread"]), 2).startswith(" trainer  blocked ")
+
+
+def test_the_waits_of_workers_that_have_ended_are_not_shown() -> None:
+    frame = last(JOB_ALONE)
+    job, processes = verdict_words.current_job(frame), frame.snapshot.processes
+    listed = processes.value
+    assert job is not None
+    assert listed is not None
+    assert text(frame, 2).startswith(" workers  BLOCKED ")
+
+    def without(keys: tuple[ProcessKey, ...]) -> Frame:
+        info = {key: one for key, one in listed.info.items() if key not in keys}
+        stat = {key: one for key, one in listed.stat.items() if key not in keys}
+        table = listed._replace(info=info, stat=stat)
+        return frame._replace(snapshot=frame.snapshot._replace(processes=processes._replace(value=table)))
+
+    assert text(without(job.workers[:1]), 2).startswith(" workers  BLOCKED ")
+    assert text(without(job.workers), 2).startswith(" waits")
 
 
 @pytest.mark.parametrize("width", [40, 60, 80, 160])
