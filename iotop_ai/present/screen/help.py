@@ -26,8 +26,6 @@ TITLES = {
 """The titles in the help of all screens but the main one."""
 WITHOUT_MAIN = ("fleet", "fleet_jobs")
 """The screens that have no main screen below them."""
-_NOW_ONLY = ("detail.record",)
-"""The actions that the help lists only while this machine is shown, live or paused."""
 _APP_NAMES = ("app.palette", "app.picture", "app.quit")
 """The actions of the whole app that the help lists, in this order."""
 
@@ -82,10 +80,8 @@ def screen_keys(view: View, screen: str) -> tuple[Key, ...]:
     """The keys that work on this screen in this mode, as the user has set them; () for the main screen."""
     if screen not in TITLES:
         return ()
-    now = view.mode in ("live", "paused") and not view.remote
     own = [action.name for action in SCREENS[screen] if action not in APP_ACTIONS]
-    names = [name for name in own if now or name not in _NOW_ONLY]
-    return keys_above((*names, *_APP_NAMES), view)
+    return keys_above((*own, *_APP_NAMES), view)
 
 
 def page_count(width: int, height: int, view: View, screen: str = "main") -> int:

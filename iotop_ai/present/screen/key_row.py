@@ -51,6 +51,8 @@ _CHANGING_PREFIXES = ("act.drop", "act.delay", "act.signal", "health.test", "pro
 """An entry changes the machine if the name of one of its actions begins with one of these."""
 _LOCAL_ONLY = ("act.check", "time.record", "interval.longer", "time.mark")
 """The actions that are not available for a remote machine."""
+_NOW_ONLY = ("detail.record", "process.code", "process.act_", "disk.check", "health.test", "health.ask")
+"""On a screen over the main one, an action whose name begins with one of these needs this machine as it is now."""
 _OUTCOMES = {"failed": "bad", "done": "ok", "alert:": "warn"}
 """The token for an answer that begins with this word."""
 _TAB = "Tab"
@@ -131,7 +133,9 @@ def keys_of(view: View) -> tuple[Key, ...]:
 
 
 def keys_above(names: tuple[str, ...], view: View) -> tuple[Key, ...]:
-    """The keys of these actions on a screen over the main one. Actions without a hint are left out."""
+    """The keys of these actions that work on a screen over the main one. Actions without a hint are left out."""
+    if view.why_not_live:
+        names = tuple(name for name in names if not name.startswith(_NOW_ONLY))
     return _keys(names, "replay above" if view.mode in ("replay", "back") else "above", view.keymap)
 
 

@@ -133,6 +133,15 @@ def test_keys_that_do_not_work_now_are_left_out_or_dimmed() -> None:
     assert mute == [["T", "self-test"]]
 
 
+@pytest.mark.parametrize(
+    ("screen", "refused"), [("process", {"p", "k/i", "F7"}), ("device", {"m", "R"}), ("health", {"T", "u"})]
+)
+def test_keys_that_need_the_machine_as_it_is_now_are_not_offered_in_the_past(screen: str, refused: set[str]) -> None:
+    assert refused <= {key.keys for key in screen_keys(VIEW, screen)}
+    for changes in ({"mode": "replay"}, {"mode": "back"}, {"remote": True}):
+        assert not refused & {key.keys for key in screen_keys(VIEW._replace(**changes), screen)}
+
+
 def test_keys_that_the_user_changed_are_printed() -> None:
     view = VIEW._replace(keymap=user_keymap({"gpu.next": ["z"], "gpu.back": ["x"], "gpu.pause": []})[0])
     text = "\n".join(page("gpu", 80, 24, view))

@@ -299,8 +299,17 @@ async def test_a_process_that_is_being_sampled_is_shown_as_such_after_a_look_at_
         await until(app, pilot, "made-up answer", read_again)
 
 
-async def test_the_key_p_is_not_available_in_a_replay(tmp_path: Path) -> None:
+async def test_keys_that_need_the_process_are_refused_in_a_replay_and_not_offered(tmp_path: Path) -> None:
     path = record(tmp_path / "a.iotop.jsonl", starved_frames())
     async with replaying(path, (100, 40)) as replay:
-        await replay.press("down", "enter", "p")
+        await replay.press("down", "enter")
+        row = replay.screen().splitlines()[-1]
+        assert "p:code" not in row
+        assert "k/i:act" not in row
+        await replay.press("p")
         assert "not available in a replay" in replay.view.message
+        for key in ("k", "i", "f7"):
+            await replay.press(key)
+            assert isinstance(replay.app.screen, NoticeScreen)
+            assert "not here not available in a replay" in replay.screen()
+            await replay.press("escape")
