@@ -12,6 +12,7 @@ import pytest
 from textual.pilot import Pilot
 
 from iotop_ai.collectors.io.clock import Clock
+from iotop_ai.diagnosis.rules_version import stamp
 from iotop_ai.model.frame import Frame
 from iotop_ai.playback.player import FrameCursor
 from iotop_ai.present.screen.view import Timeline, View
@@ -20,6 +21,7 @@ from iotop_ai.store.source import MemoryRecording
 from iotop_ai.tui.app import MonitorApp
 from iotop_ai.tui.screens.device import DeviceScreen
 from iotop_ai.tui.screens.main import screen as main_screen
+from iotop_ai.tui.screens.main.time_actions import JUDGED_ANEW
 from iotop_ai.tui.threads.playback import PlaybackThread
 from tests.tui.recorded import record, stalling
 from tests.tui.shown import text
@@ -164,6 +166,16 @@ async def test_a_jump_out_of_the_recording_says_where_it_stopped(
         await replay.press(*keys)
         await replay.until(lambda: replay.shown == LIVE[number] and replay.view.message == answer)
         assert answer in replay.text("keys")
+
+
+async def test_the_end_of_a_jump_is_named_before_the_recomputed_verdicts(tmp_path: Path) -> None:
+    path = Path(record(tmp_path / "old.iotop.jsonl", LIVE))
+    path.write_bytes(path.read_bytes().replace(stamp().encode(), b"x" * len(stamp())))
+    async with replaying(str(path)) as replay:
+        await replay.press("at", *"08:00", "enter")
+        await replay.until(lambda: "the recording begins at 08:53:20" in replay.text("keys"))
+        await replay.press("right_square_bracket")
+        await replay.until(lambda: replay.view.message == JUDGED_ANEW)
 
 
 async def test_an_invalid_time_is_reported_and_escape_leaves(path: str) -> None:

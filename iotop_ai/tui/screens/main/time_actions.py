@@ -102,10 +102,12 @@ class TimeActions:
             answer, self._answer = self._answer, None
         if playback.note:
             state.change(playback.note)
+        elif answer:
+            state.change(answer)
         elif playback.judged_anew and not self._judged_anew_shown:
             self._judged_anew_shown = True
             state.change(JUDGED_ANEW)
-        elif answer or (answer == "" and state.view.message == self._message_before != ""):
+        elif answer == "" and state.view.message == self._message_before != "":
             state.change(answer)
         else:
             state.canvas.redraw_if_in_front()
