@@ -48,20 +48,20 @@ def test_the_sign_of_an_alert_is_beside_that_of_a_recording(width: int) -> None:
 
 def test_the_message_about_a_recording_keeps_the_name_of_its_file() -> None:
     name = "host-123.20261121T143205.0123456.iotop.jsonl"
-    message = f"done: recording to /home/alice/.local/state/iotop-ai/recordings/{name}"
+    message = f"recording, R stops it: /home/alice/.local/state/iotop-ai/recordings/{name}"
     spans = toast_spans(View(message=message), 80)
     assert sum(cells(span.text) for span in spans) <= 80
-    assert spans[2].text.startswith(" recording to /h")
+    assert spans[2].text.startswith(" R stops it: /h")
     assert spans[2].text.endswith(f"…/{name}")
 
 
 @pytest.mark.parametrize("width", [80, 160])
 def test_the_reason_for_another_folder_comes_after_the_whole_name_of_the_file(width: int) -> None:
     path = "/var/lib/iotop-ai/vm-20261129T103604.iotop.jsonl"
-    spans = toast_spans(View(message=f"done: recording to {path}; /tmp is writable by every user"), width)
+    spans = toast_spans(View(message=f"recording, R stops it: {path}; /tmp is writable by every user"), width)
     assert sum(cells(span.text) for span in spans) <= width
     text = "".join(span.text for span in spans)
-    assert text.startswith(f"  done: recording to {path}")
+    assert text.startswith(f"  recording, R stops it: {path}")
     assert ("; /tmp is writable by every user" in text) is (width == 160)
     assert "…" not in text
 

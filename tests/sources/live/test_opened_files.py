@@ -110,7 +110,7 @@ def test_the_sampling_thread_opens_nothing_outside_of_proc_sys_and_dev(tmp_path:
         terminal.type(f"cd {shlex.quote(str(place))} && {shlex.join(traced)}\n")
         terminal.wait_for(" q ?", 60)
         terminal.keys("R")
-        terminal.wait_for("recording to", 60)
+        terminal.wait_for("recording, R stops it", 60)
         terminal.wait_for("train.py", 60)
         time.sleep(4.0)
         begun_s = time.time()

@@ -42,7 +42,7 @@ def test_events_just_before_the_end_are_in_the_recording(tmp_path: Path, way: st
     with opened(tmp_path) as terminal:
         start(terminal, tmp_path, PROGRAM if begun else f"{PROGRAM} -d 60")
         terminal.keys("R")
-        terminal.wait_for("recording to")
+        terminal.wait_for("recording, R stops it")
         (record_path,) = tmp_path.glob("*.iotop.jsonl")
         if begun:
             terminal.wait_until(lambda _: record_path.stat().st_size, what="a first line")

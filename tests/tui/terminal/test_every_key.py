@@ -127,7 +127,7 @@ ON_MAIN: dict[str, Answer] = {
 }
 LIVE: dict[str, Answer] = {
     "app.suspend": Answer(r"\[1\] \+ Stopped"),
-    "time.record": Answer("recording to"),
+    "time.record": Answer("recording, . stops it"),
     "interval.longer": Answer(r"every [0-9.]+ s"),
     "interval.shorter": Answer(r"every [0-9.]+ s"),
     "act.drop_caches": Answer("DROP CACHES", ESC),

@@ -89,7 +89,7 @@ class FleetState:
         paused = self.fleet_view.view.mode != "paused"
         if self.thread is not None:
             self.thread.pause(paused=paused)
-        self.change("done: paused" if paused else "done: refreshing", mode="paused" if paused else "live")
+        self.change("paused" if paused else "done: refreshing", mode="paused" if paused else "live")
 
     def change_interval(self, step: int) -> None:
         """Set a longer or shorter interval between refreshes."""

@@ -28,8 +28,8 @@ LEAST_BYTES_SHOWN = 10_240
 
 
 class RecordingResult(Message):
-    """The result of starting or stopping a recording. answer: the text for the screen, beginning with "done: " or
-    "failed: ".
+    """The result of starting or stopping a recording. answer: the text for the screen, beginning with
+    "recording", "done: " or "failed: ".
     """
 
     def __init__(self, answer: str) -> None:
@@ -87,7 +87,9 @@ class RecordingActions:
             return ""
         if isinstance(result, str):
             why = keeper.why_other_folder()
-            return "; ".join(filter(None, (f"done: recording to {path_from_home(result)}", why)))
+            key = first_key("time.record", self._state.view.keymap)
+            stops = f", {key} stops it" if key else ""
+            return "; ".join(filter(None, (f"recording{stops}: {path_from_home(result)}", why)))
         return f"{'failed' if result.trouble else 'done'}: {recording_text(result)}"
 
     def show_result(self, message: RecordingResult) -> None:

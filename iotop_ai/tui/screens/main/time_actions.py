@@ -210,7 +210,7 @@ class TimeActions:
             state.show_newest()
             state.change("done: live", mode="live", past=state.past)
         elif state.view.mode == "live":
-            state.change("done: paused; the same key resumes", mode="paused")
+            state.change("paused; the same key resumes", mode="paused")
 
     def change_interval(self, step: int) -> None:
         """Set a longer or shorter interval. For a playback, set a higher or lower speed."""

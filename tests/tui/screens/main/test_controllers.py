@@ -201,7 +201,7 @@ def test_the_last_answer_is_that_of_the_last_key(state: MainState, tmp_path: Pat
 
     def post(message: Message) -> bool:
         assert isinstance(message, RecordingResult)
-        if message.answer.startswith("done: recording to"):
+        if message.answer.startswith("recording, R stops it: "):
             time.sleep(0.5)
         answers.append(message.answer)
         return True
@@ -212,7 +212,7 @@ def test_the_last_answer_is_that_of_the_last_key(state: MainState, tmp_path: Pat
     for thread in [one for one in threading.enumerate() if one.name == "record"]:
         thread.join(20)
     begun, ended = answers
-    assert begun.startswith("done: recording to")
+    assert begun.startswith("recording, R stops it: ")
     assert re.match(r"done: \d+ s, \d+K in ", ended)
 
 
@@ -235,7 +235,7 @@ def test_the_answer_begins_with_what_happens_and_ends_with_why(state: MainState,
     for thread in [one for one in threading.enumerate() if one.name == "record"]:
         thread.join(20)
     keeper.close()
-    assert answers == [f"done: recording to {path_from_home(str(path))}; {why}"]
+    assert answers == [f"recording, R stops it: {path_from_home(str(path))}; {why}"]
 
 
 def test_keys_say_that_no_thread_can_start(

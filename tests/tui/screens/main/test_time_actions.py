@@ -330,7 +330,7 @@ async def test_a_recording_begins_with_the_minute_before(tmp_path: Path) -> None
     async with live_session(record) as session:
         await session.arrive(1, 80)
         await session.press("R")
-        await session.until(lambda: "done: recording to" in session.screen())
+        await session.until(lambda: "recording, R stops it: " in session.screen())
         await session.arrive(81, 90)
         assert "● REC 00:0" in session.text("path")
         await session.press("left_square_bracket")
@@ -356,7 +356,7 @@ async def test_leaving_the_screen_closes_the_recording(tmp_path: Path) -> None:
     ) as session:
         await session.arrive(1, 3)
         await session.press("R")
-        await session.until(lambda: "done: recording to" in session.screen())
+        await session.until(lambda: "recording, R stops it: " in session.screen())
         await session.arrive(4, 8)
     assert FileRecording(str(path)).closed()
 
@@ -375,7 +375,7 @@ async def test_an_action_that_still_runs_at_exit_is_recorded(tmp_path: Path) -> 
         session.app.keeper._pending = lambda seq: tuple(events)  # type: ignore[union-attr]
         await session.arrive(1, 3)
         await session.press("R")
-        await session.until(lambda: "done: recording to" in session.screen())
+        await session.until(lambda: "recording, R stops it: " in session.screen())
         await session.arrive(4, 8)
 
         def act() -> ActionResult:
@@ -406,7 +406,7 @@ async def test_trouble_of_a_recording_is_reported(tmp_path: Path) -> None:
     async with live_session(make) as session:
         await session.arrive(1, 3)
         await session.press("R")
-        await session.until(lambda: "done: recording" in session.screen())
+        await session.until(lambda: "recording, R stops it: " in session.screen())
         await session.arrive(4, 6)
         await session.until(lambda: session.app.keeper.recording_state().trouble)  # type: ignore[union-attr]
         await session.arrive(7, 8)
