@@ -314,7 +314,7 @@ def _processes(frame: Frame, view: View, width: int, height: int, device: BlockD
     if basis == ONLY_DISK:
         note = "no other disk moved a byte: all their disk I/O was here"
     elif basis == JOB_FILES:
-        note = f"the files of {job} are on this disk; other processes: disk unknown"
+        note = f"the files of {job} are on this disk; for other processes, see the column disk"
     else:
         note = "the kernel does not say which of them use this disk; these are the busiest"
     # On a short screen, a second process replaces the last row of ``process_rows``, which counts the other processes.

@@ -194,7 +194,7 @@ def keys_rows(frame: Frame, view: View, width: int, height: int) -> list[Line]:
         return [typing_row(width, "'", view.mark_input, "mark", "leave", hint="a text, or none")]
     if view.typing:
         example = f"a word, or {EXAMPLE}"
-        enter = "explain" if parse_filter(view.pattern).trouble else "keep"
+        enter = "" if parse_filter(view.pattern).trouble else "keep"  # an invalid filter stays open
         return [typing_row(width, "/", view.pattern, enter, "clear", example, selected=view.pattern_selected)]
     right = toast_spans(view, width)
     if view.pattern and not right:
@@ -293,12 +293,14 @@ def is_disabled(key: Key, view: View) -> bool:
 def typing_row(
     width: int, sign: str, typed: str, enter: str, escape: str, hint: str = "", *, selected: bool = False
 ) -> Line:
-    """The last row while the user types text. enter, escape: the words for what these keys do.
+    """The last row while the user types text. enter, escape: the words for what these keys do; enter is "" if the text
+    is not valid, because the key then does nothing.
 
     hint: the words about what to type, shown until a character is typed. selected: whether the typed text is drawn as
     selected, because the next character replaces it.
     """
-    end = [Span("Enter", "key"), Span(f":{enter} ", "dim"), Span("Esc", "key"), Span(f":{escape} ", "dim")]
+    on_enter = [Span("Enter", "key"), Span(f":{enter} ", "dim")] if enter else [Span("not valid ", "unsure")]
+    end = [*on_enter, Span("Esc", "key"), Span(f":{escape} ", "dim")]
     room = max(0, width - spans_cells(end) - 5)  # the sign after its blank, the cursor and two blanks
     while cells(typed) > room:
         typed = typed[1:]

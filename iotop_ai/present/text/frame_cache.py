@@ -23,8 +23,8 @@ class FrameCache:
     __slots__ = ("parts", "results")
 
     def __init__(self) -> None:
-        self.results: dict[object, tuple[tuple[Frame, object, Any], ...]] = {}
-        """The latest results by function, the newest first, as (Frame, View, result)."""
+        self.results: dict[object, tuple[Frame, object, Any, object, Any]] = {}
+        """By function: (Frame, View, result, the other View of this Frame, its result)."""
         self.parts: dict[object, Any] = {}
         """The objects of ``cache_part``, by the function that makes them."""
 
@@ -47,14 +47,19 @@ def cached_per_frame(function: Callable[[Frame, V], T]) -> Callable[[Frame, V], 
         if view.cache is None:
             return function(frame, view)
         results = view.cache.results
-        kept = results.get(function, ())
-        for kept_frame, kept_view, kept_result in kept:
-            if kept_view is view and kept_frame is frame:
-                cached_result: T = kept_result
+        kept = results.get(function)
+        other, other_result = None, None
+        if kept is not None and kept[0] is frame:
+            cached_result: T
+            if kept[1] is view:
+                cached_result = kept[2]
                 return cached_result
+            if kept[3] is view:
+                cached_result = kept[4]
+                return cached_result
+            other, other_result = kept[1], kept[2]
         result = function(frame, view)
-        others = kept[:1] if kept and kept[0][0] is frame else ()
-        results[function] = ((frame, view, result), *others)
+        results[function] = (frame, view, result, other, other_result)
         return result
 
     return cached

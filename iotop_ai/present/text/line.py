@@ -139,7 +139,7 @@ def head_of(text: str, width: int) -> str:
 
 def spans_cells(spans: Iterable[Span]) -> int:
     """The number of columns that the spans take together."""
-    return sum([cells(span.text) for span in spans])
+    return cells("".join([span.text for span in spans]))
 
 
 def cut_spans(spans: Iterable[Span], width: int) -> list[Span]:

@@ -34,6 +34,7 @@ _KEY_BYTES = 24
 _KEEP_ALIVE_S = 75.0
 """The seconds that an idle connection stays open between two requests for valid addresses."""
 _REPEAT_S = 60.0
+_MOST_MESSAGES = 256
 """The seconds within which a library's message is reported once. Every user can cause some messages, with any text."""
 _Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
@@ -228,16 +229,20 @@ class _OneLine(logging.Handler):
         super().__init__(logging.WARNING)
         self._report_line = report
         self._reported_s: dict[str, float] = {}
-        """The Unix time in s at which a message was last reported, by the message without the values in it; by its line
-        in the library's code if the library has put the values in. Thus clients cannot add entries.
+        """The Unix time in s at which a message was last reported, by the message without the values in it. If the
+        library has put the values in, by its line of code, the type of the error and the first two words.
         """
 
     def emit(self, record: logging.LogRecord) -> None:
-        message = str(record.msg) if record.args else f"{record.pathname}:{record.lineno}"
+        error = record.exc_info[1] if record.exc_info else None
+        message = str(record.msg)
+        if not record.args:
+            message = f"{record.pathname}:{record.lineno} {type(error).__name__} {' '.join(message.split()[:2])}"
         if abs(record.created - self._reported_s.get(message, 0.0)) < _REPEAT_S:
             return
+        if len(self._reported_s) >= _MOST_MESSAGES:  # the first words may also come from clients
+            self._reported_s.clear()
         self._reported_s[message] = record.created
-        error = record.exc_info[1] if record.exc_info else None
         text = record.getMessage().partition("\n")[0]
         self._report_line(clean(f"{text}: {error!r}" if error else text, 300))
 

@@ -230,7 +230,7 @@ class LinePanel(Widget, can_focus=True):
         line = self.lines[event.y]
         if line.key:
             self.post_message(RowClicked(self, line.key))
-        else:
+        elif line.text.strip():  # a blank row below the last row of a panel is not a place
             self.post_message(PlaceClicked(self, line, event.y, event.x))
 
     def on_mouse_scroll_down(self, event: MouseScrollDown) -> None:

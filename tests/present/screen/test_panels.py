@@ -268,7 +268,7 @@ def test_a_filter_is_typed_in_the_row_of_keys() -> None:
     empty = keys_rows(NO_GPU, UTC._replace(typing=True), 80, 1)[0].text
     assert "a word, or user = root and name ~ python" in empty
     unfinished = keys_rows(NO_GPU, UTC._replace(typing=True, pattern="read >"), 80, 1)[0].text
-    assert unfinished.rstrip().endswith("Enter:explain Esc:clear")
+    assert unfinished.rstrip().endswith("not valid Esc:clear")
     invalid = keys_rows(NO_GPU, UTC._replace(pattern="read >"), 80, 1)[0].text
     assert invalid.rstrip().endswith("/read > is not valid Esc:clear")
     kept = keys_rows(NO_GPU, UTC._replace(pattern="train"), 80, 1)[0].text

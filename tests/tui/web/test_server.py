@@ -25,16 +25,17 @@ def test_a_message_that_differs_in_its_values_is_reported_once_a_minute() -> Non
     lines: list[str] = []
     handler = _OneLine(lines.append)
     for at_s in range(70):
-        for line, text, values in ((1, "bad request from %s", (at_s,)), (2, f"bad header {at_s}", ()), (3, "end", ())):
+        messages = ((1, "bad request from %s", (at_s,)), (2, f"bad header {at_s}", ()), (2, f"task failed {at_s}", ()))
+        for line, text, values in messages:
             record = logging.LogRecord("aiohttp", logging.WARNING, "library.py", line, text, values, None)
             record.created = 1000.0 + at_s
             handler.emit(record)
     assert lines == [
         "bad request from 0",
         "bad header 0",
-        "end",
+        "task failed 0",
         "bad request from 60",
         "bad header 60",
-        "end",
+        "task failed 60",
     ]
     assert len(handler._reported_s) == 3
