@@ -16,7 +16,7 @@ def find_smartctl(user_path: str, live: bool = True) -> str:
     """Return the absolute path of smartctl: ``user_path``, the path in IOTOP_AI_SMARTCTL, or one in a system folder.
 
     live: False for a captured machine, whose disks are queried only with a smartctl that the user named. Raises
-    Unavailable when there is no such program.
+    Unavailable when smartctl is not found.
     """
     user_path = user_path or os.environ.get(VARIABLE, "")
     if not user_path and not live:

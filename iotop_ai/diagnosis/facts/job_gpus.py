@@ -28,7 +28,7 @@ _UNREAD: Reading[GpuState] = Reading()
 def owner_of_hidden(jobs: Collection[Job], gpu: GpuFacts, works: Callable[[Job], bool]) -> ProcessKey | None:
     """The job that uses the GPUs, if the processes on the GPUs are hidden; None if they are visible.
 
-    It is the only job that may use a GPU and works; None if there is no such job or more than one. If the machine has
+    It is the only job that may use a GPU and works; None if no job is like this, or several are. If the machine has
     only one job, it need not work. A job that opens no GPU uses none: the hidden processes are those of another user or
     container.
     """

@@ -249,7 +249,7 @@ def _rank_in(text: str) -> str:
 
 
 def _moment_ns(moment: str, before_ns: int | None) -> int | None:
-    """Return the Unix time in ns of a text with date and time; None if there is no such time.
+    """Return the Unix time in ns of a text with date and time; None if no moment has this date and time.
 
     before_ns: the previous time in the log; the later of two times with the same text is found as in ``logged_time_ns``
     """
