@@ -83,7 +83,8 @@ def _head(frame: Frame, disk: DiskRow, width: int, keys: str) -> list[Line]:
     ]
     hue = hue_of([disk])
     spans = [Span(disk.name, "strong"), Span("  " + "  ".join(filter(None, parts)))]
-    lines = [top_row(width, hue, spans, f"{names.index(disk.name) + 1} of {len(names)}  {keys}")]
+    position = f"{names.index(disk.name) + 1} of {len(names)}  {keys}"
+    lines = [top_row(width, hue, spans, position, [disk.health.word])]
     clauses = [disk.health.reason or "no rule finds a fault"]
     if hue in ("bad", "warn") and state is not None and state.judgements:
         clauses = [judgement.text for judgement in state.judgements]

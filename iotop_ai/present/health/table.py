@@ -4,7 +4,7 @@ cursor.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from iotop_ai.model.frame import Frame
 from iotop_ai.model.health.smart import SmartState
@@ -42,9 +42,14 @@ COLUMNS = (
 )
 
 
-def top_row(width: int, hue: str, sentence: Sequence[Span], right: str) -> Line:
-    """The first row: the state of the disk or disks. hue: the token of that state. right: the text at the right end."""
-    word = Span(f" {WORDS.get(hue, 'NONE')}".ljust(STATE_CELLS + 1), hue)
+def top_row(width: int, hue: str, sentence: Sequence[Span], right: str, health_words: Iterable[str] = ()) -> Line:
+    """The first row: the state of the disk or disks. hue: the token of that state. right: the text at the right end.
+
+    health_words: the health words of the disks. If no disk has a verdict, the word that they share is the state.
+    """
+    shared = set(health_words)
+    without_verdict = shared.pop().upper() if len(shared) == 1 else "NONE"
+    word = Span(f" {WORDS.get(hue, without_verdict)}".ljust(STATE_CELLS + 1), hue)
     end = right + " "
     fitting = cut_spans([*sentence], max(0, width - STATE_CELLS - 2 - cells(end)))
     return row(width, [word, *fitting], [Span(end, "dim")])
@@ -69,7 +74,9 @@ def list_rows(frame: Frame, view: View, health: HealthView, width: int, height: 
     sentence = whole_clauses(
         _sentence(rows) if known else "no disk has been read", width - STATE_CELLS - 3 - cells(age_text)
     )
-    out = [top_row(width, hue_of(rows) if known else "unsure", [Span(sentence, "strong")], age_text)]
+    health_words = [disk.health.word for disk in rows]
+    hue = hue_of(rows) if known else "unsure"
+    out = [top_row(width, hue, [Span(sentence, "strong")], age_text, health_words)]
     selected = next((disk for disk in rows if disk.name == health.cursor), rows[0] if rows else None)
     reasons = [] if selected is None else why_rows(selected, view, width)
     without_smart = [row(width, [Span(cut(f" {text}", width), "dim")]) for text in _without_smart(frame)]
