@@ -389,15 +389,15 @@ def _waits(frame: Frame, view: View, width: int) -> Line:
         out.append(Cell(x, word, "dim"))
         x += len(word) + 4
         out.append(Cell(x - 1, text, "strong" if high else token_of(text), right=True))
-        x += 2
-    out.append(Cell(x - 1, "%", "dim"))
+        out.append(Cell(x + 1, "%", "dim"))
+        x += 4
     io = pressure.get("io")
-    room = width - 1 - (x + 2)
+    room = width - 1 - x
     if io is not None and io.some_ratio is not None and room >= 6:
         room = min(room, 60)
         filled = min(room, round(room * io.some_ratio))
         hue = "hot" if culprit_of(frame, view).disk else "graph"
-        out += [Cell(x + 2, "━" * filled, hue), Cell(x + 2 + filled, "─" * (room - filled), "faint")]
+        out += [Cell(x, "━" * filled, hue), Cell(x + filled, "─" * (room - filled), "faint")]
     return place(width, *out)
 
 

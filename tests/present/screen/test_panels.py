@@ -83,7 +83,7 @@ def test_a_process_that_reads_too_little_is_not_named() -> None:
 
 def test_waits_show_known_and_unknown_pressure() -> None:
     assert path_rows(STARVED, UTC, 80, 3)[2].text.startswith(
-        " waits    blocked   64  run    0  stalled on disk  97  CPU   1  memory"
+        " waits    blocked   64  run    0  stalled on disk  97 %  CPU   1 %  memory   0 %"
     )
     assert "PSI is off (boot with psi=1)" in path_rows(scenes.unsure(), UTC, 80, 3)[2].text
 

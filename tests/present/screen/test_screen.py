@@ -110,7 +110,7 @@ def test_a_hidden_panel_keeps_its_title() -> None:
 STARVED_80 = """\
 ── path ─────────────────────────────────────────── gpu07  02:55:00  live 1 s ──
  alice pt_data_worker x64 reads › /data ext4 › sda1 › sda SATA SSD              \n\
- waits    blocked   64  run    0  stalled on disk  97  CPU   1  memory   0 %    \n\
+ waits    blocked   64  run    0  stalled on disk  97 %  CPU   1 %  memory   0 %\n\
 ── last 100 s ──────── -90 ────────── -60 ────────── -30 ───────── now ─── peak \n\
  all GPUs   20 %    ⣶⣶⣶⣶⣶⣶⣶⣶⣶⣶⣶⣶⣶⣶⣶⣶⣶⣶⣤⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀       96 \n\
  sda read   90 MB/s ⣶⣶⣶⣶⣶⣶⣶⣶⣶⣶⣶⣶⣶⣶⣶⣶⣶⣦⣤⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀      480 \n\
