@@ -107,7 +107,7 @@ def _workers_setting(a: Args) -> str:
 def _more_workers(a: Args) -> str:
     several = (number(a, "ranks") or 1) > 1
     idle = number(a, "idle")
-    why = f"{core_count(a)} cores x 0.8" + (f" / {whole(a, 'ranks')}" if several else "")
+    why = f"80 % of {core_count(a)} cores" + (f" / {whole(a, 'ranks')} GPUs" if several else "")
     if idle is not None:
         why = f"{_cores_text(idle)} idle"
     return f"raise {_workers_setting(a)} {whole(a, 'now')} -> {whole(a, 'then')}{' per GPU' if several else ''} ({why})"

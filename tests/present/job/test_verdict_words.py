@@ -86,13 +86,13 @@ def test_the_cause_of_a_hung_job_is_true_without_its_last_clause() -> None:
             "cpu_prep",
             "train.py waits for data 80 % of the time",
             "8 workers compute at 97 % CPU, 38 of 40 cores idle; blocked by disks 1 %",
-            "raise num_workers 8 -> 32 (40 cores x 0.8)",
+            "raise num_workers 8 -> 32 (80 % of 40 cores)",
         ),
         (
             "single_thread",
             "the GPU waits for data 86 % of the time",
             "train.py loads its data itself: it runs 86 %, blocked 0 %, 38 of 40 cores idle",
-            "raise num_workers 0 -> 32 (40 cores x 0.8); set pin_memory=True, persistent_workers=True",
+            "raise num_workers 0 -> 32 (80 % of 40 cores); set pin_memory=True, persistent_workers=True",
         ),
         (
             "checkpoint_write",

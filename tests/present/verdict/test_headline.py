@@ -92,13 +92,13 @@ def test_every_class_has_a_scene() -> None:
             "cpu_prep",
             "8 of 8 GPUs wait for data 61 % of the time",
             "8 pt_data_worker compute at 98 % CPU, 32 of 40 cores idle; blocked by disks 0 %",
-            "raise num_workers 1 -> 4 per GPU (40 cores x 0.8 / 8)",
+            "raise num_workers 1 -> 4 per GPU (80 % of 40 cores / 8 GPUs)",
         ),
         (
             "single_thread",
             "the GPU waits for data 80 % of the time",
             "python computes at 99 % CPU, 7 of 8 cores idle; blocked by disks 0 %",
-            "raise num_workers 0 -> 6 (8 cores x 0.8); set pin_memory=True, persistent_workers=True",
+            "raise num_workers 0 -> 6 (80 % of 8 cores); set pin_memory=True, persistent_workers=True",
         ),
         (
             "gpu_bound",
