@@ -1,7 +1,7 @@
 """The real app on made-up Snapshots: every key has its effect."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
 import pytest
@@ -9,6 +9,7 @@ from rich.color import Color
 from textual.events import MouseScrollDown, MouseScrollUp
 from textual.pilot import Pilot
 
+from iotop_ai.model.frame import Frame
 from iotop_ai.model.settings import SORT_KEYS, THEMES
 from iotop_ai.present.screen.actions import PANEL_KEYS
 from iotop_ai.present.screen.selection import selected_device_name
@@ -18,7 +19,9 @@ from iotop_ai.store.source import MemoryRecording
 from iotop_ai.tui.app import MonitorApp
 from iotop_ai.tui.messages import FrameReady
 from iotop_ai.tui.screens.help import HelpScreen
+from tests.present.scenes import no_gpu, starved
 from tests.tui.scene import DISKS, made_frames
+from tests.tui.shown import showing as showing_frames
 
 SIZES = [(80, 24), (160, 48)]
 
@@ -167,13 +170,20 @@ async def test_after_the_terminal_has_grown_the_help_shows_its_last_page_and_can
         assert " 2/3 " in shown.screen()[0]
 
 
-async def test_tab_goes_through_all_panels_and_back_to_the_first() -> None:
-    async with showing() as shown:
-        assert shown.view.focus == "banner"
-        seen = [shown.view.focus]
-        seen += [(await shown.press("tab")).focus for _ in PANEL_KEYS]
-        assert seen == [*PANEL_KEYS, "banner"]
-        assert (await shown.press("shift+tab")).focus == PANEL_KEYS[-1]
+@pytest.mark.parametrize(
+    ("shown", "without"), [(starved, ()), (no_gpu, ("gpu",))], ids=["all", "a machine without a GPU"]
+)
+async def test_tab_goes_through_all_panels_with_rows_and_back_to_the_first(
+    shown: Callable[[], Frame], without: tuple[str, ...]
+) -> None:
+    order = [name for name in PANEL_KEYS if name not in without]
+    async with showing_frames([shown()]) as (app, pilot):
+        assert app.main.view.focus == "banner"
+        for panel in [*order[1:], "banner"]:
+            await pilot.press("tab")
+            assert app.main.view.focus == panel
+        await pilot.press("shift+tab")
+        assert app.main.view.focus == PANEL_KEYS[-1]
 
 
 @pytest.mark.parametrize(("number", "panel"), [(str(n), panel) for n, panel in enumerate(PANEL_KEYS, 1)])

@@ -11,7 +11,7 @@ from textual.timer import Timer
 
 from iotop_ai.model.frame import Frame
 from iotop_ai.model.reading import Status
-from iotop_ai.present.gpu.groups import selected_gpu
+from iotop_ai.present.gpu.groups import gpus, selected_gpu
 from iotop_ai.present.process.groups import selected_group
 from iotop_ai.present.screen.actions import SCREENS
 from iotop_ai.present.screen.layout import ZOOMABLE, Slot, listed_rows, plan, tall_enough
@@ -77,8 +77,8 @@ class MainScreen(RootScreen):
         self._source = source
         self._next_theme = next_theme
         self._slots: tuple[Slot, ...] = ()
-        self._hidden_before: frozenset[str] | None = None
-        """The hidden panels at the time when ``can_focus`` of the panels was last set."""
+        self._titles_before: frozenset[str] | None = None
+        """The panels with only a title at the time when ``can_focus`` of the panels was last set."""
         self._message_timer: Timer | None = None
         self._dialog: DialogScreen | None = None
         self.state = state = MainState(frame, view, self)
@@ -193,11 +193,12 @@ class MainScreen(RootScreen):
 
     def _update_can_focus(self) -> None:
         """Keep the focus away from panels that show only their title."""
-        if self.view.hidden is self._hidden_before:
+        titles = self.view.hidden if gpus(self.frame, self.view) else self.view.hidden | {"gpu"}
+        if titles == self._titles_before:
             return
-        self._hidden_before = self.view.hidden
+        self._titles_before = titles
         for name, panel in self.panels.items():
-            panel.can_focus = name not in UNFOCUSABLE and name not in self.view.hidden
+            panel.can_focus = name not in UNFOCUSABLE and name not in titles
             if panel.has_focus and not panel.can_focus:
                 self.focus_next()
 
