@@ -36,14 +36,16 @@ HEADLINE_MARK = ""
 SECOND_NS = 1_000_000_000
 MINUTE_NS = 60 * SECOND_NS
 HOUR_NS = 60 * MINUTE_NS
+_WHOLE_HOUR_MIN = 59
+"""The states of that many minutes are labelled "hour": a recording of an hour lacks a few seconds of it."""
 
 
 @panel
 def banner_rows(frame: Frame, view: View, width: int, height: int) -> list[Line]:
     """The banner. Its 4 rows are the state, ``because``, ``and``, ``do``; with 6 rows, ``not`` and ``hour`` are added.
 
-    With 4 rows and no second finding, the third row shows the classes ruled out (for UNSURE) or the states of
-    the last hour.
+    Without a second finding, the third of 6 rows shows when the state began; the third of 4 rows shows the classes ruled
+    out (for UNSURE) or the states of the last hour.
     """
     verdict = frame.verdict
     hue = HUE[verdict.state]
@@ -57,6 +59,9 @@ def banner_rows(frame: Frame, view: View, width: int, height: int) -> list[Line]
     confidence_cells = spans_cells(confidence) + 1 if confidence and height < 6 else 0
     last_hour = _last_hour(frame, view, width - confidence_cells)
     if height >= 6:
+        if not second[1] and last_hour[0] != "since":
+            # Without the duration, which the bar below shows, the row is not drawn anew each second.
+            second = ("since", _since_spans(frame, view)[:1])
         rows = [because, second, ruled_out, do, last_hour]
     else:
         other = second if second[1] else ruled_out if verdict.state is State.UNSURE and ruled_out[1] else last_hour
@@ -121,8 +126,9 @@ def _labelled_row(width: int, hue: str, label: str, spans: list[Span], right: li
 
 
 def _last_hour(frame: Frame, view: View, width: int) -> tuple[str, list[Span]]:
-    """(label, text): the states of the last hour as a bar; during the first minute, when the state began; for a job
-    that died, when it died. The states are in ``Frame.carry``, the memory of the rules.
+    """(label, text): the states of the last hour as a bar, labelled "7 min" while only 7 minutes are known; during the
+    first minute, when the state began; for a job that died, when it died. The states are in ``Frame.carry``, the memory
+    of the rules.
     """
     now, states = frame.snapshot.at_ns, frame.carry.states
     begin = max(now - HOUR_NS, states[0][0]) if states else now
@@ -133,7 +139,9 @@ def _last_hour(frame: Frame, view: View, width: int) -> tuple[str, list[Span]]:
     from iotop_ai.present.text.state_bar import run_spans, runs_between  # not needed in the first minute
 
     runs = run_spans(runs_between(states, begin, now), room)
-    return "hour", [Span(first + " ", "dim"), *runs, Span(" " + last, "dim")]
+    minutes = (now - begin) // MINUTE_NS
+    label = "hour" if minutes >= _WHOLE_HOUR_MIN else f"{minutes} min"
+    return label, [Span(first + " ", "dim"), *runs, Span(" " + last, "dim")]
 
 
 def first_shown_ns(since_ns: int, changes: Sequence[tuple[int, str]], word: str) -> int:

@@ -52,3 +52,12 @@ def test_the_banner_shows_the_last_hour_unless_there_is_a_second_finding() -> No
     assert " OK 45 min " in line
     assert " 02:53  " in line
     assert len(line) == 80
+    tall = [row.text.rstrip() for row in banner_rows(NO_GPU._replace(carry=carry), UTC, 80, 6)]
+    assert tall[2].startswith("▌since    02:53:")
+    assert tall[5].startswith("▌hour     01:53 ")
+
+
+def test_the_bar_names_the_minutes_that_are_known() -> None:
+    now = NO_GPU.snapshot.at_ns
+    carry = NO_GPU.carry._replace(states=((now - 7 * MINUTE, "CALM"),))
+    assert banner_rows(NO_GPU._replace(carry=carry), UTC, 80, 4)[2].text.startswith("▌7 min    02:46 ")
