@@ -6,9 +6,10 @@ import random
 from pathlib import Path
 from typing import Any
 
+from tests.rigs.slowdisk import why_no_fuse_disk
 from tests.scenarios.cause import Cause, with_options
 from tests.scenarios.ranks import BREAKS_S
-from tests.scenarios.scenes import plain
+from tests.scenarios.scenes import plain, slow
 
 RANKS = Path(__file__).with_name("ranks.py")
 FED = ("--workers", "1", "--batch", "4", "--cpu-ms", "1", "--warm", "--step", "0.15")
@@ -80,6 +81,16 @@ def _cores(cause: Cause, chance: random.Random) -> Cause:
     return with_options(cause, "--step", step, "--workers", workers, setting=f"step {step} s, {workers} workers")
 
 
+def _shared_disk(cause: Cause, chance: random.Random) -> Cause:
+    """Return the cause with a disk on which the batches of all ranks take two to four times as long as a step."""
+    delay_ms, batch = chance.randrange(3, 7), chance.randrange(6, 11)
+    step = round(cause.gpus * batch * delay_ms / 1000 / chance.uniform(2, 4), 3)
+    return with_options(
+        cause._replace(scene=slow(delay_ms * 1000, serial=True)), "--batch", batch, "--step", step,
+        setting=f"{delay_ms} ms a request, batch {batch}, step {step} s",
+    )  # fmt: skip
+
+
 def ranks(label: str, gpus: int, *trouble: object, **more: Any) -> Cause:
     """Return a cause with ranks on ``gpus`` GPUs and a fault. trouble: the options that describe the fault."""
     options = (*FED, "--ranks", str(gpus), *map(str, trouble))
@@ -118,6 +129,10 @@ CAUSES: dict[str, Cause] = {
         "no_gpu", plain, (*FED, "--on-cpu"), gpu=True, card=CARD, program=RANKS, window_s=LONG_S, draw=_cores
     ),
     "spinning main thread": ranks("gpu_bound", 1, "--workers", 0, "--kind", "spin", negative=True, background=False),
+    "storage_read of eight GPUs": Cause(
+        "storage_read", slow(4_000, serial=True), ("--workers", "2", "--batch", "8", "--step", "0.08", "--ranks", "8"),
+        gpu=True, gpus=8, card=CARD, program=RANKS, window_s=20.0, draw=_shared_disk, why_not=why_no_fuse_disk,
+    ),
     "eight GPUs spin": ranks("comm_wait", 8, "--trouble", "hang", "--with", 8, window_s=20.0, negative=True),
     "eight GPUs compute": ranks("gpu_bound", 8, negative=True, background=False),
 }  # fmt: skip

@@ -30,7 +30,8 @@ def fill(case: Case, target: Path) -> None:
     """Write the case's data set. Raises RuntimeError with the stack's message when that fails."""
     text = b"".join((HERE / name).read_bytes() for name in (case.script, "images.py"))
     stream = "-stream" if "--stream" in case.options else ""
-    key = f"{case.stack}-{case.megabytes}{stream}-{hashlib.sha256(text).hexdigest()[:12]}"
+    form = f"-{case.options[case.options.index('--format') + 1]}" if "--format" in case.options else ""
+    key = f"{case.stack}-{case.megabytes}{stream}{form}-{hashlib.sha256(text).hexdigest()[:12]}"
 
     def write(place: Path) -> None:
         done = subprocess.run(case.prepare(place), capture_output=True, text=True)

@@ -59,6 +59,11 @@ STACKS: dict[str, Stack] = {
     "spdl": Stack(("spdl==0.8.0", *SHARED), ("spdl.pipeline",)),
     "litdata": Stack(("litdata==0.2.76", *SHARED), ("litdata", "torch"), "torch"),
     "streaming": Stack(("mosaicml-streaming==0.13.0", "pillow==13.0.0"), ("streaming", "torch"), "torch"),
+    "formats": Stack(
+        ("h5py==3.16.0", "zarr==3.1.6", "lmdb==3.0.0", "pyarrow==26.0.1", "av==18.1.0", *SHARED),
+        ("h5py", "zarr", "lmdb", "pyarrow", "av", "torch"),
+        "torch",
+    ),
     "ray": Stack(("ray[data,train]==2.60.0", "pandas==3.1.1", *SHARED), ("ray.data", "ray.train", "torch"), "torch"),
 }
 """The stacks by name, in the order of their importance for the verdict."""

@@ -7,6 +7,8 @@ from tests.scenarios.stacks.cases import cpu, disk, healthy
 
 DALI, SPDL = ("dali", "train_dali.py"), ("spdl", "train_spdl.py")
 LITDATA, STREAMING = ("litdata", "train_litdata.py"), ("streaming", "train_streaming.py")
+LIGHTNING, TRANSFORMERS = ("lightning", "train_lightning.py"), ("transformers", "train_transformers.py")
+FORMATS = ("formats", "train_formats.py")
 SHARDS = 320
 """The megabytes of a data set in shards: 20 shards, so that an epoch lasts longer than the calibration."""
 UNSEEN: dict[str, Case] = {
@@ -24,4 +26,19 @@ UNSEEN: dict[str, Case] = {
     "Streaming disk": disk(*STREAMING, "sleep", 0.4),
     "Streaming decode": cpu(*STREAMING, "futex", 0.25)._replace(megabytes=SHARDS),
     "Streaming healthy": healthy(*STREAMING, "poll", 0.8)._replace(megabytes=SHARDS),
+    "Lightning disk": disk(*LIGHTNING, "futex", 0.4),
+    "Lightning decode": cpu(*LIGHTNING, "spin", 0.25),
+    "Lightning healthy": healthy(*LIGHTNING, "futex", 0.6),
+    "Transformers disk": disk(*TRANSFORMERS, "sleep", 0.2),
+    "Transformers decode": cpu(*TRANSFORMERS, "futex", 0.5),
+    "Transformers healthy": healthy(*TRANSFORMERS, "poll", 0.8),
+    "HDF5 disk": disk(*FORMATS, "futex", 0.5, "--format hdf5"),
+    "Zarr disk": disk(*FORMATS, "poll", 0.3, "--format zarr"),
+    "Zarr decode": cpu(*FORMATS, "futex", 0.4, "--format zarr --work 4"),
+    "LMDB disk": disk(*FORMATS, "ioctl", 0.6, "--format lmdb"),
+    "LMDB healthy": healthy(*FORMATS, "futex", 0.6, "--format lmdb"),
+    "Parquet disk": disk(*FORMATS, "futex", 0.3, "--format parquet"),
+    "Parquet decode": cpu(*FORMATS, "spin", 0.2, "--format parquet"),
+    "video decode": cpu(*FORMATS, "futex", 0.5, "--format video"),
+    "video healthy": healthy(*FORMATS, "sleep", 0.6, "--format video"),
 }
