@@ -29,7 +29,7 @@ def disk(**more: object) -> Snapshot:
 
 
 def swap(total: int, free: int) -> Snapshot:
-    empty = MemoryState(*[None] * (len(MemoryState._fields) - 1))
+    empty = MemoryState(*[None] * (len(MemoryState._fields) - len(MemoryState._field_defaults)))
     memory = empty._replace(swap_total_bytes=total, swap_free_bytes=free)
     return EMPTY._replace(memory=Reading(memory, Status.OK))
 
