@@ -138,7 +138,7 @@ def act_on_each(
     outcomes = [act_on(command, (key,), name, root, audit) for key, name in targets]
     successes = tuple(outcome.text for outcome in outcomes if outcome.done)
     refused = [outcome for outcome in outcomes if not outcome.done]
-    text = f"{command.text}: {len(successes)} of {len(outcomes)} tagged"
+    text = f"{command.text}: {len(successes)} of {len(outcomes)} tagged processes"
     if refused:
         text += "; " + refused[0].text.removeprefix(f"{command.text}: ")
         text += f", and {len(refused) - 1} more" if len(refused) > 1 else ""

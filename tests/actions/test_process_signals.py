@@ -128,7 +128,7 @@ def test_each_tagged_process_is_audited(sleeper: subprocess.Popen[bytes], audit:
     targets = [(key_of(1), "init"), (key, "sleeper"), (key._replace(start_ticks=key.start_ticks - 1), "gone")]
     group_outcome = act_on_each(command("nice 3"), targets, ROOT, audit)
     not_init = "failed for init (1): pid 1 keeps the machine alive"
-    assert group_outcome.whole == (True, f"nice 3: 1 of 3 tagged; {not_init}, and 1 more", "")
+    assert group_outcome.whole == (True, f"nice 3: 1 of 3 tagged processes; {not_init}, and 1 more", "")
     assert group_outcome.successes == (f"nice 3: sleeper ({sleeper.pid})",)
     assert os.getpriority(os.PRIO_PROCESS, sleeper.pid) == 3
     logged = results(audit)
@@ -144,7 +144,7 @@ def test_nothing_is_signalled_without_an_audit_log(sleeper: subprocess.Popen[byt
     (tmp_path / "file").write_text("")
     group_outcome = act_on_each(command("kill"), [(key_of(sleeper.pid), "s")], ROOT, Audit(Clock(), tmp_path / "file"))
     assert group_outcome.successes == ()
-    assert "0 of 1 tagged; not done: the audit log" in group_outcome.whole.text
+    assert "0 of 1 tagged processes; not done: the audit log" in group_outcome.whole.text
     assert sleeper.poll() is None
 
 

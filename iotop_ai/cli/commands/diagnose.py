@@ -116,7 +116,7 @@ def _lines(diagnosis: Diagnosis, last: Frame, pid: int) -> Iterator[str]:
     stall = diagnosis.data_stall_ratio
     # The headline's figure covers the last window; the figure below covers the whole time that was watched.
     watched = duration(diagnosis.data_stall_seen_s)
-    yield _line("stall", "unknown" if stall is None else f"{percent(stall)} % of {watched} without data")
+    yield _line("stall", "unknown" if stall is None else f"{percent(stall)} % of {watched} spent waiting for data")
     for job in diagnosis.job_times(pid):
         yield from _job_time(job)
     for wall_ns, text in diagnosis.missing[:_MOST_LINES]:

@@ -41,12 +41,12 @@ def parse_stat(raw: bytes) -> ParsedStat:
     """Parse fields 1 to 52 of /proc/PID/stat: ``9663 (cat) R 9657 9657 4140 0 -1 4194304 100 0 0 ...``.
 
     comm is the text between the first "(" and the last ")", and may contain spaces, parentheses and line ends. Raises
-    ValueError when the line has fewer fields than in Linux 2.6.18.
+    ValueError when the line has fewer than the 42 fields of Linux 2.6.18.
     """
     opening, closing = raw.find(b"("), raw.rfind(b")")
     fields = raw[closing + 1 :].split()
     if opening < 0 or closing < 0 or len(fields) < 40:
-        raise ValueError("a stat line has 42 fields")
+        raise ValueError("a stat line has fewer than 42 fields")
     return ParsedStat(
         raw[opening + 1 : closing],
         int(fields[6]),
@@ -74,7 +74,7 @@ def parse_state(raw: bytes) -> tuple[str, int]:
     """
     fields = raw[raw.rfind(b")") + 1 :].split()
     if len(fields) < 40:
-        raise ValueError("a stat line has 42 fields")
+        raise ValueError("a stat line has fewer than 42 fields")
     return clean_bytes(fields[0], 1), int(fields[39])
 
 
@@ -85,7 +85,7 @@ def parse_io(raw: bytes) -> ProcessIo:
     """
     fields = raw.split()
     if len(fields) < 14:
-        raise ValueError("an io file has seven lines")
+        raise ValueError("an io file has fewer than seven lines")
     return ProcessIo(
         int(fields[1]),
         int(fields[3]),
@@ -106,7 +106,7 @@ def parse_status(raw: bytes) -> tuple[int, int]:
     group = raw.find(b"\nTgid:")
     user = raw.find(b"\nUid:")
     if group < 0 or user < 0:
-        raise ValueError("a status file has Tgid and Uid")
+        raise ValueError("a status file lacks Tgid or Uid")
     tgid = int(raw[group + 6 : raw.index(b"\n", group + 1)])
     return tgid, int(raw[user + 5 : raw.index(b"\n", user + 1)].split()[1])
 

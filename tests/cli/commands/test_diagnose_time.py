@@ -23,7 +23,7 @@ ROW = re.compile(r" {10}(\S.*?) +(<?[\d.]+) % +([\d.]+) s")
 def test_the_table_adds_up(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["diagnose", str(SLOW_DISK), "--allow-root"]) == 1
     lines = capsys.readouterr().out.splitlines()
-    assert any(re.fullmatch(r"stall     \d\d % of 4\d s without data", line) for line in lines)
+    assert any(re.fullmatch(r"stall     \d\d % of 4\d s spent waiting for data", line) for line in lines)
     at = next(i for i, line in enumerate(lines) if line.startswith("job "))
     assert re.fullmatch(r"job       trainer\.py \(pid \d+\): watched for \d\d s", lines[at])
     rows = [match.groups() for line in lines[at + 1 :] if (match := ROW.fullmatch(line))]

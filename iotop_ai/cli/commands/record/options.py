@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 STREAM = "-"
 LONGEST_DAYS = 3650
-"""The longest --duration; a timer of Python cannot wait for 300 years."""
+"""The longest --duration. It is far below the 292 years for which a timer of Python can wait."""
 _DURATION = re.compile(r"([\d.]+(ms|s|m|min|h|d))+")
 
 
@@ -32,7 +32,7 @@ class RecordOptions(NamedTuple):
     keep: the number of finished files to keep beside the current one; None for all
     hook, command: the words of a command line; () for none
     burst_s: the interval during a burst (while rates or the verdict change), in seconds; None for no bursts
-    control: whether the starting program controls the recording through stdin and stdout
+    control: whether the program that started iotop-ai controls the recording through stdin and stdout
     """
 
     settings: Settings
@@ -80,8 +80,8 @@ def add_record_flags(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--control",
         action="store_true",
-        help="let the starting program control the recording: JSON requests on stdin, answers on stdout; the recording "
-        "ends when stdin closes, and uses a new name if FILE exists",
+        help="let the program that started iotop-ai control the recording: JSON requests on stdin, answers on stdout; "
+        "the recording ends when stdin closes, and uses a new name if FILE exists",
     )
     add_alerts_flag(parser)
     add_source_flags(parser, sub=True)

@@ -39,7 +39,7 @@ _CHANGE = "change."
 _OWN_UNITS = {STEPS: "1/s", GPU_BUSY: "ratio"}
 """The figures that only a comparison has, with their units. --fail-if accepts them and the common figures."""
 _NOT_IN_CONDITIONS = (JOB_DISK, "network")
-"""The first parts of the names of a comparison's figures that --fail-if does not accept."""
+"""--fail-if does not accept a figure of a comparison whose name, up to the first dot, is one of these."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -49,8 +49,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--align",
         choices=ALIGNMENTS,
-        help="compare between common marks, the jobs from their first step, or the whole time "
-        "(default: the first of these that both runs allow)",
+        help="what to compare: the part between common marks (marks), the jobs from their first step (job), or the "
+        "whole runs (time); default: the first of these that both runs allow",
     )
     parser.add_argument(
         "--before-job", metavar="PID", type=parse_pid, default=0, help="the job in BEFORE that has this process"
@@ -140,9 +140,10 @@ def _figure_values(comparison: Comparison, changes: Mapping[str, str]) -> dict[s
 
 
 def _change_of(comparison: Comparison, name: str) -> Change | None:
-    """Return the Change that the figure "change.NAME" is about; None if neither run has the figure NAME.
+    """Return the Change that the figure "change.NAME" is about; None if NAME has no dot and neither run has it.
 
-    Raises UsageError if only some of the figures of its kind are compared, and this one is not among them.
+    Raises UsageError if NAME has a dot, such as disks.sda.busy_ratio, and is not compared: only some of these figures
+    are compared.
     """
     figure = name.removeprefix(_CHANGE)
     if figure not in _OWN_UNITS:

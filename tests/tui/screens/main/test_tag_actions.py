@@ -96,11 +96,11 @@ async def test_every_tagged_process_has_its_event(copied_file: Path) -> None:
         await shown.press("down", "T", "k", *"nice 5", "enter")
         # These processes are made up, so any real process with one of their pids has another start time.
         text = await shown.until(lambda text: "of 64 tagged" in text)
-        assert "failed: nice 5: 0 of 64 tagged; failed for pt_data_worker (" in text
+        assert "failed: nice 5: 0 of 64 tagged processes; failed for pt_data_worker (" in text
         assert not shown.source.events
-        done = ActionResult.of_action(True, "nice 5: 2 of 3 tagged", ("nice 5: a (1)", "nice 5: b (2)"))
+        done = ActionResult.of_action(True, "nice 5: 2 of 3 tagged processes", ("nice 5: a (1)", "nice 5: b (2)"))
         main.action_threads.run("nice", lambda: done)
-        await shown.until(lambda text: "2 of 3 tagged" in text)
+        await shown.until(lambda text: "2 of 3 tagged processes" in text)
         assert shown.source.events == [("action", "nice 5: a (1)"), ("action", "nice 5: b (2)")]
 
 
