@@ -107,8 +107,8 @@ class Prometheus:
             self._headers["Authorization"] = f"Basic {base64.b64encode(user.encode()).decode()}"
         self._connection: _Connection | None = None
 
-    def another(self) -> Prometheus:
-        """Create a second client of the same server, for another thread."""
+    def new_client(self) -> Prometheus:
+        """Create another client of the same server, for another thread."""
         return Prometheus(self.address, **self._arguments)
 
     def instant_query(self, query: str, at_s: float | None = None) -> Answer:

@@ -24,8 +24,8 @@ def job_parts(answers: Mapping[str, Answer], name_of: Callable[[str], str]) -> l
     """The part of each job on each machine. name_of: the function from a Prometheus instance to its machine's name."""
     seconds: dict[_Key, list[float]] = {}
     for entry in answers.get("job time", _NO_ANSWER).series:
-        if (bucket := entry.label("bucket")) in SHARES and entry.value is not None and entry.value > 0:
-            seconds.setdefault(_key(entry), [0.0] * len(SHARES))[SHARES.index(bucket)] += entry.value
+        if (share := entry.label("bucket")) in SHARES and entry.value is not None and entry.value > 0:
+            seconds.setdefault(_key(entry), [0.0] * len(SHARES))[SHARES.index(share)] += entry.value
     gpus, ranks = (_counts(answers.get(name, _NO_ANSWER).series) for name in ("job GPUs", "job ranks"))
     late_ranks = _counts(answers.get("late rank", _NO_ANSWER).series)
     infos = _infos(answers.get("job info", _NO_ANSWER).series)

@@ -26,10 +26,10 @@ def job_families(frame: Frame) -> list[Family]:
         family(
             *(f"{JOB}_time_seconds", COUNTER, "Time of a job since it was first seen, by what it was spent on."),
             [
-                ((*_labels(job), ("bucket", bucket)), milliseconds / 1000)
+                ((*_labels(job), ("bucket", share)), milliseconds / 1000)
                 for key, job in jobs.items()
                 if key in times
-                for bucket, milliseconds in zip(SHARES, times[key], strict=True)
+                for share, milliseconds in zip(SHARES, times[key], strict=True)
             ],
             "seconds",
         ),

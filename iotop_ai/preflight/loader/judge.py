@@ -6,7 +6,7 @@ import re
 import signal
 
 from iotop_ai.model.clean import clean
-from iotop_ai.model.preflight.loader.outcome import Outcome, Stuck
+from iotop_ai.model.preflight.loader.outcome import LoaderProcess, Outcome
 from iotop_ai.model.preflight.loader.run import Failure
 from iotop_ai.preflight.environment.judge_host import larger_shm
 
@@ -53,9 +53,9 @@ def failure_of(outcome: Outcome) -> Failure:
 
 
 def _shared_memory_failure(outcome: Outcome, output: str) -> Failure | None:
-    is_full = outcome.shm_free_bytes is not None and outcome.shm_free_bytes < SHM_FULL
-    has_room = outcome.shm_free_bytes is not None and outcome.shm_free_bytes > SHM_ROOM
-    has_bus_error = any(_signal_of(process) == signal.SIGBUS for process in outcome.stuck) or "Bus error" in output
+    is_full = outcome.least_shm_free_bytes is not None and outcome.least_shm_free_bytes < SHM_FULL
+    has_room = outcome.least_shm_free_bytes is not None and outcome.least_shm_free_bytes > SHM_ROOM
+    has_bus_error = any(_signal_of(process) == signal.SIGBUS for process in outcome.processes) or "Bus error" in output
     words = SHM_WORDS.search("\n".join(line for line in output.splitlines() if not line.lstrip().startswith('File "')))
     # torch attributes every bus error to shared memory, but a mapped file that was truncated causes a bus error too.
     if not ((is_full and has_bus_error) or (words and (not has_room or NO_SPACE in words.group()))):
@@ -98,7 +98,7 @@ def _pickle_failure(outcome: Outcome, output: str) -> Failure | None:
 
 
 def _killed_worker_failure(outcome: Outcome, output: str) -> Failure | None:
-    ended = [process for process in outcome.stuck if process.worker and process.exit_status]
+    ended = [process for process in outcome.processes if process.worker and process.exit_status]
     match = _SIGNAL.search(f"{outcome.text} {outcome.trace} ")
     name = match.group(1) if match else ""
     if not name and "exited unexpectedly" not in outcome.text and not ended:
@@ -153,9 +153,9 @@ def _hang_failure(outcome: Outcome, output: str) -> Failure | None:
     missing = "no batch" if outcome.phase in ("start", "batches") else f"{_PHASES[outcome.phase]} did not end"
     spins = outcome.busy_cores is not None and outcome.busy_cores > 0.5
     text = f"hangs: {missing} for {outcome.silent_s:.0f} s"
-    workers = [process for process in outcome.stuck if process.worker]
+    workers = [process for process in outcome.processes if process.worker]
     # A worker that is in the user's code is more informative than a worker that waits for work.
-    ordered = sorted(workers or outcome.stuck, key=lambda process: (process.state != "D", not process.frame))
+    ordered = sorted(workers or outcome.processes, key=lambda process: (process.state != "D", not process.frame))
     if ordered:
         first = ordered[0]
         more = f"; {len(workers)} workers in all" if len(workers) > 1 else ""
@@ -165,7 +165,7 @@ def _hang_failure(outcome: Outcome, output: str) -> Failure | None:
     return Failure("hang", text, _hang_remedy(outcome, ordered))
 
 
-def _hang_remedy(outcome: Outcome, ordered: list[Stuck]) -> str:
+def _hang_remedy(outcome: Outcome, ordered: list[LoaderProcess]) -> str:
     """Return the remedy for a hang; "" if the cause is unknown. ordered: the processes, the most informative first."""
     if ordered and ordered[0].state == "D":
         return "the storage does not answer: iotop-ai check PATH"
@@ -174,8 +174,8 @@ def _hang_remedy(outcome: Outcome, ordered: list[Stuck]) -> str:
     return ""
 
 
-def activity_text(process: Stuck) -> str:
-    """Return what a stuck process does, in words: "sleeps in data.py:12 in __getitem__ (futex_wait_queue)"."""
+def activity_text(process: LoaderProcess) -> str:
+    """Return what a process of the loader does, in words: "sleeps in data.py:12 in __getitem__ (futex_wait_queue)"."""
     if process.exit_status is not None:
         number = _signal_of(process)
         return f"was killed by {signal_name(number)}" if number else f"ended with exit code {process.exit_status >> 8}"
@@ -216,7 +216,7 @@ def last_line(text: str) -> str:
     return clean(lines[-1], 200) if lines else ""
 
 
-def _signal_of(process: Stuck) -> int:
+def _signal_of(process: LoaderProcess) -> int:
     return 0 if process.exit_status is None else process.exit_status & 0x7F
 
 

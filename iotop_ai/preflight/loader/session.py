@@ -19,7 +19,7 @@ from iotop_ai.collectors.io.spawn import start
 from iotop_ai.collectors.machine.host import read_container
 from iotop_ai.lazy.namedtuple import NamedTuple
 from iotop_ai.model.clean import clean
-from iotop_ai.model.preflight.loader.outcome import Outcome, Stuck
+from iotop_ai.model.preflight.loader.outcome import LoaderProcess, Outcome
 from iotop_ai.model.preflight.loader.run import Built, Configuration, Run, Steady
 from iotop_ai.preflight.child_messages import MessageReader
 from iotop_ai.preflight.loader.judge import failure_of, user_frame
@@ -180,12 +180,13 @@ class Session:
     def _failed_run(self, message: dict[str, Any], *, silent_s: float = 0.0, returncode: int | None = None) -> Run:
         """Return the Run of a configuration that gave no figures. message: the child's last one; {} without one."""
         busy_cores = self._busy_cores(silent_s) if silent_s else None
-        stuck = tuple(self._watch.process_states())
+        processes = tuple(self._watch.process_states())
         stderr_before_stacks = self._stderr.decode("utf-8", "replace")
         if silent_s:
-            with_stack = sorted(stuck, key=lambda process: not process.worker)[:MOST_STACKS]
-            stuck = tuple(
-                process._replace(frame=self._frame(process)) if process in with_stack else process for process in stuck
+            with_stack = sorted(processes, key=lambda process: not process.worker)[:MOST_STACKS]
+            processes = tuple(
+                process._replace(frame=self._frame(process)) if process in with_stack else process
+                for process in processes
             )
         self._receive(POLL_MS)
         outcome = Outcome(
@@ -199,16 +200,16 @@ class Session:
             refused=str(message.get("text", "")) if message.get("message") == "refused" else "",
             empty=bool(message.get("empty")),
             stderr=stderr_before_stacks if silent_s else self._stderr.decode("utf-8", "replace"),
-            stuck=stuck,
+            processes=processes,
             busy_cores=busy_cores,
             shm_bytes=self._watch.shm_bytes,
-            shm_free_bytes=self._watch.shm_free_bytes,
+            least_shm_free_bytes=self._watch.least_shm_free_bytes,
             workers=self._configuration.workers,
             container=read_container(self._root),
         )
         return Run(self._configuration, self._built, failure=failure_of(outcome))
 
-    def _frame(self, process: Stuck) -> str:
+    def _frame(self, process: LoaderProcess) -> str:
         """Return the user's line of Python in a process that shows its stack on SIGUSR1; "" for other processes."""
         if process.exit_status is not None or not self._watch.catches(process.pid, signal.SIGUSR1):
             return ""

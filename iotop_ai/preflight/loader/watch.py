@@ -9,7 +9,7 @@ from iotop_ai.collectors.io.clock import Clock
 from iotop_ai.collectors.io.root import Root
 from iotop_ai.collectors.process.parse import parse_io, parse_stat
 from iotop_ai.model.job.task_states import DISK, RUNNING, wait_state_of
-from iotop_ai.model.preflight.loader.outcome import Stuck
+from iotop_ai.model.preflight.loader.outcome import LoaderProcess
 from iotop_ai.model.preflight.loader.run import Used
 from iotop_ai.preflight.environment.host import read_shm
 from iotop_ai.preflight.loader.grow import growth_per_batch
@@ -43,7 +43,7 @@ class TreeWatch:
         self._points: list[tuple[int, int]] = []
         self._most_memory_bytes: int | None = None
         self.shm_bytes, self._shm_free_before_bytes, _ = read_shm(root)
-        self.shm_free_bytes = self._shm_free_before_bytes
+        self.least_shm_free_bytes = self._shm_free_before_bytes
         self._base_ns = clock.monotonic_ns()
         self._next_memory_ns = 0
 
@@ -129,8 +129,8 @@ class TreeWatch:
         if batches and allocated and len(self._points) < _MOST_POINTS:
             self._points.append((batches, allocated))
         _, free, _ = read_shm(self._root)
-        if free is not None and self.shm_free_bytes is not None:
-            self.shm_free_bytes = min(self.shm_free_bytes, free)
+        if free is not None and self.least_shm_free_bytes is not None:
+            self.least_shm_free_bytes = min(self.least_shm_free_bytes, free)
         end = self._clock.monotonic_ns()
         self._next_memory_ns = end + max(int(_LEAST_PAUSE_S * 1e9), _PAUSE_FACTOR * (end - start))
 
@@ -182,8 +182,8 @@ class TreeWatch:
             ticks.pop(helper, None)
         main_cores = None if main is None else main / TICKS_PER_S / seconds
         shm = None
-        if self._shm_free_before_bytes is not None and self.shm_free_bytes is not None:
-            shm = self._shm_free_before_bytes - self.shm_free_bytes
+        if self._shm_free_before_bytes is not None and self.least_shm_free_bytes is not None:
+            shm = self._shm_free_before_bytes - self.least_shm_free_bytes
         return Used(
             worker_cores=sum(ticks.values()) / TICKS_PER_S / seconds if ticks else main_cores,
             main_cores=main_cores,
@@ -200,7 +200,7 @@ class TreeWatch:
         """Return the CPU time in seconds that all processes seen so far have used since their start."""
         return sum(self._ticks.values()) / TICKS_PER_S
 
-    def process_states(self) -> list[Stuck]:
+    def process_states(self) -> list[LoaderProcess]:
         """Return the main process and each worker that still exists, with its state.
 
         The field ``frame``, the line of Python, is still empty.
@@ -214,7 +214,7 @@ class TreeWatch:
                 continue
             ended = stat.exit_status if stat.record.state in ("Z", "X") else None
             wchan = self._root.text_or(f"proc/{pid}/wchan")
-            out.append(Stuck(pid, pid != self._pid, stat.record.state, wchan, exit_status=ended))
+            out.append(LoaderProcess(pid, pid != self._pid, stat.record.state, wchan, exit_status=ended))
         return out
 
     def catches(self, pid: int, number: int) -> bool:

@@ -1,7 +1,7 @@
 """The loops of a reader: operations one at a time, whole or in pieces, or reads of which many are in flight.
 
-On a fast disk, the time between two reads matters, so the loops look up attributes once, and rarely share their figures
-with the parent process.
+On a fast disk, the time between two reads matters, so the loops look up attributes once, and rarely publish their
+figures to the parent process.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from typing import NamedTuple
 
 from iotop_ai.preflight.storage.read_queue import ReadQueue
 
-_SHARE_EVERY_NS = 5_000_000
-"""The minimum time between two calls of a reader's Share, the function that passes its figures to the parent."""
+_PUBLISH_EVERY_NS = 5_000_000
+"""The minimum time between two calls of a reader's Publish, the function that passes its figures to the parent."""
 
 Operation = Callable[[mmap.mmap, int], int]
 """A function that does the n-th operation of the phase. Its arguments are a buffer of block_bytes, and n.
@@ -26,7 +26,7 @@ It returns the number of bytes, or NOTHING for an operation that does not count.
 No two readers get the same n: with d readers, reader r does the operations r, r + d, r + 2 d, ...
 """
 NOTHING = -1
-Share = Callable[[int, int, int], None]
+Publish = Callable[[int, int, int], None]
 """A function that is called with a reader's operations and bytes so far, and the end of its last operation.
 
 During an operation in pieces, the bytes include its pieces so far, and the end is that of the last piece.
@@ -68,10 +68,10 @@ class Part(NamedTuple):
     most_ops: int
 
 
-def repeat(operation: Operation, buffer: mmap.mmap, part: Part, now: Callable[[], int], share: Share) -> array[int]:
+def repeat(operation: Operation, buffer: mmap.mmap, part: Part, now: Callable[[], int], publish: Publish) -> array[int]:
     """Repeat the operation; return how long each one took, in nanoseconds. Raises OSError."""
     first, step, end_ns, most_bytes, most_ops = part
-    times, size, ended_ns, share_ns = array("q"), 0, 0, 0
+    times, size, ended_ns, due_ns = array("q"), 0, 0, 0
     add_time = times.append
     for number in range(first, most_ops, step):
         at_ns = now()
@@ -82,22 +82,27 @@ def repeat(operation: Operation, buffer: mmap.mmap, part: Part, now: Callable[[]
         if op_bytes != NOTHING:
             size += op_bytes
             add_time(ended_ns - at_ns)
-        if ended_ns >= share_ns:
-            share(len(times), size, ended_ns)
-            share_ns = ended_ns + _SHARE_EVERY_NS
-    share(len(times), size, ended_ns)
+        if ended_ns >= due_ns:
+            publish(len(times), size, ended_ns)
+            due_ns = ended_ns + _PUBLISH_EVERY_NS
+    publish(len(times), size, ended_ns)
     return times
 
 
 def repeat_in_pieces(
-    work: InPieces, buffer: mmap.mmap, on_cut: Callable[[int], None], part: Part, now: Callable[[], int], share: Share
+    work: InPieces,
+    buffer: mmap.mmap,
+    on_cut: Callable[[int], None],
+    part: Part,
+    now: Callable[[], int],
+    publish: Publish,
 ) -> array[int]:
-    """Do as ``repeat`` does, but share the figures within an operation too, and end the last operation at ``end_ns``.
+    """Do as ``repeat`` does, but publish the figures within an operation too, and end the last operation at ``end_ns``.
 
     on_cut: called with the bytes that were left to read if an operation is ended early.
     """
     first, step, end_ns, most_bytes, most_ops = part
-    times, size, ended_ns, share_ns = array("q"), 0, 0, 0
+    times, size, ended_ns, due_ns = array("q"), 0, 0, 0
     for number in range(first, most_ops, step):
         at_ns = now()
         if size >= most_bytes or (number > first and at_ns >= end_ns):
@@ -108,28 +113,28 @@ def repeat_in_pieces(
                 counts = True
                 size += piece_bytes
                 ended_ns = now()
-                if ended_ns >= share_ns:
-                    share(len(times), size, ended_ns)
-                    share_ns = ended_ns + _SHARE_EVERY_NS
+                if ended_ns >= due_ns:
+                    publish(len(times), size, ended_ns)
+                    due_ns = ended_ns + _PUBLISH_EVERY_NS
                 if left_bytes and ended_ns >= end_ns:
                     on_cut(left_bytes)
                     break
         ended_ns = now()
         if counts:
             times.append(ended_ns - at_ns)
-        if ended_ns >= share_ns:
-            share(len(times), size, ended_ns)
-            share_ns = ended_ns + _SHARE_EVERY_NS
-    share(len(times), size, ended_ns)
+        if ended_ns >= due_ns:
+            publish(len(times), size, ended_ns)
+            due_ns = ended_ns + _PUBLISH_EVERY_NS
+    publish(len(times), size, ended_ns)
     return times
 
 
 def keep_in_flight(
-    reads: ManyInFlight, queue: ReadQueue, part: Part, now: Callable[[], int], share: Share
+    reads: ManyInFlight, queue: ReadQueue, part: Part, now: Callable[[], int], publish: Publish
 ) -> array[int]:
     """Keep the queue full of reads; return how long each read took, in nanoseconds. Raises OSError."""
     offset_of, end_ns, most_bytes = reads.offset_of, part.end_ns, part.most_bytes
-    times, size, share_ns = array("q"), 0, 0
+    times, size, due_ns = array("q"), 0, 0
     add_time = times.append
     numbers = iter(range(part.first, part.most_ops, part.step))
     offsets = [offset_of(number) for number in islice(numbers, queue.depth)]
@@ -148,7 +153,7 @@ def keep_in_flight(
             offsets = [offset_of(number) for number in islice(numbers, len(slots))]
             queue.submit(slots[: len(offsets)], offsets)
             in_flight += len(offsets)
-        if at_ns >= share_ns or not in_flight:
-            share(len(times), size, at_ns)
-            share_ns = at_ns + _SHARE_EVERY_NS
+        if at_ns >= due_ns or not in_flight:
+            publish(len(times), size, at_ns)
+            due_ns = at_ns + _PUBLISH_EVERY_NS
     return times

@@ -45,7 +45,7 @@ _BUSY_SHARE = 0.9
 readers, not the storage.
 """
 _PR_SET_PDEATHSIG = 1
-_OPS, _BYTES, _ENDED, _UNREAD, _ERROR, _WIDTH = 0, 1, 2, 3, 4, 5
+_OPS, _BYTES, _LAST_END, _UNREAD, _ERROR, _WIDTH = 0, 1, 2, 3, 4, 5
 """The positions of a reader's values in the shared memory, and the number of values of a reader."""
 
 Show = Callable[[int, int, float], None]
@@ -108,7 +108,7 @@ class Run:
         self._cpu_s: list[float] = []
 
     def measure(self, show: Show) -> Measured:
-        """Run the phase until it ends or is stopped; return the result, which has no operation if it was stopped.
+        """Run the phase until it ends or is stopped; return the result. The result of a stopped phase has 0 operations.
 
         Raises HangError, and OSError when an operation failed.
         """
@@ -131,7 +131,7 @@ class Run:
         failed = max(self._column(_ERROR))
         if failed:
             raise OSError(failed, os.strerror(failed))
-        seconds = max(0, *self._column(_ENDED), start_ns) - start_ns
+        seconds = max(0, *self._column(_LAST_END), start_ns) - start_ns
         name, block, depth, _ = self._phase
         busy = cpu_bound(self._cpu_s, seconds / 1e9, read_cores(Root("/")))
         size = sum(self._column(_BYTES))
@@ -171,8 +171,8 @@ class Run:
         """Do this reader's part of the phase, and write the time of each operation to ``out``."""
         base, count, work, now = number * _WIDTH, self._count, self._work, self._clock.monotonic_ns
 
-        def share(ops: int, size: int, ended_ns: int) -> None:
-            self._shared[base + _BYTES], self._shared[base + _ENDED], self._shared[base + _OPS] = size, ended_ns, ops
+        def publish(ops: int, size: int, ended_ns: int) -> None:
+            self._shared[base + _BYTES], self._shared[base + _LAST_END], self._shared[base + _OPS] = size, ended_ns, ops
 
         def on_cut(left_bytes: int) -> None:
             self._shared[base + _UNREAD] = left_bytes
@@ -191,7 +191,7 @@ class Run:
             most_bytes = self._bounds.most_bytes // count or 1 << 62
             end_ns = self._shared[-1] + int(self._phase.seconds * 1e9)
             part = Part(number, count, end_ns, most_bytes, self._bounds.most_ops or 1 << 62)
-            times = loop(part, now, share)
+            times = loop(part, now, publish)
         except OSError as error:
             self._shared[base + _ERROR] = error.errno or errno.EIO
         raw = memoryview(times.tobytes())
@@ -216,10 +216,10 @@ class Run:
                     self._reap(times_fd)
             now = self._clock.monotonic_ns()
             show(sum(self._column(_OPS)), sum(self._column(_BYTES)), (now - start_ns) / 1e9)
-            silent_ns = now - max(start_ns, *self._column(_ENDED))
+            silent_ns = now - max(start_ns, *self._column(_LAST_END))
             if parts and silent_ns > hang_s * 1e9:
                 raise HangError(silent_ns / 1e9)
-        if not parts:  # a stopped run has no result, because its times and bytes do not match
+        if not parts:  # the times of a stopped run are left out, because they do not match its bytes
             self._times.frombytes(bytes(raw))
 
     def _reap(self, times_fd: int) -> None:

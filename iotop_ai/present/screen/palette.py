@@ -114,7 +114,7 @@ class Wording(NamedTuple):
     shows_names: bool = True
 
 
-ACTIONS = Wording()
+ACTION_WORDING = Wording()
 
 
 def palette_rows(
@@ -123,7 +123,7 @@ def palette_rows(
     typed: str,
     width: int,
     height: int,
-    wording: Wording = ACTIONS,
+    wording: Wording = ACTION_WORDING,
     *,
     ascii_only: bool = False,
     commands: Sequence[tuple[str, str]] = (),

@@ -31,7 +31,7 @@ def fit(spans: Sequence[Span], width: int, mark: str = ELLIPSIS) -> Spans:
     """
     if spans_cells(spans) <= width:
         return list(spans)
-    out = _cut(spans, width)
+    out = _fit_dropping_brackets(spans, width)
     bare = _without_brackets(spans)
     if _ends_a_clause(out, bare):
         return out
@@ -40,19 +40,19 @@ def fit(spans: Sequence[Span], width: int, mark: str = ELLIPSIS) -> Spans:
     if short != first and spans_cells(short) <= width:
         return short
     room = width - cells(mark)
-    out = _cut(spans, room)
-    if short != first and _word_count(_cut(short, room)) > _word_count(out):
-        out, bare = _cut(short, room), short
+    out = _fit_dropping_brackets(spans, room)
+    if short != first and _word_count(_fit_dropping_brackets(short, room)) > _word_count(out):
+        out, bare = _fit_dropping_brackets(short, room), short
     return out if not out or _ends_a_clause(out, bare) else [*out[:-1], Span(out[-1].text + mark, out[-1].token)]
 
 
-def _cut(spans: Sequence[Span], width: int) -> Spans:
-    """``fit`` without the steps for paths and the mark."""
-    out = _fit(spans, width)
+def _fit_dropping_brackets(spans: Sequence[Span], width: int) -> Spans:
+    """Like ``_fit_clauses_or_words``, but without text in brackets if more of the other text fits then."""
+    out = _fit_clauses_or_words(spans, width)
     if "(" in _text_of(out) and _is_whole(out, spans):
         return out
     rest = _without_brackets(spans)
-    bare = _fit(rest, width)
+    bare = _fit_clauses_or_words(rest, width)
     more = len(_text_of(bare)) > len(_text_of(_without_brackets(out)))
     return bare if more and _is_whole(bare, rest) else out
 
@@ -64,7 +64,10 @@ def _is_whole(part: Sequence[Span], spans: Sequence[Span]) -> bool:
 
 
 def _ends_a_clause(part: Sequence[Span], bare: Sequence[Span]) -> bool:
-    """Whether the part ends where a clause ends. bare: the Spans, without brackets, that begin with the part."""
+    """Whether ``part`` ends where a clause ends.
+
+    bare: the whole Spans without text in brackets; ``part`` is their beginning.
+    """
     length, at = len(_text_of(_without_brackets(part))), 0
     for span in bare:
         if at == length and span.text in _SEPARATORS:
@@ -116,7 +119,7 @@ def _without_brackets(spans: Sequence[Span]) -> Spans:
     return out
 
 
-def _fit(spans: Sequence[Span], width: int) -> Spans:
+def _fit_clauses_or_words(spans: Sequence[Span], width: int) -> Spans:
     """As many whole clauses as fit; if not even the first clause does, as many of its words."""
     total, best, open_brackets = 0, -1, 0
     for i, span in enumerate(spans):

@@ -8,7 +8,7 @@ from textual.events import Key, Paste
 
 from iotop_ai.present.screen.actions import Action
 from iotop_ai.present.screen.palette import (
-    ACTIONS,
+    ACTION_WORDING,
     KEY_PREFIX,
     Entry,
     Wording,
@@ -40,7 +40,7 @@ class PaletteScreen(PanelScreen):
         entries: tuple[Entry, ...],
         theme_styles: ThemeStyles,
         take: TakeAction,
-        wording: Wording = ACTIONS,
+        wording: Wording = ACTION_WORDING,
         *,
         ascii_only: bool = False,
         commands: tuple[tuple[str, str], ...] = (),

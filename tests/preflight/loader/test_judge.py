@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from iotop_ai.model.preflight.loader.outcome import Outcome, Stuck
+from iotop_ai.model.preflight.loader.outcome import LoaderProcess, Outcome
 from iotop_ai.preflight.loader.judge import failure_of, user_frame
 
 CHAINED = """Traceback (most recent call last):
@@ -56,7 +56,7 @@ UNEXPECTED = "DataLoader worker (pid(s) 15229) exited unexpectedly"
 )
 def test_dev_shm_is_reported_as_full_only_for_the_message_of_torch(trace: str, free: int | None, kind: str) -> None:
     text = trace.splitlines()[-1].partition(": ")[2]
-    found = failure_of(Outcome("batches", error="X", text=text, trace=trace, shm_bytes=free, shm_free_bytes=free))
+    found = failure_of(Outcome("batches", error="X", text=text, trace=trace, shm_bytes=free, least_shm_free_bytes=free))
     assert found.kind == kind
 
 
@@ -65,7 +65,7 @@ def test_dev_shm_is_reported_as_full_only_for_the_message_of_torch(trace: str, f
     [("", "mount -o remount"), ("lxc", "mount -o remount"), ("docker", "docker run --shm-size=8g, or --ipc=host;")],
 )
 def test_the_remedy_of_a_full_dev_shm_fits_the_container(container: str, remedy: str) -> None:
-    found = failure_of(Outcome("batches", error="RuntimeError", text=BUS, shm_free_bytes=0, container=container))
+    found = failure_of(Outcome("batches", error="RuntimeError", text=BUS, least_shm_free_bytes=0, container=container))
     assert found.remedy.startswith(remedy)
 
 
@@ -112,12 +112,12 @@ def test_a_broken_pipe_is_not_the_users_error(outcome: Outcome, text: str) -> No
             "a worker ended: Fatal Python error: x",
         ),
         (
-            Outcome("batches", error="RuntimeError", text=BUS, shm_bytes=16 << 20, shm_free_bytes=4 << 20),
+            Outcome("batches", error="RuntimeError", text=BUS, shm_bytes=16 << 20, least_shm_free_bytes=4 << 20),
             "shm",
             "/dev/shm of 16 MB is full: workers pass batches through it",
         ),
         (  # torch blames shared memory also if a mapped file was truncated
-            Outcome("batches", error="RuntimeError", text=BUS, shm_bytes=32 << 30, shm_free_bytes=31 << 30),
+            Outcome("batches", error="RuntimeError", text=BUS, shm_bytes=32 << 30, least_shm_free_bytes=31 << 30),
             "killed",
             "a worker was killed by a signal: Bus error",
         ),
@@ -183,17 +183,21 @@ def test_a_broken_pipe_is_not_the_users_error(outcome: Outcome, text: str) -> No
         (Outcome("build", refused="it returns int"), "refused", "it returns int"),
         (Outcome("start", error="RuntimeError", text=FROM_WORKER), "error", "KeyError: 'missing' (data.py:43 in"),
         (
-            Outcome("batches", silent_s=30, stuck=(Stuck(1, False, "S"), Stuck(7, True, "Z", exit_status=9))),
+            Outcome(
+                "batches",
+                silent_s=30,
+                processes=(LoaderProcess(1, False, "S"), LoaderProcess(7, True, "Z", exit_status=9)),
+            ),
             "killed",
             "a worker was killed by a signal: SIGKILL; the loader waited 30 s for it",
         ),
         (
-            Outcome("start", silent_s=30, stuck=(Stuck(7, True, "D", "folio_wait_bit", "data.py:3 in f"),)),
+            Outcome("start", silent_s=30, processes=(LoaderProcess(7, True, "D", "folio_wait_bit", "data.py:3 in f"),)),
             "hang",
             "hangs: no batch for 30 s; worker 7 waits for storage in data.py:3 in f (folio_wait_bit)",
         ),
         (
-            Outcome("import", silent_s=120, stuck=(Stuck(1, False, "R"),), busy_cores=1.0),
+            Outcome("import", silent_s=120, processes=(LoaderProcess(1, False, "R"),), busy_cores=1.0),
             "hang",
             "hangs: importing the module did not end for 120 s; process 1 runs; it uses 1.0 cores",
         ),

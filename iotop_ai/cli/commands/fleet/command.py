@@ -29,7 +29,7 @@ def run(args: argparse.Namespace) -> int:
         quiet_log()
         return _print_once(options)
     # The request is sent now, so that the server answers while the modules of the screen are imported.
-    first = FirstAnswer(options.server.another(), options.window_s)
+    first = FirstAnswer(options.server.new_client(), options.window_s)
     from iotop_ai.cli.commands.fleet.screen import show_fleet
     from iotop_ai.cli.options.common import settings_elsewhere
 

@@ -9,7 +9,7 @@ import termios
 from typing import TYPE_CHECKING
 
 from iotop_ai.cli.commands.fleet.options import FleetOptions
-from iotop_ai.cli.commands.monitor.command import NO_TERMINAL, is_terminal, refusal
+from iotop_ai.cli.commands.monitor.command import CANNOT_SHOW, is_terminal, refusal
 from iotop_ai.cli.start.terminal import Terminal, terminal
 from iotop_ai.cli.stderr import print_notice
 from iotop_ai.cli.subcommands import shell_commands
@@ -37,7 +37,7 @@ def show_fleet(options: FleetOptions, settings: Settings, first: FirstAnswer | N
     """
     if why := refusal(os.environ.get("TERM", ""), is_terminal(), "--once for text"):
         print_notice(why)
-        return NO_TERMINAL
+        return CANNOT_SHOW
     if settings.theme:  # with NO_COLOR set, Textual would show even a chosen theme in grey
         os.environ.pop("NO_COLOR", None)
     this_terminal = terminal(settings, os.environ)
@@ -74,13 +74,13 @@ def show_fleet(options: FleetOptions, settings: Settings, first: FirstAnswer | N
 def _show_machine(settings: Settings, name: str) -> tuple[str, int]:
     """Show a machine through ssh; return the reason for a failure ("" for none) and the exit code."""
     if not _HOST.fullmatch(name):
-        return f"failed: {clean(name)} is not a host's name", NO_TERMINAL
+        return f"failed: {clean(name)} is not a host's name", CANNOT_SHOW
     from iotop_ai.cli.commands.monitor.remote import show_host
 
     try:
         return "", show_host(settings, name)
     except IotopError as error:
-        return f"failed: {error}", NO_TERMINAL
+        return f"failed: {error}", CANNOT_SHOW
 
 
 def _run_app(
@@ -93,7 +93,7 @@ def _run_app(
 
     attributes = termios.tcgetattr(sys.stderr.fileno())
     app = FleetApp(
-        options.server.another(),
+        options.server.new_client(),
         fleet_view,
         this_terminal.theme,
         driver_class(False, attributes),

@@ -48,8 +48,8 @@ if TYPE_CHECKING:
     from iotop_ai.tui.threads.playback import PlaybackThread
     from iotop_ai.tui.threads.source import MessageReceiver
 
-NO_TERMINAL = 2
-"""The exit code when the terminal cannot show a screen."""
+CANNOT_SHOW = 2
+"""The exit code when a screen cannot be shown."""
 LIVE_TEXT = "iotop-ai -b for text, or iotop-ai snapshot"
 """The commands that show this machine without a screen."""
 EXIT_S, LEAST_STATE_S = 0.8, 0.1
@@ -219,7 +219,7 @@ def run_screen(
     if not in_browser(os.environ) and (why := refusal(os.environ.get("TERM", ""), is_terminal(), instead)):
         close()
         _say(why)
-        return NO_TERMINAL
+        return CANNOT_SHOW
     quiet_log()
     if settings.theme:  # with NO_COLOR set, Textual would show even a chosen theme in grey
         os.environ.pop("NO_COLOR", None)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from iotop_ai.lazy.namedtuple import NamedTuple
 
 
-class Stuck(NamedTuple):
+class LoaderProcess(NamedTuple):
     """A process of the loader at the end of the run.
 
     state: the letter in /proc/PID/stat
@@ -32,10 +32,10 @@ class Outcome(NamedTuple):
     error, text, trace: the exception's class, message and traceback; "" without one
     refused: why the factory's loader cannot be run in several configurations
     stderr: the end of the output on stderr
-    stuck: the processes of the loader at the end of the run
+    processes: the processes of the loader at the end of the run
     busy_cores: the mean number of cores that they used during ``silent_s``; None if the run did not hang
     shm_bytes: the size of /dev/shm
-    shm_free_bytes: the least free space of /dev/shm during the run
+    least_shm_free_bytes: the least free space of /dev/shm during the run
     workers: the number of workers in the configuration
     container: the kind of container that it ran in; "" outside a container
     empty: whether the loader gave no batch; ``refused`` has the reason
@@ -50,10 +50,10 @@ class Outcome(NamedTuple):
     trace: str = ""
     refused: str = ""
     stderr: str = ""
-    stuck: tuple[Stuck, ...] = ()
+    processes: tuple[LoaderProcess, ...] = ()
     busy_cores: float | None = None
     shm_bytes: int | None = None
-    shm_free_bytes: int | None = None
+    least_shm_free_bytes: int | None = None
     workers: int = 0
     container: str = ""
     empty: bool = False
