@@ -150,7 +150,7 @@ class _RuleWatch:
 
 
 def _merge(alerts: Sequence[Alert]) -> Alert | None:
-    """Merge the messages about one object each into one message; None if ``alerts`` is empty."""
+    """Merge messages, each about a single object, into one message; None if ``alerts`` is empty."""
     if len(alerts) < 2:
         return alerts[0] if alerts else None
     others = [alert.subject for alert in alerts[1:]]

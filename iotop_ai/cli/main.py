@@ -40,7 +40,7 @@ VALUE_FLAGS = (
     *("-d", "--delay", "-n", "--count", "--device", "--path", "--procfs", "--sysfs", "--smartctl", "--smart-type"),
     *("--sort", "--job", "--theme", "--host", "--alerts", "--config"),
 )
-"""The flags before a command whose value may be the next word."""
+"""The flags that may precede a command, and whose value may be the next word."""
 TEXT_FLAGS = ("-b", "--batch", "-t", "--timestamps", "--once", "--json", "-n", "--count")
 """The flags of the text output that ``iotop-ai -b`` prints instead of the screen."""
 GC_THRESHOLD = 20_000

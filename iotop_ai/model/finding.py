@@ -102,8 +102,8 @@ class Verdict(NamedTuple):
     """The findings in order of rank, and how much of the machine can be observed."""
 
     findings: tuple[Finding, ...]
-    """The primary finding comes first. It has class ``unknown`` while ``measuring``, and if no rule applies; OK is
-    never the default."""
+    """The primary finding comes first. It has class ``unknown`` while ``measuring``, and later if no rule applies. The
+    state is OK only if a rule claims it."""
     watched_s: float
     """The time in seconds since the session began."""
     needed_s: float
@@ -136,5 +136,9 @@ class Verdict(NamedTuple):
 
     @property
     def unjudged(self) -> bool:
-        """Whether the primary finding has class ``unknown`` because no rule has a full window yet."""
+        """Whether the primary finding has class ``unknown`` because no rule has a full window yet.
+
+        The engine gives it this class in every verdict that is ``measuring``. The class is tested too, because the
+        verdict may come from a file.
+        """
         return self.measuring and self.primary.class_id == "unknown"

@@ -57,7 +57,7 @@ class ActivityTracker:
     def __init__(self) -> None:
         self._measurements: dict[ProcessKey, _Measurement] = {}
         self._working: set[ProcessKey] = set()
-        """The processes that have once worked in two measurements in a row."""
+        """The processes that at some time have worked in two measurements in a row."""
         self._pages: dict[ProcessKey, int] = {}
         """The resident pages of each process when it was first measured, or when it was last found to have grown."""
         self._due_ns = 0

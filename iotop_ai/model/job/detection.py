@@ -28,8 +28,8 @@ class Work(NamedTuple):
     """The activity of candidate processes.
 
     busy: the processes that have used a second of CPU time or read 8 MiB since their start
-    working: the processes that once worked in two intervals in a row: in each, they did a tenth of a core's work (CPU
-        use and I/O together), or were in state R or D at its end
+    working: the processes that at some time worked in two intervals in a row; a process works in an interval if its CPU
+        use and I/O together are at least a tenth of a core, or if it is in state R or D when the interval ends
     cores, bytes_per_s: each process's current CPU use in cores, and its reads and writes
     two_way: the workers that wait at a pair of sockets for the next request of their trainer
     """
@@ -164,7 +164,7 @@ def _works(tree: CandidateTree, key: ProcessKey, work: Work) -> bool:
 def _launcher_evidence(
     tree: CandidateTree, key: ProcessKey, work: Work, evidence: Mapping[ProcessKey, object]
 ) -> tuple[str, ...]:
-    """The kind of the launcher that started a working program, as its only evidence; () for any other process."""
+    """The kind of the launcher above a working program that has no other evidence; () for any other process."""
     if key not in work.working or key in tree.kinds or key in tree.ray:
         return ()
     if key in tree.loaders or key in tree.pool_children or key in tree.servers or key in tree.trackers:
@@ -308,9 +308,9 @@ def _group_by_job(search: _Search, ranks: list[Rank], tops: Mapping[ProcessKey, 
         shared: list[object] = [("slurm", uid, ids.slurm.partition(".")[0])] if ids.slurm else []
         shared += [("pod", uid, ids.pod)] if ids.pod else []
         shared += [("mpi", uid, own.mpi)] if own.mpi else []
-        # A loopback address (``group`` is "") means the container itself, so the container must be the same too.
+        # A loopback address (``own.group`` is "") means the container itself, so the container must be the same too.
         master = ("master", uid, "" if own.group else ids.container, own.size, own.master)
-        # If a rank number occurs twice in a group, two programs use the same default address and port.
+        # If a rank number occurs twice at one master address, two programs use the same default address and port.
         if own.master and (master, own.rank) not in seen_ranks:
             seen_ranks.add((master, own.rank))
             shared.append(master)

@@ -3,6 +3,9 @@
 The io and the stat of a process (/proc/PID/io and /proc/PID/stat) are not read in every tick, nor always at the same
 time, so each has a separate time. A record that was not read again keeps the rate of the previous Sample; a record that
 was read and did not change has the rate 0. A sweep is one pass over the io or the stat of many processes.
+
+A process may inherit the I/O of its ended children. The Settlement of two tables (inherited_io.py) has the I/O to
+subtract from each process for this reason.
 """
 
 from __future__ import annotations
@@ -139,9 +142,11 @@ def _io_rates(pair: _Pair, settlement: Settlement, key: ProcessKey) -> tuple[_Io
 def _count_start_ns(key: ProcessKey, before_ns: int, clk_tck: int) -> int:
     """The monotonic time in ns at which the counters of a process that is new in a table began to count.
 
-    This is the start of the process or the time of the last sweep, whichever is earlier. A process may have started
-    before the last sweep, because a pid out of sequence is found only by listing /proc. Its start may seem to be after
-    that sweep, because the start time includes the time that the machine was suspended, and monotonic time does not.
+    This is the time of the last sweep, or the start of the process if it is earlier. It may be earlier, because a pid
+    out of sequence is found only by listing /proc. A later start is not used, because it may be wrong: the start time
+    includes the time that the machine was suspended, and monotonic time does not.
+
+    before_ns: the time of the last sweep
     """
     return min(before_ns, (key.start_ticks + 1) * (10**9 // clk_tck))
 

@@ -46,8 +46,11 @@ LINKS = (
 
 @panel
 def system_rows(frame: Frame, view: View, width: int, height: int) -> list[Line]:
-    """The CPU row; from two rows on, also the usage of the filesystems beside the busiest links; from four rows on, the
-    network table instead of these links, and if the panel is zoomed, the cores.
+    """The rows of the panel. The last one is the CPU row.
+
+    If ``height`` is at least 2, the usage of the filesystems stands above it, with the busiest links on the right. If
+    ``height`` is at least 4, the network table comes first and replaces the busiest links; if the panel is zoomed, the
+    cores follow the table.
     """
     culprit = culprit_of(frame, view)
     out = [_cpu_row(frame, view, width, culprit)]

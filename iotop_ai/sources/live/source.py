@@ -57,7 +57,7 @@ SLEPT_NS = 100_000_000
 
 
 class LiveSource:
-    """Yields one Snapshot at once and then one in each interval, until ``close`` is called.
+    """Yields the first Snapshot immediately, then one in each interval, until ``close`` is called.
 
     The collectors run on the thread that iterates. Collectors that may be slow (GPU, SMART, statvfs) have their own
     threads or processes and return their newest answer. Methods other than the iterator may be called from any thread.
@@ -377,7 +377,7 @@ class LiveSource:
         self.add_event("mark", text)
 
     def take_steps(self, pid: int, counts: StepCounts) -> None:
-        """Accept the step counts of a training process other than through the socket; ignored without ``marks``."""
+        """Accept step counts that came without the socket; ignored without ``marks``. pid: the training process."""
         if self._steps is not None:
             self._steps.take(pid, counts)
 

@@ -1,6 +1,6 @@
-"""Checks of decoded records beyond their shape; each raises ShapeError for values that cannot occur.
+"""Checks of the values of decoded records. Like a wrong shape, a value that cannot occur raises ShapeError.
 
-For a class of finding that this program does not know it raises UnknownClassError.
+A check raises UnknownClassError for a class of finding that this program does not know.
 """
 
 from __future__ import annotations

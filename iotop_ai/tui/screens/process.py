@@ -101,7 +101,8 @@ class ProcessDetailScreen(ScrolledScreen):
             return
         before = page.before
         if page.detail is not None:
-            # The two threads may read almost at the same time; over so short a time, a CPU share would be inexact.
+            # ``read`` and ``read_whole`` of DetailThreads may run almost at the same time; over so short a time, a CPU
+            # share would be inexact.
             if (new.threads.at_ns or 0) - (page.detail.threads.at_ns or 0) >= READ_EVERY_NS // 2:
                 before = page.detail.threads
             if new.identity.status is Status.PENDING:

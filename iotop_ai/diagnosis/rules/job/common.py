@@ -36,11 +36,13 @@ def loss_over_gate(facts: Facts, job: JobFacts) -> float:
 
 
 def cause_level(facts: Facts, job: JobFacts, part: float, is_backed: bool) -> float:
-    """A part of the job's wait divided by its threshold; 1 or more names it as the cause.
+    """How clearly one cause explains the job's wait; from 1 on, it is named as the cause.
 
-    Where the job's time is counted, the largest part is the cause even if it is below ``decider``, provided that
-    ``is_backed`` is true and that the part is at least ``gate`` of the whole time. is_backed: whether other signals
-    show this cause too.
+    The result is ``part`` divided by ``decider``. If the job's time is counted and ``is_backed`` is true, the result is
+    at least the smaller of two quotients: ``part`` divided by the largest part, and the share of the whole time that is
+    lost in ``part``, divided by ``gate``. So the largest part can be the cause even if it is below ``decider``.
+
+    part: the part of the wait with this cause. is_backed: whether other signals show this cause too.
     """
     limits, level = facts.limits, part / facts.limits.decider
     largest = max(value or 0.0 for value in (job.disk, job.running, job.net, job.other))
@@ -69,7 +71,7 @@ def severity(facts: Facts, job: JobFacts) -> Severity:
 def caps(job: JobFacts, part: float, sure_part: float) -> list[float]:
     """The upper limits of the confidence.
 
-    part: the part of the wait with this cause; below ``sure_part`` it is a weak signal.
+    part: the part of the wait with this cause; below ``sure_part`` the cause is unclear.
     """
     out = []
     if job.gpu_busy is None:
