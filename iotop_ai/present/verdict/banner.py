@@ -44,8 +44,8 @@ _WHOLE_HOUR_MIN = 59
 def banner_rows(frame: Frame, view: View, width: int, height: int) -> list[Line]:
     """The banner. Its 4 rows are the state, ``because``, ``and``, ``do``; with 6 rows, ``not`` and ``hour`` are added.
 
-    Without a second finding, the third of 6 rows shows when the state began; the third of 4 rows shows the classes ruled
-    out (for UNSURE) or the states of the last hour.
+    Without a second finding, the third of 6 rows shows when the state began; the third of 4 rows shows the classes
+    ruled out (for UNSURE) or the states of the last hour.
     """
     verdict = frame.verdict
     hue = HUE[verdict.state]

@@ -5,6 +5,8 @@ A GPU that waits in a collective spins: it is busy all the time, but draws littl
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from iotop_ai.diagnosis.facts.gather import Args, Claim, Facts, confidence
 from iotop_ai.diagnosis.facts.gpu_groups import (
     GpuGroup,
@@ -23,6 +25,7 @@ from iotop_ai.lazy.namedtuple import NamedTuple
 from iotop_ai.model.finding import Advice, Evidence, Finding, Severity
 from iotop_ai.model.gpu.sharing import COMPUTE
 from iotop_ai.model.job.records import Rank
+from iotop_ai.model.process.records import ProcessKey
 
 COMM_BASE = 0.8
 COMM_BY_TENSOR = 0.9
@@ -32,6 +35,10 @@ IMBALANCE_BY_POWER = 0.85
 """The confidence of comm_wait and of imbalance, by the signals that agree."""
 _MOST_LATE_SHARE = 0.5
 """At most this part of the GPUs can be late, because the majority sets the norm."""
+_SHARED_PART = 0.9
+"""If the loaders of the other ranks are blocked, or compute, for at least this part of the late rank's share of time,
+all ranks wait for the same disk or cores.
+"""
 _NO_PARENT = (0, 1)
 """Parent pids that do not show that processes belong together: 0 (no parent) and 1 (init)."""
 
@@ -301,14 +308,20 @@ def one_gpu_is_late(facts: Facts) -> tuple[Claim, ...]:
         rank has not used for 60 s, while it used another one, does not count.
     Threshold: over 60 s one GPU is >= 25 points less utilised than the busiest (until < 15), which is >= 90 % busy. Or
         all are equally busy while the others draw < 60 % of the late GPU's power (until > 75 %): they spin in a
-        collective. Where the others idle as well, or compute all the time, the finding is shown beside the verdict.
+        collective. Where the others idle as well, or compute all the time, the finding is shown beside the verdict. It
+        is not claimed where the loaders of the other ranks are blocked, or compute, for at least 90 % of the share of
+        the late rank's: all ranks then wait for the same disk or cores, and one of them is always the last.
     Blind spot: ranks on other machines; GPUs without a known job. Stages of a pipeline are unequal by design.
     """
-    return tuple(
-        group_claim(group, _imbalance_finding(facts, group, late), late.level)
-        for group in gpu_groups(facts, facts.limits.long_window_s)
-        if (late := _late_gpu(group, facts.limits)) is not None and late.level >= facts.limits.leave_level
-    )
+    claims = []
+    for group in gpu_groups(facts, facts.limits.long_window_s):
+        late = _late_gpu(group, facts.limits)
+        if late is None or late.level < facts.limits.leave_level:
+            continue
+        cause = _cause_of(facts, group, late)
+        if not cause.shared:
+            claims.append(group_claim(group, _imbalance_finding(facts, group, late, cause), late.level))
+    return tuple(claims)
 
 
 def _rank_of(group: GpuGroup, gpu: OneGpu) -> Rank | None:
@@ -317,9 +330,9 @@ def _rank_of(group: GpuGroup, gpu: OneGpu) -> Rank | None:
     return next((rank for rank in ranks if gpu.state.uuid in rank.gpus), None)
 
 
-def _loaders(facts: Facts, group: GpuGroup, rank: Rank | None) -> tuple[float | None, float | None]:
-    """(share of time blocked, share computing or waiting for a core) of a rank's loaders; None when unknown."""
-    workers = () if rank is None else rank.workers
+def _loaders(group: GpuGroup, workers: Iterable[ProcessKey]) -> tuple[float | None, float | None]:
+    """(share of time blocked, share computing or waiting for a core) of these loaders; None when unknown."""
+    workers = tuple(workers)
     rates = [
         task
         for sample in group.window.samples
@@ -336,21 +349,46 @@ def _busy_threshold(busy: float | None, limits: Thresholds) -> float | None:
     return None if busy is None else min(1.0, busy + limits.spread)
 
 
-def _imbalance_finding(facts: Facts, group: GpuGroup, late: _Late) -> Finding:
+class _LateCause(NamedTuple):
+    """Why the rank of a GPU is late.
+
+    rank: None when unknown. blocked, computes: shares of time of the rank's loaders; None when unknown. why: "blocked"
+    or "computes" for what its loaders do, "clock" for a lower clock, "longer" for longer steps, "" when unknown. share:
+    the share of time for which its loaders do that; None for other causes. shared: whether the loaders of the other
+    ranks do the same for nearly as much of the time.
+    """
+
+    rank: Rank | None
+    blocked: float | None
+    computes: float | None
+    why: str
+    share: float | None
+    shared: bool = False
+
+
+def _cause_of(facts: Facts, group: GpuGroup, late: _Late) -> _LateCause:
     limits, gpu = facts.limits, late.gpu
     rank = _rank_of(group, gpu)
-    blocked, computes = _loaders(facts, group, rank)
+    blocked, computes = _loaders(group, () if rank is None else rank.workers)
+    ranks = () if group.job is None else group.job.job.ranks
+    others = _loaders(group, (key for other in ranks if other is not rank for key in other.workers))
+    shares = (("blocked", blocked, limits.blocked, others[0]), ("computes", computes, limits.worker_busy, others[1]))
+    for why, share, least, their_share in shares:
+        if share is not None and share >= least:
+            shared = their_share is not None and their_share >= max(least, _SHARED_PART * share)
+            return _LateCause(rank, blocked, computes, why, share, shared)
     clock, their_clock = gpu.mean("sm_mhz"), mean(other.mean("sm_mhz") for other in late.others)
-    slow_clock = (ratio(clock, their_clock) or 1.0) < limits.clock_low
-    why, share = "", None
-    if blocked is not None and blocked >= limits.blocked:
-        why, share = "blocked", blocked
-    elif computes is not None and computes >= limits.worker_busy:
-        why, share = "computes", computes
-    elif slow_clock:
+    why = ""
+    if (ratio(clock, their_clock) or 1.0) < limits.clock_low:
         why = "clock"
     elif late.how == "spins" and (gpu.busy or 0.0) >= limits.gpu_bound:
         why = "longer"
+    return _LateCause(rank, blocked, computes, why, None)
+
+
+def _imbalance_finding(facts: Facts, group: GpuGroup, late: _Late, cause: _LateCause) -> Finding:
+    limits, gpu, rank, why = facts.limits, late.gpu, cause.rank, cause.why
+    clock, their_clock = gpu.mean("sm_mhz"), mean(other.mean("sm_mhz") for other in late.others)
     peer_watts = mean(other.watts for other in late.others)
     # Peers that draw less power than ``spin_watts`` only spin; the limit grows with their utilisation.
     spin_watts = limits.peer_power * (gpu.watts or 0.0)
@@ -369,7 +407,7 @@ def _imbalance_finding(facts: Facts, group: GpuGroup, late: _Late) -> Finding:
         ("others", float(len(late.others))),
         ("how", late.how),
         ("why", why),
-        ("share", share),
+        ("share", cause.share),
         ("mhz", clock),
         ("peer_mhz", their_clock),
         ("lost", late.lost),
@@ -379,8 +417,8 @@ def _imbalance_finding(facts: Facts, group: GpuGroup, late: _Late) -> Finding:
         Evidence("gpus.others.busy_ratio", peers, "ratio", None if why == "longer" else _busy_threshold(busy, limits)),
         Evidence(metric(gpu, "power_watts"), gpu.watts, "W"),
         Evidence("gpus.others.power_watts", peer_watts, "W", spin_watts if late.how == "spins" else None),
-        Evidence(metric(gpu, "loaders_blocked_ratio"), blocked, "ratio", limits.blocked),
-        Evidence(metric(gpu, "loaders_cpu_ratio"), computes, "ratio", limits.worker_busy),
+        Evidence(metric(gpu, "loaders_blocked_ratio"), cause.blocked, "ratio", limits.blocked),
+        Evidence(metric(gpu, "loaders_cpu_ratio"), cause.computes, "ratio", limits.worker_busy),
     )
     return Finding(
         "imbalance",
