@@ -9,6 +9,7 @@ a throttled GPU computes longer, a GPU behind a narrow link gets its batch later
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import multiprocessing
 import os
@@ -51,7 +52,10 @@ class Board:
     def __init__(self, ranks: int) -> None:
         self.spent = [SPAWN.Array("d", 4, lock=False) for _ in range(ranks)]
         self.phase = [SPAWN.Array("d", (LOADING, time.monotonic()), lock=False) for _ in range(ranks)]
-        self.waits = SPAWN.Array("d", ranks, lock=False)
+        self.waits = SPAWN.Array("d", 2 * ranks, lock=False)
+        """The seconds that each rank waited for its batch: of all ranks in even steps, then in odd steps. A rank may be
+        one step ahead of the rank that reads them.
+        """
         self.pids = SPAWN.Array("l", ranks, lock=False)
         self.met = SPAWN.Barrier(ranks)
 
@@ -81,12 +85,13 @@ def train(a: argparse.Namespace, board: Board, rank: int, trouble: Trouble) -> N
     log = a.log.open("w", buffering=1) if a.log and rank == 0 else None
     exchange = Exchange((a.folder / "peer").read_text()) if trouble.kind == "gradients" and affected else None
     began = time.monotonic()
-    while True:
+    for number in itertools.count():
+        waits_from = number % 2 * a.ranks
         start = time.monotonic()
         board.enter(rank, LOADING)
         loader.get()
         ready = time.monotonic()
-        board.waits[rank] = ready - start
+        board.waits[waits_from + rank] = ready - start
         if trouble.kind == "link" and affected:
             board.enter(rank, COPYING)
             time.sleep(trouble.amount)
@@ -115,7 +120,7 @@ def train(a: argparse.Namespace, board: Board, rank: int, trouble: Trouble) -> N
             board.met.wait()
         end = time.monotonic()
         if log:
-            wait = max(board.waits)  # the others wait for the slowest rank
+            wait = max(board.waits[waits_from : waits_from + a.ranks])  # the others wait for the slowest rank
             log.write(json.dumps({"at": ready, "wait": wait, "all": end - start, "save": 0.0}) + "\n")
 
 
