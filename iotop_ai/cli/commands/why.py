@@ -18,7 +18,7 @@ from iotop_ai.collectors.base import Unavailable
 from iotop_ai.collectors.io.root import Root
 from iotop_ai.model.errors import UnknownError
 from iotop_ai.model.frame import Frame
-from iotop_ai.present.job.verdict_words import current_job
+from iotop_ai.present.job.current import current_job
 from iotop_ai.present.screen.view import View
 from iotop_ai.present.verdict.plain_text import LABEL, code_block, verdict_block
 from iotop_ai.sources.live.source import LiveSource

@@ -17,7 +17,7 @@ from iotop_ai.model.frame import Frame
 from iotop_ai.model.sample import Sample
 from iotop_ai.present.block import devices
 from iotop_ai.present.block.devices import BlockDevice
-from iotop_ai.present.job.verdict_words import current_job, job_mount
+from iotop_ai.present.job.current import current_job, job_mount
 from iotop_ai.present.screen.selection import next_in_order
 from iotop_ai.present.screen.view import View
 

@@ -7,7 +7,7 @@ from iotop_ai.model.frame import Frame
 from iotop_ai.model.job.records import Job
 from iotop_ai.present.block import devices
 from iotop_ai.present.block.devices import BlockDevice
-from iotop_ai.present.job.verdict_words import current_job, job_mount
+from iotop_ai.present.job.current import current_job, job_mount
 from iotop_ai.present.screen.view import View
 from iotop_ai.present.text.units import UNDEFINED, percent
 

@@ -13,7 +13,7 @@ from iotop_ai.model.machine.filesystem import fuse_is_remote, is_fuse
 from iotop_ai.model.process.records import states
 from iotop_ai.present.block import devices
 from iotop_ai.present.block.devices import BlockDevice
-from iotop_ai.present.job.verdict_words import current_job, job_hops, job_mount, job_waits
+from iotop_ai.present.job.current import current_job, job_hops, job_mount, job_waits
 from iotop_ai.present.process.disk_column import bytes_per_s, is_disk_of
 from iotop_ai.present.process.groups import Group, groups
 from iotop_ai.present.screen.alert_state import firing_spans

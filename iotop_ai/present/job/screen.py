@@ -13,11 +13,11 @@ from iotop_ai.model.job.records import Job
 from iotop_ai.model.job.time_shares import TimeCounts
 from iotop_ai.model.verdict_class import State
 from iotop_ai.present.job.cgroup import cgroup_text
+from iotop_ai.present.job.current import job_waits
 from iotop_ai.present.job.data_path import hops, no_files_text
 from iotop_ai.present.job.steps import ranks_text, steps_text
 from iotop_ai.present.job.time_bar import largest_loss, share_token
 from iotop_ai.present.job.time_words import NOT_RECORDED, parts_of
-from iotop_ai.present.job.verdict_words import job_waits
 from iotop_ai.present.screen.key_row import above_rows, mode_spans, words_above
 from iotop_ai.present.screen.selection import next_in_order
 from iotop_ai.present.screen.view import View

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from iotop_ai.model.frame import Frame
 from iotop_ai.model.job.time_shares import LOST, SHARES, TimeShares
 from iotop_ai.model.verdict_class import LOSING, State
+from iotop_ai.present.job.current import current_job
 from iotop_ai.present.job.time_words import Part, parts_of, time_is_counted, window_shares
-from iotop_ai.present.job.verdict_words import current_job
 from iotop_ai.present.screen.staleness import dimmed, is_silent
 from iotop_ai.present.screen.view import View
 from iotop_ai.present.text.line import Cell, Line, Span, cut, place, row, spans_cells

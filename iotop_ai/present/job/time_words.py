@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from iotop_ai.lazy.namedtuple import NamedTuple
 from iotop_ai.model.frame import Frame
 from iotop_ai.model.job.time_shares import SHARES, TimeShares
-from iotop_ai.present.job.verdict_words import current_job
+from iotop_ai.present.job.current import current_job
 from iotop_ai.present.text.units import percent
 
 NOT_RECORDED = "not recorded"

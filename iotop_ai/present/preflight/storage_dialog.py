@@ -7,7 +7,7 @@ from iotop_ai.model.frame import Frame
 from iotop_ai.model.preflight.report import Report
 from iotop_ai.model.preflight.storage import CACHED, FILES, MIB, READAHEAD, SEQUENTIAL, WRITE, Latency, Measured
 from iotop_ai.present.block import devices
-from iotop_ai.present.job.verdict_words import current_job, job_mount
+from iotop_ai.present.job.current import current_job, job_mount
 from iotop_ai.present.preflight.dataset import speed
 from iotop_ai.present.preflight.storage import earlier_text, findings_text, phase_title, place_text
 from iotop_ai.present.screen.dialog import LABEL_CELLS, Row, input_row, labelled_rows

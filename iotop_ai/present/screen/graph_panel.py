@@ -11,7 +11,7 @@ from iotop_ai.model.sample import Sample
 from iotop_ai.model.verdict_class import State
 from iotop_ai.present.block import devices
 from iotop_ai.present.block.panel_graphs import selected_graphs
-from iotop_ai.present.job.verdict_words import BLOCKED, current_job
+from iotop_ai.present.job.current import BLOCKED, current_job
 from iotop_ai.present.screen.graphs import LEAST_GRAPH_CELLS, Graph, axis, graph_lines, room
 from iotop_ai.present.screen.view import View
 from iotop_ai.present.text.braille import SlidingSeries

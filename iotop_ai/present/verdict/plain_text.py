@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 from iotop_ai.model.finding import Severity, Verdict
 from iotop_ai.model.frame import Frame
+from iotop_ai.present.job.current import current_job, job_waits
 from iotop_ai.present.job.data_path import hops
 from iotop_ai.present.job.steps import steps_text
 from iotop_ai.present.job.time_words import time_sentence
-from iotop_ai.present.job.verdict_words import current_job, job_waits
 from iotop_ai.present.screen.view import View
 from iotop_ai.present.text.units import clock, duration
 from iotop_ai.present.verdict import headline

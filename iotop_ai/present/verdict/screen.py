@@ -19,8 +19,8 @@ from iotop_ai.diagnosis.verdict.considered import (
 from iotop_ai.model.finding import Finding, Verdict
 from iotop_ai.model.frame import Frame
 from iotop_ai.model.verdict_class import CLASS_SPECS, LOSING
+from iotop_ai.present.job.current import current_job
 from iotop_ai.present.job.time_words import NOT_RECORDED, time_is_counted, time_sentence
-from iotop_ai.present.job.verdict_words import current_job
 from iotop_ai.present.screen.key_row import above_rows, mode_spans, words_above
 from iotop_ai.present.screen.view import View
 from iotop_ai.present.text.line import Cell, Line, Span, cut, place, row, stack_sections

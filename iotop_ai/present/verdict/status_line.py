@@ -7,7 +7,7 @@ from iotop_ai.model.errors import UsageError
 from iotop_ai.model.frame import Frame
 from iotop_ai.present.block import devices
 from iotop_ai.present.block.table import await_text
-from iotop_ai.present.job.verdict_words import current_job
+from iotop_ai.present.job.current import current_job
 from iotop_ai.present.screen.view import View
 from iotop_ai.present.text.line import plain
 from iotop_ai.present.text.units import brief, clock, percent, rate
