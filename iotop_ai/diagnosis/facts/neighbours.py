@@ -90,7 +90,20 @@ def disk_neighbour(
         return neighbour._replace(theirs=others, own=own)
     table = facts.snapshot.processes.value
     hidden = table is None or bool(table.denied) or not table.complete or bool(facts.snapshot.host.container)
-    return Neighbour(UNSEEN, "", 0, 0, "", others, own) if hidden else None
+    if not hidden or others - _queued_before(facts, device) < needed:
+        return None
+    return Neighbour(UNSEEN, "", 0, 0, "", others, own)
+
+
+def _queued_before(facts: Facts, device: DeviceFacts) -> float:
+    """The most bytes per second of the window that may have been requested before it.
+
+    The kernel counts a request for its process when it is queued, and for the device when it is done. A queue at the
+    begin of the window is therefore only in the device's bytes. It may be twice as long as the mean queue, which takes
+    one await.
+    """
+    await_s = (device.read_await_ms or 0.0) / 1000
+    return _bytes_per_s(device) * min(1.0, 2 * await_s / facts.window.seconds) if facts.window.seconds else 0.0
 
 
 def _inside(facts: Facts, job: JobFacts) -> tuple[frozenset[int], list[TaskFacts]]:

@@ -116,6 +116,12 @@ def test_a_neighbour_whose_io_cannot_be_read_is_guessed() -> None:
     assert next(a.template for a in verdict_of(replace(hidden, euid=1000)).primary.advice) == "run_as_root"
 
 
+def test_what_was_in_the_queue_before_the_window_is_not_a_neighbours() -> None:
+    hidden = replace(SHARED, tasks=(TRAINER_OLD, *SLOWED_LOADERS, *(replace(t, denied=True) for t in FIO)))
+    slow = replace(hidden, disks=(replace(SHARED.disks[0], await_ms=4000.0), *SHARED.disks[1:]))
+    assert "noisy_neighbour" not in classes(verdict_of(slow))
+
+
 HIDDEN = Task(900, "rsync", denied=True)
 
 
