@@ -58,7 +58,8 @@ def job_shares_its_device(facts: Facts) -> tuple[Claim, ...]:
         device is slow or busy, or the job's readers are not in its queue. One program, or an iotop-ai check, accounts
         for the bytes of the others.
     Blind spot: it compares bytes, not requests. Where the I/O of others is unreadable, the rule infers it (at most
-        50 % sure) from what was not in the device's queue before the window. A program's writes count when they enter the page cache.
+        50 % sure) from what was not in the device's queue before the window. A program's writes count when they enter
+        the page cache.
     """
     out = []
     for wait in waits_of(facts, "noisy_neighbour"):
