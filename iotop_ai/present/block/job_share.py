@@ -88,16 +88,20 @@ def _by_reads(frame: Frame, view: View, job: Job, device: BlockDevice) -> float 
     It is known only for the single disk that holds the job's files, and only if hardly anything is written, because
     writes reach the disk later.
     """
-    mount, table = job_mount(frame, job), frame.sample.processes.value
+    mount, table, rated = job_mount(frame, job), frame.snapshot.processes.value, frame.sample.processes
     sources = [] if mount is None else devices.mount_disks(frame, view, mount)
-    if table is None or [devices.top_row_of(source.name, frame) for source in sources] != [device.name]:
+    if table is None or rated.value is None or rated.seconds is None:
+        return None
+    if [devices.top_row_of(source.name, frame) for source in sources] != [device.name]:
         return None
     read, written = device.rates.read_bytes_per_s, device.rates.write_bytes_per_s
     if not read or written is None or written > _NEGLIGIBLE * read:
         return None
     own = 0.0
     for key in job.members:
-        rates = table.rates.get(key)
+        rates = rated.value.rates.get(key)
+        if rates is None and key in table.io:
+            continue  # it was idle
         if rates is None or rates.read_bytes_per_s is None:
             return None
         own += rates.read_bytes_per_s

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from textwrap import wrap
 
 from iotop_ai.diagnosis.thresholds import LIMITS
@@ -30,7 +31,7 @@ from iotop_ai.present.screen.key_row import above_rows, keys_text, mode_spans, w
 from iotop_ai.present.screen.keymap import first_key
 from iotop_ai.present.screen.view import View
 from iotop_ai.present.text.fields import field_rows
-from iotop_ai.present.text.line import Line, Span, blank, row, spans_cells
+from iotop_ai.present.text.line import Line, Span, blank, cells, row, spans_cells
 from iotop_ai.present.text.panel import missing_row
 from iotop_ai.present.text.table import rule
 from iotop_ai.present.text.units import brief, capacity, duration, figure, percent
@@ -202,6 +203,16 @@ def _hot_ms(recent: DeviceWindow) -> float | None:
     return LIMITS.disk_await_ms if recent.facts.serves_serially else LIMITS.inflation_slow * recent.facts.normal_ms
 
 
+def _fitting_parts(parts: Sequence[str], room: int) -> str:
+    """As many of the first parts as fit completely, each after two blanks."""
+    text = ""
+    for part in parts:
+        if cells(f"{text}  {part}") > room:
+            break
+        text += f"  {part}"
+    return text
+
+
 def _top(frame: Frame, view: View, width: int, device: BlockDevice, recent: DeviceWindow, tab: str) -> list[Line]:
     """The disk's state and identity, the reason for the state, and its health beside the tabs. If the health decides
     the state, the reason is beside the health, and the row above it only shows the latency.
@@ -215,12 +226,14 @@ def _top(frame: Frame, view: View, width: int, device: BlockDevice, recent: Devi
     keys = keys_text("disk.previous", view)
     position = f"{names.index(row_name) + 1} of {len(names)}  {keys} " if row_name in names else f"{keys} "
     left = [Span(f" {word}".ljust(_STATE_CELLS), hue), Span(f" {devices.title_of(device, frame)}", "strong")]
+    right = [*mode_spans(frame, view), Span(position, "dim")]
     if info is not None:
         if info.detail:
             left.append(Span(f"  {info.detail}"))
         rest = [info.model, capacity(info.size_bytes) if info.size_bytes else "", info.serial and f"sn {info.serial}"]
-        left.append(Span("".join(f"  {part}" for part in rest if part), "dim"))
-    out = [row(width, left, [*mode_spans(frame, view), Span(position, "dim")])]
+        room = width - spans_cells(left) - spans_cells(right) - 1
+        left.append(Span(_fitting_parts([part for part in rest if part], room), "dim"))
+    out = [row(width, left, right)]
     # Only the word for the state is in the state's colour; the reason for a bad state is strong.
     token = "strong" if hue in ("bad", "warn") and not health_decides else "text"
     label = " latency" if health_decides else " because"

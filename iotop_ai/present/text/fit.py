@@ -148,9 +148,11 @@ def _fit_clauses_or_words(spans: Sequence[Span], width: int) -> Spans:
 
 
 def _without_dangling_end(spans: Spans) -> Spans:
-    """The cut words without an unclosed bracket, and without a last word such as "of" that cannot end a clause."""
+    """The cut words without an unclosed bracket, and without a last word that cannot end a clause: one such as "of", or
+    a figure, whose unit may be cut.
+    """
     text = _without_open_bracket(_text_of(spans)).rstrip(" ,;:")
-    while (word_at := text.rfind(" ")) > 0 and text[word_at + 1 :] in _DANGLING:
+    while (word_at := text.rfind(" ")) > 0 and ((word := text[word_at + 1 :]) in _DANGLING or _is_figure(word)):
         text = text[:word_at].rstrip(" ,;:")
     out, room = [], len(text)
     for span in spans:
@@ -159,6 +161,10 @@ def _without_dangling_end(spans: Spans) -> Spans:
         out.append(span._replace(text=span.text[:room]))
         room -= len(span.text)
     return out
+
+
+def _is_figure(word: str) -> bool:
+    return word.lstrip("<~≤≥").replace(".", "").replace(",", "").isdecimal()
 
 
 def _without_cut_end(text: str) -> str:

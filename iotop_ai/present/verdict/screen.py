@@ -23,6 +23,7 @@ from iotop_ai.present.job.current import current_job
 from iotop_ai.present.job.time_words import NOT_RECORDED, time_is_counted, time_sentence
 from iotop_ai.present.screen.key_row import above_rows, mode_spans, words_above
 from iotop_ai.present.screen.view import View
+from iotop_ai.present.text.fit import fit
 from iotop_ai.present.text.line import Cell, Line, Span, cut, place, row, stack_sections
 from iotop_ai.present.text.scroll import most_scroll, scroll_rows
 from iotop_ai.present.text.state_bar import run_spans, runs_between
@@ -149,6 +150,11 @@ def _column_slots(width: int) -> list[ColumnSlot]:
     return place_columns(COLUMNS, _COLUMNS_AT, width - 1)
 
 
+def _fitted(text: str, room: int) -> str:
+    """A sentence without its last clauses or words if it does not fit. No number in it is cut."""
+    return headline.text_of(fit([Span(text)], room))
+
+
 def _fact_row(width: int, fact: Fact) -> Line:
     glyph, token = _MARKS[fact.standing]
     slots = _column_slots(width)
@@ -179,7 +185,7 @@ def _other_finding_rows(width: int, verdict: Verdict, finding: Finding) -> list[
     out = [rule(width, f"and {finding.class_id}", [Span(confidence, "dim")])]
     token = "bad" if HUE[finding.state] == "bad" else "strong"
     state = Cell(3, finding.state.value, token if finding.state in LOSING else "dim")
-    out.append(place(width, state, Cell(12, cut(words, width - 14))))
+    out.append(place(width, state, Cell(12, _fitted(words, width - 14))))
     return out + [_fact_row(width, fact) for fact in evidence.facts_of(finding)]
 
 
@@ -189,7 +195,7 @@ def _ruled_out_rows(frame: Frame, width: int) -> list[Line]:
         return []
     out = [rule(width, "ruled out")]
     for reason in reasons:
-        text = cut(why_text(reason), width - 24)
+        text = _fitted(why_text(reason), width - 24)
         out.append(place(width, Cell(1, "×", "dim"), Cell(3, reason.class_id), Cell(22, text, "dim")))
     return out
 
@@ -199,12 +205,12 @@ def _considered_rows(frame: Frame, view: View, width: int, others: tuple[Conside
     no_sign = classes_without_sign(frame.verdict, others)
     out = [rule(width, "considered", [Span("confidence", "dim")])]
     for other in others:
-        why = Cell(22, cut(_why_not(other), width - 30), "dim")
+        why = Cell(22, _fitted(_why_not(other), width - 30), "dim")
         confidence = Cell(width - 2, f"{other.finding.confidence:.2f}", "dim", right=True)
         out.append(place(width, Cell(1, "○", "dim"), Cell(3, other.finding.class_id), why, confidence))
     fault = _fault_text(frame, view) if "gpu_fault" in no_sign else ""
     if fault:
-        out.append(place(width, Cell(1, "○", "dim"), Cell(3, "gpu_fault"), Cell(22, cut(fault, width - 24), "dim")))
+        out.append(place(width, Cell(1, "○", "dim"), Cell(3, "gpu_fault"), Cell(22, _fitted(fault, width - 24), "dim")))
     names = ", ".join(class_id for class_id in no_sign if class_id != "gpu_fault" or not fault)
     sentence = f"no sign of {names}" if names else "every other class is listed above"
     for i, text in enumerate(wrap(sentence, max(1, width - 5))):

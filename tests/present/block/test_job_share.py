@@ -56,6 +56,18 @@ def with_cgroup(shown: Frame, read: int | None, *, listed: str = "8:1") -> Frame
     return shown._replace(snapshot=snapshot, sample=history[-1], history=tuple(history))
 
 
+def test_an_idle_process_of_the_job_does_not_make_its_share_unknown() -> None:
+    shown = with_job(frame(snapshots(lambda i: machine(i)._replace(procs=(*machine(i).procs, Proc(8, "helper"))), 10)))
+    helper = ProcessKey(8, 8)
+    table = shown.snapshot.jobs.value
+    assert table is not None
+    job = table.jobs[KEY]._replace(helpers=(helper,))
+    jobs = shown.snapshot.jobs._replace(value=table._replace(jobs={KEY: job}))
+    shown = shown._replace(snapshot=shown.snapshot._replace(jobs=jobs))
+    assert share(shown) == share(with_job(shown))
+    assert share(shown) != "?"
+
+
 def share(shown: Frame, name: str = "sda", view: View = UTC) -> str:
     return share_text(shown, view, next(d for d in panel_devices(shown, view) if d.name == name))
 

@@ -93,7 +93,7 @@ def test_the_list_has_a_verdict_on_each_disk() -> None:
 @pytest.mark.parametrize(
     ("status", "words"),
     [
-        (Status.OFF, "NOT READ  7 disks: 7 not read"),
+        (Status.OFF, "NOT READ 7 disks: 7 not read"),
         (Status.ABSENT, "NO TOOL  7 disks: 7 not read"),
         (Status.PENDING, "ASKING   7 disks: 7 without an answer"),
     ],
