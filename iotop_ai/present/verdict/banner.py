@@ -139,7 +139,7 @@ def _last_hour(frame: Frame, view: View, width: int) -> tuple[str, list[Span]]:
     from iotop_ai.present.text.state_bar import run_spans, runs_between  # not needed in the first minute
 
     runs = run_spans(runs_between(states, begin, now), room)
-    minutes = (now - begin) // MINUTE_NS
+    minutes = round((now - begin) / MINUTE_NS)
     label = "hour" if minutes >= _WHOLE_HOUR_MIN else f"{minutes} min"
     return label, [Span(first + " ", "dim"), *runs, Span(" " + last, "dim")]
 
