@@ -22,7 +22,7 @@ from iotop_ai.model.job.programs import COMPILERS
 from iotop_ai.model.job.records import Job, JobPlace, Rank
 from iotop_ai.model.job.serving import may_rest
 from iotop_ai.model.job.task_states import TaskCounts
-from iotop_ai.model.job.time_account import Interval, Phase, account
+from iotop_ai.model.job.time_account import Interval, Phase, account, with_peer_waits
 from iotop_ai.model.job.time_shares import DATA, SHARES, TimeCounts, add_time
 from iotop_ai.model.process.rates import NO_IO
 from iotop_ai.model.process.records import ProcessIo, ProcessKey, ProcessSample, ProcessTable
@@ -340,10 +340,11 @@ class TimeAccountant:
             state.data_wait_ms += milliseconds * max(map(_data_share, intervals))
         # Ranks that step together also wait together, so the rank that loses most time decides.
         slowest = max(intervals, key=_lost_share)
-        state.counts = add_time(state.counts, account(slowest), milliseconds)
+        state.counts = add_time(state.counts, with_peer_waits(account(slowest), slowest), milliseconds)
         if remote:
             # From a local filesystem, the same waits for files would count as data_disk.
-            files = account(slowest._replace(reads_network_fs=False))[SHARES.index("data_disk")]
+            local = slowest._replace(reads_network_fs=False)
+            files = with_peer_waits(account(local), local)[SHARES.index("data_disk")]
             state.file_ms = (state.file_ms or 0.0) + files * milliseconds
         state.at_ns += milliseconds * 1_000_000
         state.totals = totals

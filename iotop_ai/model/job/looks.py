@@ -75,7 +75,8 @@ class Look(NamedTuple):
 class LookCounts(NamedTuple):
     """Looks at one training process in an interval, by kind.
 
-    Each look counts in ``looks`` and in exactly one other field; ``crowded`` additionally counts a part of ``running``.
+    Each look counts in ``looks`` and in exactly one other field; ``crowded`` additionally counts a part of ``running``,
+    and ``peer_waits`` a part of all.
 
     waits: the main thread waits at its result queue, or at a place that the kernel does not show, while makers of its
         data work or sleep in the middle of a batch
@@ -92,6 +93,7 @@ class LookCounts(NamedTuple):
     stopped: the process is stopped
     hidden: the kernel does not show where the main thread sleeps, and nothing makes data
     crowded: the looks of ``running`` in which a process that makes its data also ran, or was ready to run
+    peer_waits: the looks in which another rank of the job waited for its data, and this one did not
     """
 
     looks: int = 0
@@ -108,6 +110,7 @@ class LookCounts(NamedTuple):
     stopped: int = 0
     hidden: int = 0
     crowded: int = 0
+    peer_waits: Split = Split()
 
 
 def split_look(look: Look, *, threads: bool = True) -> Split | None:
@@ -130,6 +133,13 @@ def split_look(look: Look, *, threads: bool = True) -> Split | None:
             network += 1
     whole = disk + network + cpu
     return Split(disk / whole, network / whole, cpu / whole, 0.0) if whole else None
+
+
+def data_wait(name: str, split: Split | None) -> Split | None:
+    """The wait for data that a look proves, by the look's field and split; None if it proves none."""
+    if name == "waits":
+        return split
+    return {"main_disk": Split(disk=1.0), "main_net": Split(network=1.0)}.get(name)
 
 
 def _maker_sleeps_mid_batch(look: Look) -> bool:
@@ -196,6 +206,8 @@ class LookTally:
     """Adds up the looks at one training process."""
 
     def __init__(self) -> None:
+        self.newest_wait: Split | None = None
+        """The wait for data that the newest look proves; None if it proves none."""
         self._clear()
 
     def _clear(self) -> None:
@@ -208,16 +220,29 @@ class LookTally:
         Returns whether a maker worked, or slept in the middle of a batch, while the main thread waited.
         """
         name, split = field_of(look, loading)
+        self.newest_wait = data_wait(name, split)
         self._numbers["looks"] += times
         if split is None:
             self._numbers[name] += times
             if name == "running" and any(RUNNING in wait_states for wait_states, _ in look.makers):
                 self._numbers["crowded"] += times
             return False
+        self._add_split(name, split, times)
+        return True
+
+    def add_peers(self, waits: Sequence[Split], times: int = 1) -> None:
+        """Count the waits for data of the job's other ranks in the newest look ``times`` times.
+
+        They count only if this rank itself did not wait. waits: one Split for each other rank that waited.
+        """
+        if waits and self.newest_wait is None:
+            mean = Split(*(sum(parts) / len(waits) for parts in zip(*waits, strict=True)))
+            self._add_split("peer_waits", mean, times)
+
+    def _add_split(self, name: str, split: Split, times: int) -> None:
         sums = self._splits[name]
         for i, part in enumerate(split):
             sums[i] += part * times
-        return True
 
     def take(self) -> LookCounts:
         """Return the counts since the last call, and start again from 0."""
@@ -228,5 +253,5 @@ class LookTally:
         return out
 
 
-_SPLITS = ("waits", "futex", "futex_computing")
+_SPLITS = ("waits", "futex", "futex_computing", "peer_waits")
 _NUMBERS = tuple(name for name in LookCounts._fields if name not in _SPLITS)

@@ -31,6 +31,10 @@ LOADERS_REST = 0.2
 DUMPS_BYTES_PER_S = 20e6
 """A running main thread saves data if it writes at least this many bytes per second: far more than any log, yet little
 for a checkpoint."""
+LEAST_OWN_WAIT = 0.1
+"""The least share of its time that a rank waits for data itself, for the waits of other ranks to count as its own."""
+_DATA_KINDS = ("data_disk", "data_network", "data_cpu", "data_other")
+"""The shares that the fields of a Split belong to, in their order."""
 _ONE_THREAD = 1.3
 """A process that uses at most this many cores counts as computing with one thread."""
 
@@ -106,6 +110,29 @@ def account(interval: Interval) -> tuple[float, ...]:
         _with_gpu(interval, out, left)
     else:
         _without_gpu(interval, out)
+    return tuple(out)
+
+
+def with_peer_waits(shares: tuple[float, ...], interval: Interval) -> tuple[float, ...]:
+    """The shares of a rank with the time in which it does not wait for data while another rank of its job does.
+
+    Ranks that step together lose that time too: the GPUs of those whose batch has come compute their step, or spin in
+    a collective, until the last batch has come. Which rank is the last may change with each step, so the wait of one
+    rank alone would be too small. Below LEAST_OWN_WAIT of its own, the ranks may be independent of each other.
+    """
+    looks, out = interval.looks, list(shares)
+    own = sum(out[_INDEX[name]] for name in _DATA_KINDS)
+    if interval.phase is not Phase.TRAINING or not looks.peer_waits.whole or own < LEAST_OWN_WAIT:
+        return shares
+    waits = looks.peer_waits.whole / looks.looks
+    moved = 0.0
+    for name in ("collective", "compute", "unexplained"):
+        part = min(out[_INDEX[name]], waits - moved)
+        out[_INDEX[name]] -= part
+        moved += part
+    kinds = ("data_network", *_DATA_KINDS[1:]) if interval.reads_network_fs else _DATA_KINDS
+    for name, part in zip(kinds, looks.peer_waits, strict=True):
+        out[_INDEX[name]] += moved * part / looks.peer_waits.whole
     return tuple(out)
 
 

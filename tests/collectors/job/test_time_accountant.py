@@ -93,6 +93,14 @@ def test_the_rank_that_loses_most_decides() -> None:
     assert machine.grown() == {"compute": 1000}, "the only sampled rank did not decide"
 
 
+def test_waits_of_ranks_that_take_turns_add_up() -> None:
+    machine = Machine(job_of(Rank(TRAINER, (), (GPU,)), Rank(PEER, (), (SECOND_GPU,))))
+    machine.busy = {GPU: 70, SECOND_GPU: 75}  # each GPU spins while the other rank waits
+    turn = LookCounts(looks=20, waits=Split(disk=6.0), asleep=14, peer_waits=Split(disk=5.0))
+    machine.looks = {TRAINER: turn, PEER: turn}
+    assert machine.grown() == {"compute": 450, "data_disk": 550}
+
+
 def test_startup_ends_at_the_first_use_of_the_gpu() -> None:
     machine = Machine(age_s=2.0)
     assert machine.grown() == {"startup": 1000}

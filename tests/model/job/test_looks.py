@@ -167,3 +167,35 @@ def test_a_sample_that_repeats_counts_each_time(seen: Look, loading: Loading, ti
     one, other = one_by_one.take(), at_once.take()
     assert parts(one) == {name: pytest.approx(value) for name, value in parts(other).items()}
     assert one.looks == other.looks == times
+
+
+def test_the_wait_of_another_rank_counts_unless_the_rank_waits_itself() -> None:
+    tally = LookTally()
+    tally.add(look(OTHER, READER), NAMED, 3)
+    tally.add_peers([DISKS, CPU], 3)
+    tally.add(look(QUEUE, READER), NAMED, 2)
+    tally.add_peers([CPU], 2)
+    tally.add(look(RUNNING, READER), NAMED)
+    tally.add_peers([])
+    counts = tally.take()
+    assert (counts.looks, counts.asleep, counts.running) == (6, 3, 1)
+    assert counts.waits == Split(disk=2.0)
+    assert counts.peer_waits == Split(disk=1.5, cpu=1.5)
+    assert tally.take() == LookCounts()
+
+
+@pytest.mark.parametrize(
+    ("seen", "loading", "wait"),
+    [
+        (look(QUEUE, READER), NAMED, DISKS),
+        (look(DISK), ITSELF, DISKS),
+        (look(NET), ITSELF, NETWORK),
+        (look(WRITING), ITSELF, None),
+        (look(FUTEX, threads=(DISK,)), ITSELF, None),
+        (look(OTHER, READER), NAMED, None),
+    ],
+)
+def test_only_a_proven_wait_counts_for_other_ranks(seen: Look, loading: Loading, wait: Split | None) -> None:
+    tally = LookTally()
+    tally.add(seen, loading)
+    assert tally.newest_wait == wait

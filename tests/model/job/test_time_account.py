@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from iotop_ai.model.job.looks import Loading, LookCounts, Split
-from iotop_ai.model.job.time_account import Interval, Phase, account, loads, saves
+from iotop_ai.model.job.time_account import Interval, Phase, account, loads, saves, with_peer_waits
 from iotop_ai.model.job.time_shares import LOST, SHARES
 
 NAMED, OTHERS, ITSELF = Loading.NAMED, Loading.OTHERS, Loading.ITSELF
@@ -297,8 +297,46 @@ def test_reads_of_a_network_filesystem_do_not_count_as_saving(interval: Interval
     assert named(interval) == shares
 
 
+@pytest.mark.parametrize(
+    ("interval", "shares"),
+    [
+        # The GPU is busy in 60 % of the time; in half of the time another rank waits for its batch.
+        (
+            Interval(LookCounts(looks=20, waits=Split(disk=8.0), asleep=12, peer_waits=Split(disk=10.0)), NAMED, 0.6),
+            {"compute": 0.1, "data_disk": 0.9},
+        ),
+        (
+            Interval(LookCounts(looks=20, waits=Split(cpu=8.0), asleep=12, peer_waits=Split(2.0, cpu=4.0)), NAMED, 0.6),
+            {"compute": 0.3, "data_disk": 0.1, "data_cpu": 0.6},
+        ),
+        (
+            Interval(
+                LookCounts(looks=20, waits=Split(disk=8.0), asleep=12, peer_waits=Split(disk=10.0)), NAMED, 0.6,
+                reads_network_fs=True,
+            ),
+            {"compute": 0.1, "data_network": 0.9},
+        ),
+        # A rank that hardly waits itself may be independent of the others.
+        (
+            Interval(LookCounts(looks=20, waits=Split(disk=1.0), asleep=19, peer_waits=Split(disk=12.0)), NAMED, 0.95),
+            {"compute": 0.95, "data_disk": 0.05},
+        ),
+        (
+            Interval(
+                LookCounts(looks=20, waits=Split(disk=8.0), asleep=12, peer_waits=Split(disk=10.0)), NAMED, 0.6,
+                phase=Phase.STARTUP,
+            ),
+            {"compute": 0.6, "startup": 0.4},
+        ),
+    ],
+)  # fmt: skip
+def test_the_wait_of_another_rank_is_lost_time_too(interval: Interval, shares: dict[str, float]) -> None:
+    found = with_peer_waits(account(interval), interval)
+    assert {name: round(share, 3) for name, share in zip(SHARES, found, strict=True) if share > 1e-9} == shares
+
+
 SPLITS = ("waits", "futex", "futex_computing")
-NUMBERS = tuple(name for name in LookCounts._fields if name not in (*SPLITS, "looks", "crowded"))
+NUMBERS = tuple(name for name in LookCounts._fields if name not in (*SPLITS, "looks", "crowded", "peer_waits"))
 PARTS = len(Split._fields)
 
 
@@ -307,7 +345,7 @@ def added_up(looks: list[int]) -> LookCounts:
     rest = looks[len(NUMBERS) :]
     numbers: dict[str, Any] = dict(zip(NUMBERS, looks, strict=False))
     splits: dict[str, Any] = {name: Split(*rest[i * PARTS : (i + 1) * PARTS]) for i, name in enumerate(SPLITS)}
-    return LookCounts(sum(looks), **splits, **numbers, crowded=numbers["running"] // 2)
+    return LookCounts(sum(looks), **splits, **numbers, crowded=numbers["running"] // 2, peer_waits=splits["futex"])
 
 
 SIZE = len(NUMBERS) + PARTS * len(SPLITS)
@@ -331,10 +369,11 @@ INTERVALS = st.builds(
 
 @given(INTERVALS)
 def test_the_shares_add_up_to_one(interval: Interval) -> None:
-    shares = account(interval)
-    assert len(shares) == len(SHARES)
-    assert min(shares) >= 0.0
-    assert sum(shares) == pytest.approx(1.0)
+    alone = account(interval)
+    for shares in (alone, with_peer_waits(alone, interval)):
+        assert len(shares) == len(SHARES)
+        assert min(shares) >= 0.0
+        assert sum(shares) == pytest.approx(1.0)
 
 
 @given(INTERVALS)
