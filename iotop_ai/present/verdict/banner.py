@@ -44,8 +44,9 @@ _WHOLE_HOUR_MIN = 59
 def banner_rows(frame: Frame, view: View, width: int, height: int) -> list[Line]:
     """The banner. Its 4 rows are the state, ``because``, ``and``, ``do``; with 6 rows, ``not`` and ``hour`` are added.
 
-    Without a second finding, the third of 6 rows shows when the state began; the third of 4 rows shows the classes
-    ruled out (for UNSURE) or the states of the last hour.
+    The confidence is at the right end of the row that it is about, ``because``; with 4 rows, in which the cause needs
+    the room, of the row below it. Without a second finding, the third of 6 rows shows when the state began; the third
+    of 4 rows shows the classes ruled out (for UNSURE) or the states of the last hour.
     """
     verdict = frame.verdict
     hue = HUE[verdict.state]
@@ -69,8 +70,10 @@ def banner_rows(frame: Frame, view: View, width: int, height: int) -> list[Line]
     if is_silent(view):
         return _outdated_rows(frame, view, width, rows)
     out = [_state_row(frame, width, hue)]
+    right_row = 0 if height >= 6 else 1
     out += [
-        _labelled_row(width, hue, label, spans, confidence if i == 1 else []) for i, (label, spans) in enumerate(rows)
+        _labelled_row(width, hue, label, spans, confidence if i == right_row else [])
+        for i, (label, spans) in enumerate(rows)
     ]
     return out
 

@@ -50,6 +50,14 @@ def test_the_start_of_a_verdict_is_shown_if_no_second_finding_needs_the_row() ->
     assert banner_rows(STARVED, UTC, 160, 6)[5].text.startswith("▌since ")
 
 
+def test_the_confidence_is_on_the_row_of_the_cause_if_the_banner_is_high() -> None:
+    high, low = (
+        [row.text for row in banner_rows(STARVED, UTC, width, height)] for width, height in ((160, 6), (80, 4))
+    )
+    assert [("confidence" in text, text[1:8]) for text in high[1:3]] == [(True, "because"), (False, "and    ")]
+    assert [("confidence" in text, text[1:8]) for text in low[1:3]] == [(False, "because"), (True, "and    ")]
+
+
 def test_a_verdict_in_the_first_seconds_counts_from_its_own_start() -> None:
     """The line of the last hour shows the same number of seconds."""
     now = NO_GPU.snapshot.at_ns
