@@ -123,10 +123,9 @@ holds the one that has the hint.
 
 def keys_of(view: View) -> tuple[Key, ...]:
     """The keys that work on the main screen in this mode, as the user has set them."""
-    if view.mode == "back":
-        return _keys(_BACK_ROW, "replay", view.keymap)
-    if view.mode == "replay":
-        return _keys(_REPLAY_ROW, "replay", view.keymap)
+    if view.mode in ("back", "replay"):
+        keys = _keys(_BACK_ROW if view.mode == "back" else _REPLAY_ROW, "replay", view.keymap)
+        return _while_playing(keys) if view.playing else keys
     if view.remote:
         return _keys(_REMOTE_ROW, "hint", view.keymap)
     return _keys(_LIVE_ROW, "hint", view.keymap)
@@ -136,7 +135,10 @@ def keys_above(names: tuple[str, ...], view: View) -> tuple[Key, ...]:
     """The keys of these actions that work on a screen over the main one. Actions without a hint are left out."""
     if view.why_not_live:
         names = tuple(name for name in names if not name.startswith(_NOW_ONLY))
-    return _keys(names, "replay above" if view.mode in ("replay", "back") else "above", view.keymap)
+    if view.mode not in ("replay", "back"):
+        return _keys(names, "above", view.keymap)
+    keys = _keys(names, "replay above", view.keymap)
+    return _while_playing(keys) if view.playing else keys
 
 
 def words_above(names: tuple[str, ...], view: View) -> list[tuple[str, str]]:
@@ -147,6 +149,12 @@ def words_above(names: tuple[str, ...], view: View) -> list[tuple[str, str]]:
 def keys_text(name: str, view: View) -> str:
     """The keys in the entry of this action on a screen over the main one: "b/n"."""
     return keys_above((name,), view)[0].keys
+
+
+@lru_cache(maxsize=32)
+def _while_playing(keys: tuple[Key, ...]) -> tuple[Key, ...]:
+    """The entries while the recording plays: the key that plays it stops it now."""
+    return tuple(key._replace(word="pause") if key.word == "play" else key for key in keys)
 
 
 @lru_cache(maxsize=32)

@@ -51,6 +51,8 @@ def test_in_a_replay_space_plays_and_plus_sets_the_speed(screen: str) -> None:
     words = {mode: {key.keys: key.word for key in screen_keys(View(mode=mode), screen)} for mode in ("live", "replay")}
     assert (words["live"]["Space"], words["live"]["+ -"]) == ("pause", "interval")
     assert (words["replay"]["Space"], words["replay"]["+ -"]) == ("play", "speed")
+    playing = {key.keys: key.word for key in screen_keys(View(mode="replay", playing=True), screen)}
+    assert (playing["Space"], playing["+ -"]) == ("pause", "speed")
 
 
 @pytest.mark.parametrize("screen", OTHER_SCREENS)
