@@ -14,7 +14,7 @@ from iotop_ai.present.screen.actions import Action
 from iotop_ai.present.screen.keymap import first_key
 from iotop_ai.present.screen.palette import Entry, Wording
 from iotop_ai.present.screen.selection import device_order, selected_device_name
-from iotop_ai.present.text.units import UNIT_WORDS, size, use_units
+from iotop_ai.present.text.units import UNIT_WORDS, capacity, use_units
 from iotop_ai.tui.screens.main.state import MainState
 from iotop_ai.tui.view_changes import device_after, pasted_line, sort_after, text_after
 
@@ -91,9 +91,9 @@ class ListActions:
         if info is None:
             return device.name
         paths = " ".join(mount.path for mount in mounts(device.name, self._state.frame))
-        capacity = size(info.size_bytes) + "B" if info.size_bytes else ""
+        nominal = capacity(info.size_bytes) if info.size_bytes else ""
         label = "" if info.label == device.name else info.label
-        return "  ".join(part for part in (info.kind, label, paths, info.model, capacity) if part)
+        return "  ".join(part for part in (info.kind, label, paths, info.model, nominal) if part)
 
     async def _take_device(self, action: Action) -> None:
         name = action.name

@@ -29,6 +29,7 @@ from iotop_ai.tui.screens.palette import TakeAction
 from iotop_ai.tui.threads.actions import ActionResult, ActionThreads
 from tests.diagnosis.build import JOB_ALONE, MB, Disk, last
 from tests.diagnosis.job_scenes import DATA_SCENES
+from tests.present import make
 from tests.rigs.threads import no_thread
 from tests.tui.scene import DISKS, made_frames
 from tests.tui.test_app import Upstream
@@ -122,6 +123,14 @@ async def test_a_device_is_chosen_from_a_list(state: MainState) -> None:
     assert (state.view.pattern, state.view.typing) == ("sd", False)
     lists.clear_filter()
     assert state.view.pattern == ""
+
+
+def test_a_device_in_the_list_has_its_size_as_on_the_other_screens(canvas: CountingCanvas) -> None:
+    machine = make.Machine((make.Disk(make.disk("sda", size_bytes=274_877_906_944)),))
+    state = MainState(make.frame(make.snapshots(lambda _: machine, 3)), View(), canvas)
+    opened: list[tuple[Entry, ...]] = []
+    ListActions(state, lambda entries, *_: opened.append(entries)).open_device_list()
+    assert opened[0][-1].action.text.endswith("275 GB")
 
 
 async def test_of_the_disks_of_a_job_the_slow_one_is_followed(canvas: CountingCanvas) -> None:
