@@ -132,6 +132,7 @@ def _sentence(rows: Sequence[DiskRow]) -> str:
         if names:
             more = "" if len(names) <= 3 else ", …"
             parts.append(f"{', '.join(names[:3])}{more} {of_one if len(names) == 1 else of_several}")
+    has_problem = bool(parts)
     ok_count = sum(disk.health.word == "ok" for disk in rows)
     no_smart_count = sum(disk.health.word == NO_SMART for disk in rows)
     parts += [f"{ok_count} ok"] if ok_count else []
@@ -139,7 +140,10 @@ def _sentence(rows: Sequence[DiskRow]) -> str:
     for words, text in _SILENT:
         silent_count = sum(disk.health.word in words for disk in rows)
         parts += [f"{silent_count} {text}"] if silent_count else []
-    return f"{len(rows)} disk{'' if len(rows) == 1 else 's'}" + (f": {'; '.join(parts)}" if parts else "")
+    clauses = "; ".join(parts)
+    if has_problem:  # beside FAILING, the number of all disks would read as the number of failing ones
+        return clauses
+    return f"{len(rows)} disk{'' if len(rows) == 1 else 's'}" + (f": {clauses}" if clauses else "")
 
 
 def asked_ago(frame: Frame, disk: DiskRow) -> str:
