@@ -20,6 +20,10 @@ _FAR_RATIO = 10.0
 """A typical await above this multiple of the peak has a figure but no line, because a scale that includes it would
 flatten the curves.
 """
+_NEAR_HALF = 0.02
+"""The middle row is labelled only if its value differs from half of the scale by at most this part, and if a figure can
+show the half exactly: the label is a round value.
+"""
 
 
 class _Scale(NamedTuple):
@@ -63,7 +67,11 @@ def chart_rows(
 
 def _linear_scale(highest_ms: float, rows: int) -> _Scale:
     top = nice_top(highest_ms)
-    values = {0: top, rows // 2: top * (rows - rows // 2) / rows, rows - 1: 0.0}
+    values = {0: top, rows - 1: 0.0}
+    half, middle = top / 2, rows // 2
+    value = top * (rows - middle) / rows  # the highest value that the row shows
+    if abs(value - half) <= _NEAR_HALF * half and round(half, 1) == half:
+        values[middle] = half
     labels = {y: figure(value).removesuffix(".0") for y, value in values.items()}
     return _Scale(linear(top, rows), labels)
 

@@ -6,6 +6,7 @@ import pytest
 
 from iotop_ai.model.block.counters import UNKNOWN_BLOCK_RATES, BlockKey
 from iotop_ai.model.frame import Frame
+from iotop_ai.present.block.await_chart import _linear_scale
 from iotop_ai.present.block.await_histogram import await_rows
 from iotop_ai.present.block.devices import all_devices
 from iotop_ai.present.block.facts import peak_fields
@@ -47,6 +48,19 @@ def test_the_chart_has_its_scale_its_peak_and_the_typical_await() -> None:
     assert sum("typ ≤1.3" in line for line in shown) == 1
     wide = lines(DevicePage("latency"), 160, 48)
     assert sum("typical ≤ 1.3" in line for line in wide) == 1
+
+
+@pytest.mark.parametrize(
+    ("highest_ms", "rows", "labels"),
+    [
+        (93.0, 10, {0: "100", 5: "50", 9: "0"}),
+        (150.0, 9, {0: "200", 8: "0"}),
+        (2.1, 8, {0: "5", 4: "2.5", 7: "0"}),
+        (0.3, 8, {0: "0.5", 7: "0"}),
+    ],
+)
+def test_only_round_values_are_labelled(highest_ms: float, rows: int, labels: dict[int, str]) -> None:
+    assert _linear_scale(highest_ms, rows).labels == labels
 
 
 def test_a_figure_that_is_not_known_yet_is_not_0() -> None:
