@@ -27,6 +27,11 @@ LARGEST_BYTES = 64 * 1024
 """The maximum number of bytes that are read from the file."""
 UNREADABLE_VIEW = "failed: the remembered view is unreadable; the defaults are used"
 _VERSION = 1
+_NUMBERED_KINDS = ("loop", "ram", "zram", "ublk", "zloop", "zvol", "dm")
+_NUMBERED_PREFIX = "nbd"
+"""Devices of these kinds, or with this prefix, are numbered in the order in which they are set up: without a serial
+number and a label, the same kernel name may be another device in the next session.
+"""
 
 
 class RememberedView(NamedTuple):
@@ -163,7 +168,8 @@ def _current_name(frame: Frame, remembered: RememberedView) -> str:
     """Return the current kernel name of the remembered device; "" when none was selected or the device is absent.
 
     A device with a serial number is found by serial number and model, under any kernel name, and a partition by those
-    of its disk. Any other device is found by kernel name, model and label together, or else by its label alone.
+    of its disk. Any other device is found by kernel name, model and label together if its kernel name identifies it, or
+    else by its label alone.
     """
     if remembered.device is None:
         return ""
@@ -176,10 +182,18 @@ def _current_name(frame: Frame, remembered: RememberedView) -> str:
         partition = devices.get(disk + name.removeprefix(remembered.whole_disk[0]))
         return partition.name if partition is not None and partition.parent == disk else ""
     info = devices.get(name)
-    if info is not None and (info.serial, info.model, info.label) == ("", model, label):
+    if info is not None and (info.serial, info.model, info.label) == ("", model, label) and _is_known(info, devices):
         return name
     # The number in a volume's kernel name may change, but its label does not.
     return next((info.name for info in devices.values() if label not in ("", name) and info.label == label), "")
+
+
+def _is_known(info: BlockInfo, devices: Mapping[str, BlockInfo]) -> bool:
+    """Whether the device can be found again: its serial number, its label or its kernel name identifies it."""
+    whole = devices.get(info.parent, info) if info.kind == "partition" else info
+    if whole.serial or whole.label != whole.name:
+        return True
+    return whole.kind not in _NUMBERED_KINDS and not whole.name.startswith(_NUMBERED_PREFIX)
 
 
 def _name_by_serial(devices: Mapping[str, BlockInfo], name: str, serial: str, model: str) -> str:
@@ -198,13 +212,15 @@ def view_to_remember(
 
     A field that the user did not change in this session stays None if it was not remembered. Such a field keeps its
     remembered value if a flag or setting overrode that value in this session. The device keeps its remembered value if
-    it was absent or not shown, or if the screen follows the job's device.
+    it was absent or not shown, or if the screen follows the job's device. A device that cannot be found again, such as
+    a loop device, is not remembered.
 
     chosen_theme: the theme that the user selected by key, or "". settings: the settings with which the screen started.
     """
     devices = infos(frame)
     info: BlockInfo | None = devices.get(view.device)
-    device = None if info is None else (info.name, info.serial, info.model, info.label)
+    known = info is not None and _is_known(info, devices)
+    device = (info.name, info.serial, info.model, info.label) if info is not None and known else None
     disk = None if info is None or info.kind != "partition" else devices.get(info.parent)
     whole_disk = None if disk is None or not disk.serial else (disk.name, disk.serial, disk.model)
     not_shown = not restored_device(frame, remembered, settings.devices)

@@ -158,6 +158,36 @@ def test_a_partition_is_found_through_its_disk(tmp_path: Path) -> None:
     assert after(swapped, "vda1") == "vda1"  # a disk without a serial number
 
 
+@pytest.mark.parametrize(
+    ("pinned", "found"),
+    [
+        (disk("loop1", "loop"), ""),
+        (disk("zram0", "zram"), ""),
+        (disk("ram0", "ram"), ""),
+        (disk("nbd0"), ""),
+        (disk("dm-0", "dm"), ""),
+        (disk("dm-0", "dm", label="vg-data"), "dm-0"),
+        (disk("md0", "md"), "md0"),
+        (disk("vda"), "vda"),
+        (disk("nbd0", serial="S9"), "nbd0"),
+    ],
+)
+def test_a_device_is_remembered_only_if_something_identifies_it(pinned: BlockInfo, found: str) -> None:
+    """The kernel numbers loop devices in the order of their use, so a name may be another device the next time."""
+    shown = frame_of(pinned)
+    kept = view_to_remember(View(device=pinned.name), "", shown, Settings(), RememberedView())
+    assert restored_device(shown, kept) == found
+    assert (kept.device is not None) == bool(found)
+    older_file = RememberedView(device=(pinned.name, pinned.serial, pinned.model, pinned.label))
+    assert restored_device(shown, older_file) == found
+
+
+def test_a_partition_of_a_loop_device_is_not_remembered() -> None:
+    shown = frame_of(disk("loop1", "loop"), partition("loop1p1", "loop1"))
+    kept = view_to_remember(View(device="loop1p1"), "", shown, Settings(), RememberedView())
+    assert kept.device is None
+
+
 def test_a_device_that_is_absent_for_a_session_stays_remembered() -> None:
     absent = frame_of(disk("sdb", serial="S2", model="M1"))
     now = view_to_remember(View(), "", absent, Settings(), ALL_FIELDS)
