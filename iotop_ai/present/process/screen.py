@@ -19,7 +19,7 @@ from iotop_ai.present.screen.key_row import above_rows, keys_text, mode_spans, w
 from iotop_ai.present.screen.selection import next_in_order
 from iotop_ai.present.screen.view import View
 from iotop_ai.present.text.fields import Field, field_rows
-from iotop_ai.present.text.line import Cell, Line, Span, cut, place, plain, row, stack_sections
+from iotop_ai.present.text.line import Cell, Line, Span, cut, place, plain, row, spans_cells, stack_sections
 from iotop_ai.present.text.scroll import most_scroll, scroll_rows
 from iotop_ai.present.text.units import UNKNOWN, clock, duration, plural, size
 from iotop_ai.present.text.wrap import wrap_cells
@@ -165,8 +165,12 @@ def _title(frame: Frame, view: View, page: ProcessPage, info: ProcessInfo | None
         left.append(Span(f" pid {key.pid}", "strong"))
     order = process_order(frame, view)
     keys = keys_text("process.previous", view)
-    position = f"{order.index(key) + 1} of {len(order)}  {keys} " if key in order else f"{keys} "
-    return row(width, left, [*mode_spans(frame, view), Span(position, "dim")])
+    if key not in order:
+        return row(width, left, [*mode_spans(frame, view), Span(f"{keys} ", "dim")])
+    mode, position = mode_spans(frame, view), f"{order.index(key) + 1} of {len(order)}"
+    # The list lacks idle kernel threads and what the filter leaves out. The word makes way for the process's own facts.
+    ends = [[*mode, Span(f"{position}{word}  {keys} ", "dim")] for word in (" listed", "")]
+    return row(width, left, ends[0] if spans_cells(left) + spans_cells(ends[0]) < width else ends[1])
 
 
 def _labelled_rows(label: str, text: str, width: int, most_rows: int, token: str = "text") -> list[Line]:

@@ -28,7 +28,13 @@ from iotop_ai.model.process.records import ProcessKey
 from iotop_ai.model.reading import Reading, Status
 from iotop_ai.pipeline import frames
 from iotop_ai.present.process.graphs import process_graphs
-from iotop_ai.present.process.screen import ProcessPage, most_process_scroll, next_process, process_screen_rows
+from iotop_ai.present.process.screen import (
+    ProcessPage,
+    most_process_scroll,
+    next_process,
+    process_order,
+    process_screen_rows,
+)
 from iotop_ai.present.process.screen_parts import cut_left, wait_text
 from iotop_ai.present.screen.keymap import user_keymap
 from iotop_ai.present.screen.view import View
@@ -122,10 +128,13 @@ def test_a_wide_command_line_is_shown_as_a_whole() -> None:
 
 def test_the_position_in_the_list_is_beside_the_keys_that_the_user_has_set() -> None:
     shown = frame()
+    listed = len(process_order(shown, View()))
     for keymap, keys in ({}, "b/n"), ({"process.previous": ["f11"], "process.next": ["f12"]}, "F11/F12"):
         view = View(keymap=user_keymap(keymap)[0])
         first = text(ProcessPage(worker(shown)), view=view, shown=shown).splitlines()[1]
-        assert re.search(rf" \d+ of \d+  {keys} $", first)
+        assert re.search(rf" 1 of {listed} listed  {keys} $", first)
+        narrow = text(ProcessPage(worker(shown)), (66, 24), view, shown).splitlines()[1]
+        assert re.search(rf" of alice +1 of {listed}  {keys} $", narrow)
         ended = text(ProcessPage(ProcessKey(77, 1)), view=view, shown=shown).splitlines()[1]
         assert ended.endswith(f" {keys} ")
 

@@ -201,8 +201,8 @@ ON_JOBS: dict[str, Answer] = {
     "jobs.help": Answer("means unknown, never zero", ESC),
 }
 ON_PROCESS: dict[str, Answer] = {
-    "process.next": Answer(r"\d+ of \d+  b/n"),
-    "process.previous": Answer(r"\d+ of \d+  b/n"),
+    "process.next": Answer(r"\d+ of \d+( listed)?  b/n"),
+    "process.previous": Answer(r"\d+ of \d+( listed)?  b/n"),
     "process.pause": Answer(ANY, ("Space",)),
     "process.help": Answer("means unknown, never zero", ESC),
 }
