@@ -99,16 +99,17 @@ def _change_words(change: Change) -> str:
 
 
 def _outcome_words(change: Change) -> str:
-    """The outcome in words, such as "3.1x faster" or "It computes for more of its time, 40 % -> 71 %"."""
+    """The outcome in words, such as "3.1x faster" or "The second run computes for more of its time,
+    40 % -> 71 %".
+    """
     assert change.before is not None
     assert change.after is not None
     if change.name == STEPS:
         if change.after > change.before:
             return f"{_factor(change.after, change.before)} faster ({_pair(change)})"
         return f"{_factor(change.before, change.after)} slower ({_pair(change)})"
-    return (
-        f"It computes for {'more' if change.after > change.before else 'less'} of its time, {_pair(change, name=False)}"
-    )
+    amount = "more" if change.after > change.before else "less"
+    return f"The second run computes for {amount} of its time, {_pair(change, name=False)}"
 
 
 def _factor(larger: float, smaller: float) -> str:

@@ -229,7 +229,9 @@ def test_cpus_are_the_cause_only_if_they_are_full_in_the_slower_run() -> None:
 
 def test_without_steps_the_share_of_compute_decides() -> None:
     text = sentence(comparison("slow", "memory"))
-    assert text.startswith("It computes for more of its time, 60 % -> 100 %: waiting for data 39 % -> 0 %, because ")
+    assert text.startswith(
+        "The second run computes for more of its time, 60 % -> 100 %: waiting for data 39 % -> 0 %, because "
+    )
 
 
 def test_the_jobs_own_disk_is_found_by_its_mount() -> None:
