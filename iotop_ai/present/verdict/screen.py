@@ -97,7 +97,8 @@ def body_rows(frame: Frame, view: View, width: int, *, spread: bool) -> list[Lin
     others_considered = considered(rule_facts(frame, view), frame.carry, frame.verdict)
     parts = [
         _why_rows(frame, view, width, primary, [fact for fact in facts if fact.standing in (MET, PLAIN)]),
-        _against_rows(frame, width, [fact for fact in facts if fact.standing not in (MET, PLAIN)]),
+        _against_rows(width, [fact for fact in facts if fact.standing not in (MET, PLAIN)]),
+        _not_seen_rows(frame, width),
         _ruled_out_rows(frame, width),
         _advice_rows(width, primary),
         *[_other_finding_rows(width, frame.verdict, finding) for finding in others],
@@ -166,16 +167,16 @@ def _fact_row(width: int, fact: Fact) -> Line:
     return place(width, Cell(1, glyph, token), words, *cells)
 
 
-def _against_rows(frame: Frame, width: int, facts: list[Fact]) -> list[Line]:
-    """The evidence against the verdict, and the signals that are missing."""
+def _against_rows(width: int, facts: list[Fact]) -> list[Line]:
+    """The evidence against the verdict."""
+    return [rule(width, "evidence against"), *(_fact_row(width, fact) for fact in facts)] if facts else []
+
+
+def _not_seen_rows(frame: Frame, width: int) -> list[Line]:
+    """The signals that are missing, which are no evidence against the verdict."""
     missing = frame.verdict.missing
-    if not facts and not missing:
-        return []
-    out = [rule(width, "evidence against")]
-    out += [_fact_row(width, fact) for fact in facts]
-    for clause in missing:
-        out.append(place(width, Cell(1, "?", "unsure"), Cell(3, f"not seen: {clause}", "dim")))
-    return out
+    rows = [place(width, Cell(1, "?", "unsure"), Cell(3, clause, "dim")) for clause in missing]
+    return [rule(width, "not seen"), *rows] if rows else []
 
 
 def _other_finding_rows(width: int, verdict: Verdict, finding: Finding) -> list[Line]:
