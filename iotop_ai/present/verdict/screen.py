@@ -16,6 +16,7 @@ from iotop_ai.diagnosis.verdict.considered import (
     classes_without_sign,
     considered,
 )
+from iotop_ai.lazy.regex import pattern
 from iotop_ai.model.finding import Finding, Verdict
 from iotop_ai.model.frame import Frame
 from iotop_ai.model.verdict_class import CLASS_SPECS, LOSING
@@ -31,7 +32,7 @@ from iotop_ai.present.text.table import Column, ColumnSlot, head, place_columns,
 from iotop_ai.present.text.units import UNDEFINED, clock, duration, gpu_time, percent
 from iotop_ai.present.text.wrap import wrap_cells
 from iotop_ai.present.verdict import evidence, headline
-from iotop_ai.present.verdict.advice import why_text
+from iotop_ai.present.verdict.advice import number, why_text
 from iotop_ai.present.verdict.banner import HUE, banner_rows, first_shown_ns
 from iotop_ai.present.verdict.cures import advice_text
 from iotop_ai.present.verdict.evidence import MET, PLAIN, UNMET, Fact
@@ -153,7 +154,8 @@ def _column_slots(width: int) -> list[ColumnSlot]:
 
 def _fitted(text: str, room: int) -> str:
     """A sentence without its last clauses or words if it does not fit. No number in it is cut."""
-    return headline.text_of(fit([Span(text)], room))
+    clauses = [Span(part) for part in pattern(r"(; |, )").split(text)]
+    return headline.text_of(fit(clauses, room))
 
 
 def _fact_row(width: int, fact: Fact) -> Line:
@@ -206,7 +208,8 @@ def _considered_rows(frame: Frame, view: View, width: int, others: tuple[Conside
     no_sign = classes_without_sign(frame.verdict, others)
     out = [rule(width, "considered", [Span("confidence", "dim")])]
     for other in others:
-        why = Cell(22, _fitted(_why_not(other), width - 30), "dim")
+        text = _job_prefix(frame, other.finding) + _why_not(other)
+        why = Cell(22, _fitted(text, width - 30), "dim")
         confidence = Cell(width - 2, f"{other.finding.confidence:.2f}", "dim", right=True)
         out.append(place(width, Cell(1, "○", "dim"), Cell(3, other.finding.class_id), why, confidence))
     fault = _fault_text(frame, view) if "gpu_fault" in no_sign else ""
@@ -240,6 +243,19 @@ def _fault_text(frame: Frame, view: View) -> str:
     return f"seen on GPU {numbers}, not in the verdict: {first}"
 
 
+def _job_prefix(frame: Frame, finding: Finding) -> str:
+    """The name of the job that the finding is about, such as "train.py: "; "" if the machine has a single job or none.
+
+    Two jobs of one name are distinguished by the PID.
+    """
+    table, pid = frame.snapshot.jobs.value, number(dict(finding.args), "job_pid")
+    names = {} if table is None else {key.pid: job.name for key, job in table.jobs.items()}
+    if pid is None or len(names) < 2 or pid not in names:
+        return ""
+    name = names[int(pid)]
+    return f"{name}: " if list(names.values()).count(name) == 1 else f"{name} {pid:.0f}: "
+
+
 def _why_not(other: Considered) -> str:
     """Why the class is not in the verdict."""
     if other.why == SAMPLES:
@@ -259,10 +275,10 @@ def _advice_rows(width: int, primary: Finding) -> list[Line]:
     if not primary.advice:
         return []
     out = [rule(width, "do")]
-    for number, advice in enumerate(primary.advice, 1):
+    for rank, advice in enumerate(primary.advice, 1):
         for i, text in enumerate(wrap_cells(advice_text(advice), max(1, width - 5))):
-            head = [Cell(1, str(number), "strong")] if not i else []
-            out.append(place(width, *head, Cell(3, text, "strong" if number == 1 else "text")))
+            head = [Cell(1, str(rank), "strong")] if not i else []
+            out.append(place(width, *head, Cell(3, text, "strong" if rank == 1 else "text")))
     return out
 
 

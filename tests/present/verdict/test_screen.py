@@ -17,6 +17,7 @@ from iotop_ai.present.text.line import cells
 from iotop_ai.present.text.theme import TOKENS
 from iotop_ai.present.verdict.screen import KEYS, body_rows, most_reasoning_scroll, reasoning_rows
 from tests.diagnosis.build import IDLE, JOB_HEALTHY, JOB_PREPARING, JOB_STARVED, Machine, last, play
+from tests.diagnosis.facts.test_leading_job import FED, two
 from tests.diagnosis.job_scenes import DATA_SCENES, STATE_SCENES, TIME_SCENES
 from tests.diagnosis.verdict.test_acknowledge import ill
 
@@ -95,6 +96,13 @@ def test_other_classes_name_the_evidence_that_is_missing() -> None:
     page = text(play((JOB_STARVED, 25), (JOB_PREPARING, 9))[-1], 80, 60)
     assert "── considered ─" in page
     assert "cpu_prep" in page
+
+
+def test_considered_rows_name_their_job_where_there_are_several() -> None:
+    why = "holds too, with less weight than the verdict"
+    assert re.search(rf" ○ healthy +train.py 500: {why} +0.60", text(two(JOB_STARVED, FED), 100, 60))
+    assert re.search(r" ○ healthy +train.py 500: holds too +0.60", text(two(JOB_STARVED, FED), 80, 60))
+    assert re.search(rf" ○ healthy +{why} +0.75", text(last(SCENES["gpu_bound"]), 80, 60))
 
 
 def test_an_acknowledged_finding_is_shown_as_acknowledged() -> None:
