@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import stat
+from typing import TYPE_CHECKING
 
 from iotop_ai.cli.options.common import add_job_flag
 from iotop_ai.collectors.io.clock import Clock
@@ -13,6 +14,9 @@ from iotop_ai.model.parse import parse_time_ns
 from iotop_ai.model.settings import THEMES, Settings
 from iotop_ai.playback.selection import ALLOW_ROOT, corrupt_input_as_error
 from iotop_ai.store.read.file import FileRecording
+
+if TYPE_CHECKING:
+    from iotop_ai.model.frame import Frame
 
 STDIN = "-"
 RECORDED_TEXT = "iotop-ai report FILE or iotop-ai diagnose FILE"
@@ -136,11 +140,25 @@ def _show_file(path: str, args: argparse.Namespace, settings: Settings) -> int:
         frame = cursor.seek(wall_ns)
         if args.at is None and not playing:
             frame = cursor.first_verdict()
+            changes["message"] = _opening_text(frame, begin, settings)
         changes["base"] = frame.snapshot if settings.accumulated else None
         changes["devices"] = devices_in_frame(frame, settings.devices)
         return ScreenStart(frame, (), MemoryRecording(), changes, make_playback=make_playback)
 
     return run_screen(settings, make_screen_start, chain.close, RECORDED_TEXT)
+
+
+def _opening_text(frame: Frame, begin_ns: int, settings: Settings) -> str:
+    """Where the replay opens, and the key that goes to the begin of the recording; "" if it opens there."""
+    from iotop_ai.present.screen.keymap import first_key
+    from iotop_ai.present.text.units import duration
+
+    passed_s = (frame.snapshot.wall_ns - begin_ns) / 1e9
+    if passed_s < 1:
+        return ""
+    what = "" if frame.verdict.primary.class_id == "unknown" else " at the first finding,"
+    key = first_key("cursor.first", settings.keymap)
+    return f"opened{what} {duration(passed_s)} after the begin" + (f"; {key}: the begin" if key else "")
 
 
 class Chain:

@@ -30,6 +30,7 @@ from tests.cli.program import PLAIN, TOP, command, iotop, iotop_here
 from tests.rigs.tmux import Terminal, why_no_tmux
 from tests.tui.recorded import record, recorder_of, stalling, written
 
+JOBS = str(TOP / "tests" / "data" / "jobs.iotop.jsonl.gz")
 LOGS = TOP / "tests" / "data" / "logs"
 needs_tmux = pytest.mark.skipif(bool(why_no_tmux()), reason=why_no_tmux())
 
@@ -304,6 +305,28 @@ def test_sums_begin_with_the_first_frame_that_is_shown(
 ) -> None:
     for start in screen_starts(path, flags, monkeypatch):
         assert (start.changes["base"] is start.first.snapshot) == bool(flags)
+
+
+@pytest.mark.parametrize(
+    ("recording", "flags", "message"),
+    [
+        (JOBS, [], "opened at the first finding, 11 s after the begin; Home: the begin"),
+        (JOBS, ["--at", "0%"], ""),
+        ("", [], "opened 40 s after the begin; Home: the begin"),
+    ],
+)
+def test_a_replay_names_the_moment_at_which_it_opens(
+    path: str, recording: str, flags: list[str], message: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out: list[ScreenStart] = []
+
+    def begin(settings: Settings, make_screen_start: Callable[[], ScreenStart], *_: object) -> int:
+        out.append(make_screen_start())
+        return 0
+
+    monkeypatch.setattr(monitor, "run_screen", begin)
+    assert run(["replay", "--allow-root", *flags, recording or path]) == 0
+    assert out[0].changes.get("message", "") == message
 
 
 def test_a_pattern_selects_the_disks_of_a_recording_and_of_another_machine(

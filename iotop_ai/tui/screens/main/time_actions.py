@@ -104,7 +104,7 @@ class TimeActions:
             state.change(playback.note)
         elif answer:
             state.change(answer)
-        elif playback.judged_anew and not self._judged_anew_shown:
+        elif playback.judged_anew and not self._judged_anew_shown and (answer == "" or not state.view.message):
             self._judged_anew_shown = True
             state.change(JUDGED_ANEW)
         elif answer == "" and state.view.message == self._message_before != "":
