@@ -121,14 +121,18 @@ class RecordingActions:
             self._marks_failure_shown = True
             self._state.change(f"failed: {marks.reason}")
 
-    def look_back_text(self) -> str:
-        """How far the user can look back, and how much memory the kept Frames take; "" if nothing is kept."""
+    def look_back_text(self, stop: str = "") -> str:
+        """How far the user can look back, and how much memory the kept Frames take; "" if nothing is kept.
+
+        stop: where a jump stopped, which is shown instead.
+        """
         if self._keeper is None or self._keeper.ring is None:
             return ""
         kept = self._keeper.ring.state()
         room = f" in {amount(kept.size_bytes)}" if kept.size_bytes >= LEAST_BYTES_SHOWN else ""
         key = first_key("cursor.last", self._state.view.keymap)
-        return f"the last {duration(kept.span_s)} are kept{room}" + (f"; {key} goes back to now" if key else "")
+        what = stop or f"the last {duration(kept.span_s)} are kept{room}"
+        return what + (f"; {key} goes back to now" if key else "")
 
 
 def path_from_home(path: str) -> str:

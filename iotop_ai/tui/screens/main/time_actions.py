@@ -162,7 +162,7 @@ class TimeActions:
         else:
             self._look_back_with(playback, go)
 
-    def _look_back_with(self, playback: PlaybackThread, go: Callable[[PlaybackThread], None]) -> None:
+    def _look_back_with(self, playback: PlaybackThread, go: Callable[[PlaybackThread], None], stop: str = "") -> None:
         state, begin = self._state, playback.span()[0]
         try:
             playback.start()
@@ -172,7 +172,8 @@ class TimeActions:
         self.playback, self._answer = playback, None
         self._base_now = state.view.base
         line = Timeline(begin, max(begin + 1, state.newest.snapshot.wall_ns), begin)
-        state.change(self._recording.look_back_text(), mode="back", playing=False, speed=1.0, back_s=0.0, timeline=line)
+        text = self._recording.look_back_text(stop)
+        state.change(text, mode="back", playing=False, speed=1.0, back_s=0.0, timeline=line)
         go(playback)
 
     def go_to_now(self) -> bool:
@@ -254,9 +255,9 @@ class TimeActions:
             return clock(stop_ns, view.utc_offset_s, "%H:%M:%S" if end_ns - begin_ns < _DAY_NS else "%F %T")
 
         if begin_ns - wall_ns >= _SECOND_NS:
-            what = "nothing is kept before" if view.mode == "back" else "the recording begins at"
+            what = "the recording begins at" if view.mode == "replay" else "nothing is kept before"
             return f"{what} {text(begin_ns)}"
-        if view.mode == "back" or end_ns <= begin_ns or wall_ns - end_ns < _SECOND_NS:  # the end may not be known yet
+        if view.mode != "replay" or end_ns <= begin_ns or wall_ns - end_ns < _SECOND_NS:  # the end may not be known yet
             return ""
         return f"the recording ends at {text(end_ns)}"
 
@@ -338,9 +339,10 @@ class TimeActions:
         except UsageError as error:
             state.change(f"failed: {error}")
             return
+        stop = self._stop_text(playback, wall_ns)
         if self.playback is None:
-            self._look_back_with(playback, lambda playback: playback.seek(wall_ns))
+            self._look_back_with(playback, lambda playback: playback.seek(wall_ns), stop)
         else:
             state.change()
-            self._answer_with_frame(self._stop_text(playback, wall_ns))
+            self._answer_with_frame(stop)
             playback.seek(wall_ns)

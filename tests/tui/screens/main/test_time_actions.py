@@ -222,6 +222,15 @@ async def test_one_key_goes_back_ten_minutes_or_to_the_earliest_kept_moment() ->
         await session.until(lambda: session.app.main.view.mode == "live")
 
 
+async def test_a_typed_time_before_the_kept_history_is_named_as_out_of_range() -> None:
+    async with live_session(kept_count=80) as session:
+        await session.press("at", *"07:00", "enter")
+        await session.until(lambda: session.shown == stalling()[0])
+        assert "nothing is kept before 08:53:20; End goes back to now" in session.text("keys")
+        await session.press("end", "at", *"-30s", "enter")
+        await session.until(lambda: "are kept" in session.text("keys"))
+
+
 async def test_messages_of_a_closed_playback_are_not_shown() -> None:
     async with live_session(kept_count=112) as session:
         time_actions = session.app.main.time
