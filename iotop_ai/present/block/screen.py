@@ -31,6 +31,7 @@ from iotop_ai.present.screen.key_row import above_rows, keys_text, mode_spans, w
 from iotop_ai.present.screen.keymap import first_key
 from iotop_ai.present.screen.view import View
 from iotop_ai.present.text.fields import field_rows
+from iotop_ai.present.text.fit import fit
 from iotop_ai.present.text.line import Line, Span, blank, cells, row, spans_cells
 from iotop_ai.present.text.panel import missing_row
 from iotop_ai.present.text.table import rule
@@ -333,4 +334,6 @@ def _processes(frame: Frame, view: View, width: int, height: int, device: BlockD
     # On a short screen, a second process replaces the last row of ``process_rows``, which counts the other processes.
     more = 1 if height <= 4 else 0
     lines = process_rows(frame, view._replace(only_active=True), width, height - 1 + more)[: height - 1]
-    return [*lines[:1], row(width, [Span(f" {note}", "dim")]), *lines[1:]]
+    clause, separator, rest = note.partition("; ")
+    words = fit([Span(f" {clause}", "dim"), Span(separator, "dim"), Span(rest, "dim")], width)
+    return [*lines[:1], row(width, words), *lines[1:]]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from itertools import islice
 from pathlib import Path
 
@@ -353,7 +354,8 @@ def test_files_of_the_job_show_which_of_its_processes_use_the_disk() -> None:
     basis, job = process_attribution(made, VIEW, device)
     assert basis == JOB_FILES
     assert job.startswith("train.py of ")
-    assert f"the files of {job} are on this disk" in text(made, slow)
+    assert f"the files of {job} are on this disk; for other processes, see the column disk" in text(made, slow, 160)
+    assert re.search(rf"^ the files of {job} are on this disk *$", text(made, slow), re.MULTILINE)
 
 
 def test_files_of_the_job_are_on_each_disk_of_its_pool() -> None:
