@@ -335,7 +335,7 @@ def _lost_text(frame: Frame, job_row: JobRow) -> str:
     """
     counts = _time_counts(frame, job_row)
     if counts is None:
-        hours, since = frame.carry.lost.get(job_row.facts.job.key, 0.0), "a loss was first named"
+        hours, since = frame.carry.lost.get(job_row.facts.job.key, 0.0), "a loss was first reported"
         gpu_hours = job_row.lost_gpu_hours
     else:
         hours, since = counts.lost_ms / 3.6e6, "it was first watched"

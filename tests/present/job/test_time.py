@@ -155,6 +155,7 @@ def test_the_job_page_has_a_row_for_each_share_of_the_whole_run() -> None:
 def test_the_job_page_names_a_recording_without_job_times() -> None:
     rows = [line.text.rstrip() for line in jobs_screen_rows(not_counted()[-1], UTC, 80, 24, 0)]
     assert " time     not recorded" in rows
+    assert any("of its time since a loss was first reported" in line for line in rows if line.startswith(" lost "))
 
 
 def test_the_reasoning_page_and_the_text_to_paste_have_one_line_about_time() -> None:
