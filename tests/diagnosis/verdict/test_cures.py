@@ -261,9 +261,9 @@ def test_the_log_is_searched_for_the_address_in_the_kernels_form() -> None:
     assert cure_text("read_gpu_log", logged).startswith("run dmesg | grep 0000:3b:00.0 to see why")
 
 
-def test_each_cure_is_an_instruction_and_names_the_process_to_look_into() -> None:
+def test_each_cure_names_what_to_do_and_the_process_to_look_into() -> None:
     look = cure_text("look_into", with_job(JOB_PREPARING, running=0.3, disk=0.3))
-    assert look == "run py-spy dump --pid 50 to see what train.py waits for"
+    assert look == "to see what train.py waits for: py-spy dump --pid 50", "a verdict without a fault gives an order"
     kept = "read /data (at most 10 GB) once: it then stays in memory (200 GB free)"
     assert cure_text("keep_in_memory", ROOMY) == kept
     assert cure_text("slow_resync", CHECKED).startswith("run sysctl ")
