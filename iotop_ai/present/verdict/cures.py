@@ -216,11 +216,7 @@ def _ask_peers(a: Args) -> str:
 
 
 def _dump(pid: str, name: str) -> str:
-    return f"run py-spy dump --pid {pid} {_look(name)}"
-
-
-def _look(name: str) -> str:
-    return f"to see what {name or 'the process'} waits for"
+    return f"run py-spy dump --pid {pid} to see what {name or 'the process'} waits for"
 
 
 _CLOCK_COMMANDS = {"AMD": "amd-smi metric or rocm-smi", "Intel": "xpu-smi or intel_gpu_top"}
@@ -469,7 +465,9 @@ _ADVICE: dict[str, Callable[[Args], str]] = {
     "fault_handler": lambda a: "start it with PYTHONFAULTHANDLER=1: it then prints where it crashed",
     "read_log": lambda a: "read the end of its own log: the traceback says why",
     "more_requests": lambda a: "nothing to do: it works when clients ask",
-    "look_into": lambda a: f"{_look(word(a, 'name'))}: py-spy dump --pid {whole(a, 'pid')}",
+    "look_into": lambda a: (
+        f"py-spy dump --pid {whole(a, 'pid')} shows what {word(a, 'name') or 'the process'} waits for"
+    ),
 }
 
 

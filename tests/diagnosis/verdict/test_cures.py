@@ -263,7 +263,7 @@ def test_the_log_is_searched_for_the_address_in_the_kernels_form() -> None:
 
 def test_each_cure_names_what_to_do_and_the_process_to_look_into() -> None:
     look = cure_text("look_into", with_job(JOB_PREPARING, running=0.3, disk=0.3))
-    assert look == "to see what train.py waits for: py-spy dump --pid 50", "a verdict without a fault gives an order"
+    assert look == "py-spy dump --pid 50 shows what train.py waits for", "a verdict without a fault gives an order"
     kept = "read /data (at most 10 GB) once: it then stays in memory (200 GB free)"
     assert cure_text("keep_in_memory", ROOMY) == kept
     assert cure_text("slow_resync", CHECKED).startswith("run sysctl ")
