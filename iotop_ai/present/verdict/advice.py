@@ -113,7 +113,11 @@ _WHY: dict[str, Callable[[Args], str]] = {
     "no_wait": lambda a: (
         f"trainer waits for data {percent(a, 'stall')}" if number(a, "stall") else "trainer never waits for data"
     ),
-    "clocks_free": lambda a: f"heat and the power brake hold its clocks back {percent(a, 'share')} of the time",
+    "clocks_free": lambda a: (
+        f"its clocks are held back {percent(a, 'share')} of the time"
+        if number(a, "share")
+        else "neither heat nor the power brake holds its clocks back"
+    ),
     "gpus_draw": lambda a: f"the GPUs draw {percent(a, 'power')} of their limit",
     "smart_fine": lambda a: (
         f"SMART of {whole(a, 'disks')} disk{'' if number(a, 'disks') == 1 else 's'} is not critical"
