@@ -70,9 +70,10 @@ the data. At each tick its samples are assigned to the shares:
   trainer writes >= 1 MB/s over 10 s and reads less than a tenth of that. Otherwise it is `host` beside PyTorch's loader
   workers, and data with other loaders.
 - A wait for a device is a checkpoint while the job writes >= 1 MB/s and reads less than a tenth of that.
-- Of several ranks, the rank that loses most decides, since the others wait for it. If it waits for data in >= 10 % of
-  the time, the samples in which only another rank waits for data are data too: ranks that step together wait for the
-  last batch, and each may be the last. Ranks that are independent of each other then seem to lose more than they do.
+- Of several ranks, the rank that loses most decides, since the others wait for it. If the ranks wait for data in
+  >= 10 % of the time in the mean, and none saves a checkpoint, the samples in which only another rank waits for data
+  are data too: ranks that step together wait for the last batch, and each may be the last. Ranks that are independent
+  of each other then seem to lose more than they do.
 - Busy GPUs are collective instead of compute where the job has two or more, all are >= 90 % busy and draw < 25 % of
   their power limit (40 % with idle tensor cores), and its loaders rest. A GPU is transfer where its PCIe link is
   >= 80 % full and it idles for other reasons than data.

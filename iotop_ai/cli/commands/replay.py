@@ -156,7 +156,7 @@ def _opening_text(frame: Frame, begin_ns: int, settings: Settings) -> str:
     passed_s = (frame.snapshot.wall_ns - begin_ns) / 1e9
     if passed_s < 1:
         return ""
-    what = "" if frame.verdict.primary.class_id == "unknown" else " at the first finding,"
+    what = "" if frame.verdict.primary.class_id == "unknown" else " at the first verdict,"
     key = first_key("cursor.first", settings.keymap)
     return f"opened{what} {duration(passed_s)} after the begin" + (f"; {key}: the begin" if key else "")
 

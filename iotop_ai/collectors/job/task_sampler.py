@@ -34,7 +34,7 @@ from iotop_ai.collectors.job.watched_task import (
     fields_after_name,
 )
 from iotop_ai.collectors.process.descriptors import STAT_SIZE, read_kept
-from iotop_ai.model.job.looks import Loading, LookCounts
+from iotop_ai.model.job.looks import Loading, LookCounts, LookTally, count_peers
 from iotop_ai.model.job.records import Job, Rank
 from iotop_ai.model.job.task_states import (
     APART,
@@ -334,7 +334,7 @@ class TaskSampler:
     def _count(self) -> None:
         """Add ``_row_counts``, the results of the newest sweeps, to the counts of the tasks and jobs, and clear it."""
         for row, times in self._row_counts.items():
-            counted: dict[ProcessKey, list[RankWatch]] = {}
+            tallies: dict[ProcessKey, list[LookTally]] = {}
             for watch in self._watches:
                 wait_states = row[watch.start : watch.end]
                 coarse = [
@@ -347,14 +347,11 @@ class TaskSampler:
                     continue
                 # APART: the sweeps in which another task worked on data while the main thread slept.
                 self._sweeps[watch.job][APART] += watch.count(wait_states, times) * times
-                counted.setdefault(watch.job, []).append(watch)
+                tallies.setdefault(watch.job, []).append(watch.tally)
                 main, *workers = (wait_state for wait_state in coarse if wait_state is not None)
                 add_sweep(self._sweeps[watch.job], main, workers, watch.partial, times)
-            for ranks in counted.values():
-                if len(ranks) > 1:
-                    waits = [wait for rank in ranks if (wait := rank.tally.newest_wait) is not None]
-                    for rank in ranks:
-                        rank.tally.add_peers(waits, times)
+            for tallies_of_job in tallies.values():
+                count_peers(tallies_of_job, times)
         self._row_counts = {}
 
     def _open(self, key: ProcessKey) -> WatchedTask:

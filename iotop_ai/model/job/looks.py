@@ -230,14 +230,9 @@ class LookTally:
         self._add_split(name, split, times)
         return True
 
-    def add_peers(self, waits: Sequence[Split], times: int = 1) -> None:
-        """Count the waits for data of the job's other ranks in the newest look ``times`` times.
-
-        They count only if this rank itself did not wait. waits: one Split for each other rank that waited.
-        """
-        if waits and self.newest_wait is None:
-            mean = Split(*(sum(parts) / len(waits) for parts in zip(*waits, strict=True)))
-            self._add_split("peer_waits", mean, times)
+    def add_peers(self, wait: Split, times: int = 1) -> None:
+        """Count the wait for data of the job's other ranks in the newest look ``times`` times."""
+        self._add_split("peer_waits", wait, times)
 
     def _add_split(self, name: str, split: Split, times: int) -> None:
         sums = self._splits[name]
@@ -251,6 +246,20 @@ class LookTally:
         out = LookCounts(**numbers)
         self._clear()
         return out
+
+
+def count_peers(tallies: Sequence[LookTally], times: int = 1) -> None:
+    """For each rank of a job whose newest look proves no wait for data, count the mean of the other ranks' waits.
+
+    tallies: those of the job's ranks, all of one sweep, which occurred ``times`` times
+    """
+    waits = [tally.newest_wait for tally in tallies if tally.newest_wait is not None]
+    if not waits:
+        return
+    mean = Split(*(sum(parts) / len(waits) for parts in zip(*waits, strict=True)))
+    for tally in tallies:
+        if tally.newest_wait is None:
+            tally.add_peers(mean, times)
 
 
 _SPLITS = ("waits", "futex", "futex_computing", "peer_waits")

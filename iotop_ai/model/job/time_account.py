@@ -32,7 +32,9 @@ DUMPS_BYTES_PER_S = 20e6
 """A running main thread saves data if it writes at least this many bytes per second: far more than any log, yet little
 for a checkpoint."""
 LEAST_OWN_WAIT = 0.1
-"""The least share of its time that a rank waits for data itself, for the waits of other ranks to count as its own."""
+"""The least share of time that the ranks of a job wait for data in the mean, for their waits to add up. Ranks that
+wait less may be independent of each other, so that their waits would seem to add up to a loss.
+"""
 _DATA_KINDS = ("data_disk", "data_network", "data_cpu", "data_other")
 """The shares that the fields of a Split belong to, in their order."""
 _ONE_THREAD = 1.3
@@ -113,18 +115,29 @@ def account(interval: Interval) -> tuple[float, ...]:
     return tuple(out)
 
 
+def ranks_wait_in_turns(accounts: Sequence[tuple[tuple[float, ...], Interval]]) -> bool:
+    """Whether the waits of several ranks add up: each waits for data itself, and none saves a checkpoint.
+
+    accounts: the shares of each rank, and its interval
+    """
+    if len(accounts) < 2 or any(one.phase is not Phase.TRAINING or main_saves(one) for _, one in accounts):
+        return False
+    return sum(_data_of(shares) for shares, _ in accounts) >= LEAST_OWN_WAIT * len(accounts)
+
+
 def with_peer_waits(shares: tuple[float, ...], interval: Interval) -> tuple[float, ...]:
     """The shares of a rank with the time in which it does not wait for data while another rank of its job does.
 
     Ranks that step together lose that time too: the GPUs of those whose batch has come compute their step, or spin in
     a collective, until the last batch has come. Which rank is the last may change with each step, so the wait of one
-    rank alone would be too small. Below LEAST_OWN_WAIT of its own, the ranks may be independent of each other.
+    rank alone would be too small. As with its own waits, only a part of the looks costs the GPUs time if the main
+    threads run ahead of them.
     """
     looks, out = interval.looks, list(shares)
-    own = sum(out[_INDEX[name]] for name in _DATA_KINDS)
-    if interval.phase is not Phase.TRAINING or not looks.peer_waits.whole or own < LEAST_OWN_WAIT:
+    own_looks = looks.waits.whole + looks.main_disk + looks.main_net
+    if not looks.peer_waits.whole or not own_looks:
         return shares
-    waits = looks.peer_waits.whole / looks.looks
+    waits = looks.peer_waits.whole / looks.looks * min(1.0, _data_of(shares) * looks.looks / own_looks)
     moved = 0.0
     for name in ("collective", "compute", "unexplained"):
         part = min(out[_INDEX[name]], waits - moved)
@@ -134,6 +147,10 @@ def with_peer_waits(shares: tuple[float, ...], interval: Interval) -> tuple[floa
     for name, part in zip(kinds, looks.peer_waits, strict=True):
         out[_INDEX[name]] += moved * part / looks.peer_waits.whole
     return tuple(out)
+
+
+def _data_of(shares: tuple[float, ...]) -> float:
+    return sum(shares[_INDEX[name]] for name in _DATA_KINDS)
 
 
 def loads(interval: Interval) -> bool:

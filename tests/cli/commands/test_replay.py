@@ -310,7 +310,7 @@ def test_sums_begin_with_the_first_frame_that_is_shown(
 @pytest.mark.parametrize(
     ("recording", "flags", "message"),
     [
-        (JOBS, [], "opened at the first finding, 11 s after the begin; Home: the begin"),
+        (JOBS, [], "opened at the first verdict, 11 s after the begin; Home: the begin"),
         (JOBS, ["--at", "0%"], ""),
         ("", [], "opened 40 s after the begin; Home: the begin"),
     ],

@@ -95,7 +95,7 @@ def test_the_rank_that_loses_most_decides() -> None:
 
 def test_waits_of_ranks_that_take_turns_add_up() -> None:
     machine = Machine(job_of(Rank(TRAINER, (), (GPU,)), Rank(PEER, (), (SECOND_GPU,))))
-    machine.busy = {GPU: 70, SECOND_GPU: 75}  # each GPU spins while the other rank waits
+    machine.busy = {GPU: 70, SECOND_GPU: 70}  # each GPU spins while the other rank waits
     turn = LookCounts(looks=20, waits=Split(disk=6.0), asleep=14, peer_waits=Split(disk=5.0))
     machine.looks = {TRAINER: turn, PEER: turn}
     assert machine.grown() == {"compute": 450, "data_disk": 550}

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from iotop_ai.model.job.looks import Loading, Look, LookCounts, LookTally, Split, field_of, split_look
+from iotop_ai.model.job.looks import Loading, Look, LookCounts, LookTally, Split, count_peers, field_of, split_look
 from iotop_ai.model.job.task_states import CHILD, DISK, FUTEX, HIDDEN, NET, OTHER, QUEUE, RUNNING, STOPPED, WRITING
 
 NAMED, OTHERS, ITSELF = Loading.NAMED, Loading.OTHERS, Loading.ITSELF
@@ -170,18 +170,21 @@ def test_a_sample_that_repeats_counts_each_time(seen: Look, loading: Loading, ti
 
 
 def test_the_wait_of_another_rank_counts_unless_the_rank_waits_itself() -> None:
-    tally = LookTally()
-    tally.add(look(OTHER, READER), NAMED, 3)
-    tally.add_peers([DISKS, CPU], 3)
-    tally.add(look(QUEUE, READER), NAMED, 2)
-    tally.add_peers([CPU], 2)
-    tally.add(look(RUNNING, READER), NAMED)
-    tally.add_peers([])
-    counts = tally.take()
-    assert (counts.looks, counts.asleep, counts.running) == (6, 3, 1)
-    assert counts.waits == Split(disk=2.0)
+    first, second, third = ranks = [LookTally(), LookTally(), LookTally()]
+    sweeps = (
+        (3, (look(OTHER, READER), look(QUEUE, READER), look(QUEUE, DECODER))),
+        (2, (look(QUEUE, READER), look(OTHER, READER), look(RUNNING, READER))),
+        (4, (look(OTHER), look(RUNNING), look(OTHER))),
+    )
+    for times, seen in sweeps:
+        for tally, one in zip(ranks, seen, strict=True):
+            tally.add(one, NAMED, times)
+        count_peers(ranks, times)
+    counts = first.take()
+    assert (counts.looks, counts.asleep, counts.waits) == (9, 7, Split(disk=2.0))
     assert counts.peer_waits == Split(disk=1.5, cpu=1.5)
-    assert tally.take() == LookCounts()
+    assert second.take().peer_waits == third.take().peer_waits == Split(disk=2.0)
+    assert first.take() == LookCounts()
 
 
 @pytest.mark.parametrize(

@@ -224,7 +224,9 @@ def view_to_remember(
     disk = None if info is None or info.kind != "partition" else devices.get(info.parent)
     whole_disk = None if disk is None or not disk.serial else (disk.name, disk.serial, disk.model)
     not_shown = not restored_device(frame, remembered, settings.devices)
-    if view.follow_job or (info is None and (view.device or not_shown)):
+    kept = None if remembered.device is None else devices.get(remembered.device[0])
+    forgotten = kept is not None and not _is_known(kept, devices)
+    if (view.follow_job or (info is None and (view.device or not_shown))) and not forgotten:
         device, whole_disk = remembered.device, remembered.whole_disk
     theme = chosen_theme or remembered.theme
     at_exit = RememberedView(view.sort, None, None, view.hidden, theme, device, view.tree, view.no_columns, view.units)

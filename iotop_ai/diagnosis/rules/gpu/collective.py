@@ -310,7 +310,8 @@ def one_gpu_is_late(facts: Facts) -> tuple[Claim, ...]:
         all are equally busy while the others draw < 60 % of the late GPU's power (until > 75 %): they spin in a
         collective. Where the others idle as well, or compute all the time, the finding is shown beside the verdict. It
         is not claimed where the loaders of the other ranks are blocked, or compute, for at least 90 % of the share of
-        the late rank's: all ranks then wait for the same disk or cores, and one of them is always the last.
+        the late rank's, and neither its clock nor its power differs: all ranks then wait for the same disk or cores,
+        and one of them is always the last.
     Blind spot: ranks on other machines; GPUs without a known job. Stages of a pipeline are unequal by design.
     """
     claims = []
@@ -355,7 +356,7 @@ class _LateCause(NamedTuple):
     rank: None when unknown. blocked, computes: shares of time of the rank's loaders; None when unknown. why: "blocked"
     or "computes" for what its loaders do, "clock" for a lower clock, "longer" for longer steps, "" when unknown. share:
     the share of time for which its loaders do that; None for other causes. shared: whether the loaders of the other
-    ranks do the same for nearly as much of the time.
+    ranks do the same for nearly as much of the time, and nothing else makes this rank late.
     """
 
     rank: Rank | None
@@ -373,17 +374,19 @@ def _cause_of(facts: Facts, group: GpuGroup, late: _Late) -> _LateCause:
     ranks = () if group.job is None else group.job.job.ranks
     others = _loaders(group, (key for other in ranks if other is not rank for key in other.workers))
     shares = (("blocked", blocked, limits.blocked, others[0]), ("computes", computes, limits.worker_busy, others[1]))
+    shared = False
     for why, share, least, their_share in shares:
         if share is not None and share >= least:
-            shared = their_share is not None and their_share >= max(least, _SHARED_PART * share)
-            return _LateCause(rank, blocked, computes, why, share, shared)
+            if their_share is None or their_share < max(least, _SHARED_PART * share):
+                return _LateCause(rank, blocked, computes, why, share)
+            shared = True
     clock, their_clock = gpu.mean("sm_mhz"), mean(other.mean("sm_mhz") for other in late.others)
     why = ""
     if (ratio(clock, their_clock) or 1.0) < limits.clock_low:
         why = "clock"
     elif late.how == "spins" and (gpu.busy or 0.0) >= limits.gpu_bound:
         why = "longer"
-    return _LateCause(rank, blocked, computes, why, None)
+    return _LateCause(rank, blocked, computes, why, None, shared and not why)
 
 
 def _imbalance_finding(facts: Facts, group: GpuGroup, late: _Late, cause: _LateCause) -> Finding:

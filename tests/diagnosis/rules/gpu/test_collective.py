@@ -38,9 +38,9 @@ def with_loaders(sample: Sample, late: TaskRates, others: TaskRates) -> Sample:
     return sample._replace(jobs=sample.jobs._replace(value=jobs._replace(tasks={**jobs.tasks, **tasks})))
 
 
-def verdict(late: TaskRates, others: TaskRates) -> Verdict:
+def verdict(late: TaskRates, others: TaskRates, scene: str = "imbalance") -> Verdict:
     carry, history, found = FoldState(), (), None
-    for frame in play((GPU_SCENES["imbalance"], WINDOW_S)):
+    for frame in play((GPU_SCENES[scene], WINDOW_S)):
         history = (*history, with_loaders(frame.sample, late, others))
         carry, found = fold(carry, two_ranks(frame.snapshot), history)
     assert found is not None
@@ -65,3 +65,11 @@ def rates(blocked: float, computing: float = 0.02) -> TaskRates:
 def test_a_late_rank_is_named_unless_all_ranks_wait_alike(late: TaskRates, others: TaskRates, why: str) -> None:
     found = [dict(finding.args) for finding in verdict(late, others).findings if finding.class_id == "imbalance"]
     assert [args["why"] for args in found] == ([why] if why else [])
+
+
+@pytest.mark.parametrize("loaders", [rates(0.55), rates(0.0, 0.75), rates(0.0, 0.3)])
+@pytest.mark.parametrize(("scene", "why"), [("imbalance clock", "clock"), ("imbalance by power", "longer")])
+def test_a_slow_gpu_is_named_though_all_loaders_are_busy_alike(scene: str, why: str, loaders: TaskRates) -> None:
+    found = verdict(loaders, loaders, scene)
+    assert found.primary.class_id == "imbalance"
+    assert dict(found.primary.args)["why"] == why
