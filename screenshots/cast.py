@@ -47,7 +47,7 @@ STEPS = (
     Step(("d",), "── devices", 1.5),
     Step(("l", "o", "o"), "> loo", 1.0),
     Step(("Enter",), "disk pinned", 1.0),
-    Step(("Tab", "Tab", "Tab", "Tab", "Tab"), "Enter:open loop0", 1.0),
+    Step(("Tab", "Tab", "Tab", "Tab"), "Enter:open loop0", 1.0),
     Step(("Enter",), "because  a read took", 5.0),
     Step(("Escape",), "Enter:open loop0", 1.0),
     Step(("Space",), "REPLAY 2x", 3.0),

@@ -110,6 +110,7 @@ PICTURES = (
     Picture("main-160x48", 160, 48, "dark"),
     Picture("healthy-80x24", 80, 24, "dark", (), "healthy"),
     Picture("starved-80x24", 80, 24, "dark", (), "starved"),
+    Picture("starved-120x36", 120, 36, "dark", (), "starved"),
     Picture("starved-160x48", 160, 48, "dark", (), "starved"),
     Picture("help-80x24", 80, 24, "dark", ("question_mark",)),
     Picture("main-80x24-mono", 80, 24, "mono"),
