@@ -321,7 +321,7 @@ async def test_keys_change_the_interval() -> None:
         assert shown.source.intervals == [2.0, 1.0, 0.5, 0.2, 0.1]
 
 
-@pytest.mark.parametrize(("panel", "tabs"), [("disk", 4), ("process", 5)])
+@pytest.mark.parametrize(("panel", "tabs"), [("disk", 3), ("process", 4)])
 async def test_keys_move_the_cursor(panel: str, tabs: int) -> None:
     async with showing((80, 24)) as shown:
         await shown.press(*["tab"] * tabs)

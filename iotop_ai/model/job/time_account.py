@@ -116,7 +116,7 @@ def account(interval: Interval) -> tuple[float, ...]:
 
 
 def ranks_wait_in_turns(accounts: Sequence[tuple[tuple[float, ...], Interval]]) -> bool:
-    """Whether the waits of several ranks add up: each waits for data itself, and none saves a checkpoint.
+    """Whether the waits of several ranks add up: they wait for LEAST_OWN_WAIT in the mean, and none saves a checkpoint.
 
     accounts: the shares of each rank, and its interval
     """

@@ -175,7 +175,7 @@ def _against_rows(width: int, facts: list[Fact]) -> list[Line]:
 
 
 def _not_seen_rows(frame: Frame, width: int) -> list[Line]:
-    """The signals that are missing, which are no evidence against the verdict."""
+    """The signals that are missing, which are not evidence against the verdict."""
     missing = frame.verdict.missing
     rows = [place(width, Cell(1, "?", "unsure"), Cell(3, clause, "dim")) for clause in missing]
     return [rule(width, "not seen"), *rows] if rows else []
