@@ -355,7 +355,8 @@ class _LateCause(NamedTuple):
 
     rank: None when unknown. blocked, computes: shares of time of the rank's loaders; None when unknown. why: "blocked"
     or "computes" for what its loaders do, "clock" for a lower clock, "longer" for longer steps, "" when unknown. share:
-    the share of time for which its loaders do that; None for other causes. shared: whether the loaders of the other
+    the share of time for which its loaders do that; None for other causes. mhz, peer_mhz: the clock of the GPU, and the
+    mean of the others'. shared: whether the loaders of the other
     ranks do the same for nearly as much of the time, and nothing else makes this rank late.
     """
 
@@ -364,6 +365,8 @@ class _LateCause(NamedTuple):
     computes: float | None
     why: str
     share: float | None
+    mhz: float | None
+    peer_mhz: float | None
     shared: bool = False
 
 
@@ -373,25 +376,24 @@ def _cause_of(facts: Facts, group: GpuGroup, late: _Late) -> _LateCause:
     blocked, computes = _loaders(group, () if rank is None else rank.workers)
     ranks = () if group.job is None else group.job.job.ranks
     others = _loaders(group, (key for other in ranks if other is not rank for key in other.workers))
+    mhz, peer_mhz = gpu.mean("sm_mhz"), mean(other.mean("sm_mhz") for other in late.others)
     shares = (("blocked", blocked, limits.blocked, others[0]), ("computes", computes, limits.worker_busy, others[1]))
     shared = False
     for why, share, least, their_share in shares:
         if share is not None and share >= least:
             if their_share is None or their_share < max(least, _SHARED_PART * share):
-                return _LateCause(rank, blocked, computes, why, share)
+                return _LateCause(rank, blocked, computes, why, share, mhz, peer_mhz)
             shared = True
-    clock, their_clock = gpu.mean("sm_mhz"), mean(other.mean("sm_mhz") for other in late.others)
     why = ""
-    if (ratio(clock, their_clock) or 1.0) < limits.clock_low:
+    if (ratio(mhz, peer_mhz) or 1.0) < limits.clock_low:
         why = "clock"
     elif late.how == "spins" and (gpu.busy or 0.0) >= limits.gpu_bound:
         why = "longer"
-    return _LateCause(rank, blocked, computes, why, None, shared and not why)
+    return _LateCause(rank, blocked, computes, why, None, mhz, peer_mhz, shared and not why)
 
 
 def _imbalance_finding(facts: Facts, group: GpuGroup, late: _Late, cause: _LateCause) -> Finding:
     limits, gpu, rank, why = facts.limits, late.gpu, cause.rank, cause.why
-    clock, their_clock = gpu.mean("sm_mhz"), mean(other.mean("sm_mhz") for other in late.others)
     peer_watts = mean(other.watts for other in late.others)
     # Peers that draw less power than ``spin_watts`` only spin; the limit grows with their utilisation.
     spin_watts = limits.peer_power * (gpu.watts or 0.0)
@@ -411,8 +413,8 @@ def _imbalance_finding(facts: Facts, group: GpuGroup, late: _Late, cause: _LateC
         ("how", late.how),
         ("why", why),
         ("share", cause.share),
-        ("mhz", clock),
-        ("peer_mhz", their_clock),
+        ("mhz", cause.mhz),
+        ("peer_mhz", cause.peer_mhz),
         ("lost", late.lost),
     )
     evidence = (
