@@ -22,7 +22,7 @@ from iotop_ai.model.job.programs import COMPILERS
 from iotop_ai.model.job.records import Job, JobPlace, Rank
 from iotop_ai.model.job.serving import may_rest
 from iotop_ai.model.job.task_states import TaskCounts
-from iotop_ai.model.job.time_account import Interval, Phase, account, ranks_wait_in_turns, with_peer_waits
+from iotop_ai.model.job.time_account import Interval, Phase, account, account_with_peers, ranks_wait_in_turns
 from iotop_ai.model.job.time_shares import DATA, SHARES, TimeCounts, add_time
 from iotop_ai.model.process.rates import NO_IO
 from iotop_ai.model.process.records import ProcessIo, ProcessKey, ProcessSample, ProcessTable
@@ -340,14 +340,12 @@ class TimeAccountant:
             state.data_wait_ms += milliseconds * max(map(_data_share, intervals))
         # Ranks that step together also wait together, so the rank that loses most time decides.
         accounts = [(account(interval), interval) for interval in intervals]
-        shares, slowest = max(accounts, key=lambda one: _lost_share(one[0]))
-        in_turns = ranks_wait_in_turns(accounts)
-        state.counts = add_time(state.counts, with_peer_waits(shares, slowest) if in_turns else shares, milliseconds)
+        _, slowest = max(accounts, key=lambda one: _lost_share(one[0]))
+        shares_of = account_with_peers if ranks_wait_in_turns(accounts) else account
+        state.counts = add_time(state.counts, shares_of(slowest), milliseconds)
         if remote:
             # From a local filesystem, the same waits for files would count as data_disk.
-            local = slowest._replace(reads_network_fs=False)
-            shares = with_peer_waits(account(local), local) if in_turns else account(local)
-            files = shares[SHARES.index("data_disk")]
+            files = shares_of(slowest._replace(reads_network_fs=False))[SHARES.index("data_disk")]
             state.file_ms = (state.file_ms or 0.0) + files * milliseconds
         state.at_ns += milliseconds * 1_000_000
         state.totals = totals

@@ -125,20 +125,21 @@ def ranks_wait_in_turns(accounts: Sequence[tuple[tuple[float, ...], Interval]]) 
     return sum(_data_of(shares) for shares, _ in accounts) >= LEAST_OWN_WAIT * len(accounts)
 
 
-def with_peer_waits(shares: tuple[float, ...], interval: Interval) -> tuple[float, ...]:
-    """The shares of a rank with the time in which it does not wait for data while another rank of its job does.
+def account_with_peers(interval: Interval) -> tuple[float, ...]:
+    """The shares of ``account`` with the time in which the rank does not wait for data while another rank of its job
+    does.
 
     Ranks that step together lose that time too: the GPUs of those whose batch has come compute their step, or spin in
     a collective, until the last batch has come. Which rank is the last may change with each step, so the wait of one
     rank alone would be too small. As with its own waits, only a part of the looks costs the GPUs time if the main
     threads run ahead of them.
     """
-    looks, out = interval.looks, list(shares)
+    shares, looks = account(interval), interval.looks
     own_looks = looks.waits.whole + looks.main_disk + looks.main_net
     if not looks.peer_waits.whole or not own_looks:
         return shares
     waits = looks.peer_waits.whole / looks.looks * min(1.0, _data_of(shares) * looks.looks / own_looks)
-    moved = 0.0
+    out, moved = list(shares), 0.0
     for name in ("collective", "compute", "unexplained"):
         part = min(out[_INDEX[name]], waits - moved)
         out[_INDEX[name]] -= part

@@ -9,7 +9,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from iotop_ai.model.job.looks import Loading, LookCounts, Split
-from iotop_ai.model.job.time_account import Interval, Phase, account, loads, ranks_wait_in_turns, saves, with_peer_waits
+from iotop_ai.model.job.time_account import (
+    Interval,
+    Phase,
+    account,
+    account_with_peers,
+    loads,
+    ranks_wait_in_turns,
+    saves,
+)
 from iotop_ai.model.job.time_shares import LOST, SHARES
 
 NAMED, OTHERS, ITSELF = Loading.NAMED, Loading.OTHERS, Loading.ITSELF
@@ -329,7 +337,7 @@ def test_reads_of_a_network_filesystem_do_not_count_as_saving(interval: Interval
     ],
 )  # fmt: skip
 def test_the_wait_of_another_rank_is_lost_time_too(interval: Interval, shares: dict[str, float]) -> None:
-    found = with_peer_waits(account(interval), interval)
+    found = account_with_peers(interval)
     assert {name: round(share, 3) for name, share in zip(SHARES, found, strict=True) if share > 1e-9} == shares
 
 
@@ -388,8 +396,7 @@ INTERVALS = st.builds(
 
 @given(INTERVALS)
 def test_the_shares_add_up_to_one(interval: Interval) -> None:
-    alone = account(interval)
-    for shares in (alone, with_peer_waits(alone, interval)):
+    for shares in (account(interval), account_with_peers(interval)):
         assert len(shares) == len(SHARES)
         assert min(shares) >= 0.0
         assert sum(shares) == pytest.approx(1.0)
