@@ -218,15 +218,16 @@ def view_to_remember(
     chosen_theme: the theme that the user selected by key, or "". settings: the settings with which the screen started.
     """
     devices = infos(frame)
+    pinned = None if remembered.device is None else devices.get(remembered.device[0])
+    if pinned is not None and not _is_known(pinned, devices):  # the file of an older version
+        remembered = remembered._replace(device=None, whole_disk=None)
     info: BlockInfo | None = devices.get(view.device)
     known = info is not None and _is_known(info, devices)
     device = (info.name, info.serial, info.model, info.label) if info is not None and known else None
     disk = None if info is None or info.kind != "partition" else devices.get(info.parent)
     whole_disk = None if disk is None or not disk.serial else (disk.name, disk.serial, disk.model)
     not_shown = not restored_device(frame, remembered, settings.devices)
-    kept = None if remembered.device is None else devices.get(remembered.device[0])
-    forgotten = kept is not None and not _is_known(kept, devices)
-    if (view.follow_job or (info is None and (view.device or not_shown))) and not forgotten:
+    if view.follow_job or (info is None and (view.device or not_shown)):
         device, whole_disk = remembered.device, remembered.whole_disk
     theme = chosen_theme or remembered.theme
     at_exit = RememberedView(view.sort, None, None, view.hidden, theme, device, view.tree, view.no_columns, view.units)

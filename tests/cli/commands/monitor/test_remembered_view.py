@@ -182,6 +182,8 @@ def test_a_device_is_remembered_only_if_something_identifies_it(pinned: BlockInf
     assert restored_device(shown, older_file) == found
     at_exit = view_to_remember(View(device=found), "", shown, Settings(), older_file)
     assert (at_exit.device is not None) == bool(found)
+    following = view_to_remember(View(device=pinned.name, follow_job=True), "", shown, Settings(), older_file)
+    assert (following.device is not None) == bool(found)
 
 
 def test_a_partition_of_a_loop_device_is_not_remembered() -> None:
