@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from textwrap import wrap
 
 from iotop_ai.diagnosis.thresholds import LIMITS
@@ -32,8 +31,9 @@ from iotop_ai.present.screen.keymap import first_key
 from iotop_ai.present.screen.view import View
 from iotop_ai.present.text.fields import field_rows
 from iotop_ai.present.text.fit import fit
-from iotop_ai.present.text.line import Line, Span, blank, cells, row, spans_cells
+from iotop_ai.present.text.line import Line, Span, blank, row, spans_cells
 from iotop_ai.present.text.panel import missing_row
+from iotop_ai.present.text.phrases import first_parts
 from iotop_ai.present.text.table import rule
 from iotop_ai.present.text.units import brief, capacity, duration, figure, percent
 from iotop_ai.present.verdict.banner import verdict_row
@@ -204,16 +204,6 @@ def _hot_ms(recent: DeviceWindow) -> float | None:
     return LIMITS.disk_await_ms if recent.facts.serves_serially else LIMITS.inflation_slow * recent.facts.normal_ms
 
 
-def _fitting_parts(parts: Sequence[str], room: int) -> str:
-    """As many of the first parts as fit completely, each after two blanks."""
-    text = ""
-    for part in parts:
-        if cells(f"{text}  {part}") > room:
-            break
-        text += f"  {part}"
-    return text
-
-
 def _top(frame: Frame, view: View, width: int, device: BlockDevice, recent: DeviceWindow, tab: str) -> list[Line]:
     """The disk's state and identity, the reason for the state, and its health beside the tabs. If the health decides
     the state, the reason is beside the health, and the row above it only shows the latency.
@@ -233,7 +223,7 @@ def _top(frame: Frame, view: View, width: int, device: BlockDevice, recent: Devi
             left.append(Span(f"  {info.detail}"))
         rest = [info.model, capacity(info.size_bytes) if info.size_bytes else "", info.serial and f"sn {info.serial}"]
         room = width - spans_cells(left) - spans_cells(right) - 1
-        left.append(Span(_fitting_parts([part for part in rest if part], room), "dim"))
+        left.append(Span(first_parts(["", *filter(None, rest)], "  ", room), "dim"))
     out = [row(width, left, right)]
     # Only the word for the state is in the state's colour; the reason for a bad state is strong.
     token = "strong" if hue in ("bad", "warn") and not health_decides else "text"

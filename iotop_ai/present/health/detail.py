@@ -18,6 +18,7 @@ from iotop_ai.present.screen.view import View
 from iotop_ai.present.text.braille import Series, area, series_spans
 from iotop_ai.present.text.line import Cell, Line, Span, cells, place, row, stack_sections
 from iotop_ai.present.text.panel import missing_words, reason_spans
+from iotop_ai.present.text.phrases import first_parts
 from iotop_ai.present.text.scroll import below_note
 from iotop_ai.present.text.table import Column, fit_columns, head, place_columns, rule
 from iotop_ai.present.text.units import UNDEFINED, UNKNOWN, capacity, duration
@@ -91,7 +92,7 @@ def _head(frame: Frame, disk: DiskRow, width: int, keys: str) -> list[Line]:
     celsius = None if state is None else state.temperature_celsius
     right = [] if celsius is None else [Span("temp ", "dim"), Span(f"{celsius}"), Span(" C ", "dim")]
     edge = Span("▌", f"edge-{hue}")
-    lines.append(row(width, [edge, Span("because  ", "dim"), Span(_fitting_clauses(clauses, width - 24))], right))
+    lines.append(row(width, [edge, Span("because  ", "dim"), Span(first_parts(clauses, "; ", width - 24))], right))
     age = asked_ago(frame, disk)
     growth_note = (
         ""
@@ -100,16 +101,6 @@ def _head(frame: Frame, disk: DiskRow, width: int, keys: str) -> list[Line]:
     )
     lines.append(row(width, [edge, Span("         ", "dim"), Span(f"{age}{growth_note}", "dim")]))
     return lines
-
-
-def _fitting_clauses(clauses: Sequence[str], room: int) -> str:
-    """The first clause, and as many further clauses as fit completely."""
-    text = clauses[0]
-    for clause in clauses[1:]:
-        if cells(f"{text}; {clause}") > room:
-            break
-        text += f"; {clause}"
-    return text
 
 
 def body_rows(disk: DiskRow, view: View, width: int, *, spread: bool, verdict: bool = True) -> list[Line]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 from iotop_ai.present.text.line import Span, cells
 
@@ -23,6 +24,16 @@ def strong(text: str) -> Span:
 def bad(text: str) -> Span:
     """A span that names the culprit."""
     return Span(text, "bad")
+
+
+def first_parts(parts: Sequence[str], separator: str, room: int) -> str:
+    """The first part, and as many of the next ones as fit completely."""
+    text = parts[0]
+    for part in parts[1:]:
+        if cells(f"{text}{separator}{part}") > room:
+            break
+        text += f"{separator}{part}"
+    return text
 
 
 _CLAUSE_END = re.compile("; |: |, | \\(")
