@@ -165,7 +165,7 @@ class Ring:
 
         They start at the last keyframe that is at least a minute before that time. If no other keyframe is between it
         and that time, they start one keyframe earlier. If none is a minute before that time, they start at the
-        session's first keyframe. () if there are no lines.
+        session's first keyframe. () without lines.
         """
         self.drain()
         recording = self.recording()

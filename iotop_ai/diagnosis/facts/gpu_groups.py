@@ -74,7 +74,7 @@ class GpuGroup(NamedTuple):
 
     @property
     def settled(self) -> bool:
-        """Whether the job is at least ``settle_s`` old; True if there is no job or its age is unknown."""
+        """Whether the job is at least ``settle_s`` old; True without a job, or if its age is unknown."""
         return self.job is None or self.job.age_s is None or self.job.age_s >= LIMITS.settle_s
 
 

@@ -219,7 +219,7 @@ def _sampled_parts(rates: Sequence[JobRates], workers: int) -> _Parts:
 
 
 def _parts(time: TimeShares, files: float, handover_share: float) -> _Parts:
-    """The shares of the wait for data: (disk, running, net, other); all None if there is no wait.
+    """The shares of the wait for data: (disk, running, net, other); all None without a wait.
 
     Waits for files on a network count as disk.
 

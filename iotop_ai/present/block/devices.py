@@ -184,7 +184,7 @@ def chosen_name(frame: Frame, view: View) -> str:
 def selected_device(frame: Frame, view: View) -> BlockDevice | None:
     """The device that the graphs show, the first of these that exists: the user's choice, the culprit, the busiest
     device, the device with the root mount, the first device in the panel. It may be idle, even with
-    ``view.only_active``, so that panels do not move with the load. None if there is no such device.
+    ``view.only_active``, so that panels do not move with the load. None without such a device.
     """
     rows = _with_idle(frame, view)
     if view.device:

@@ -111,15 +111,15 @@ def disk_row(frame: Frame, name: str) -> DiskRow | None:
 
 
 def worst_disk(rows: Sequence[DiskRow]) -> str:
-    """The disk on which the cursor starts, the worst one; "" if there are no disks."""
+    """The disk on which the cursor starts, the worst one; "" without disks."""
     order = {"bad": 0, "warn": 1}
     worst = min(rows, key=lambda row: order.get(row.health.token, 2), default=None)
     return "" if worst is None else worst.name
 
 
 def next_disk(rows: Sequence[DiskRow], current: str, step: int, *, around: bool) -> str:
-    """The disk ``step`` rows below ``current``, or above it if negative; the first disk if ``current`` is gone, "" if
-    there are no disks.
+    """The disk ``step`` rows below ``current``, or above it if negative; the first disk if ``current`` is gone, ""
+    without disks.
 
     around: whether to wrap around at the ends.
     """

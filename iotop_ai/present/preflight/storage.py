@@ -243,7 +243,7 @@ def _without_forecast(report: Report) -> str:
 def earlier_text(report: Report) -> str:
     """This check's figures beside those of the earlier ones, or that it cannot be kept for later comparisons.
 
-    "" if there is no earlier check, if ``findings_text`` names slower figures, or if the path is in memory.
+    "" without an earlier check, if ``findings_text`` names slower figures, or if the path is in memory.
     """
     if not report.place.key:
         unnamed = "not kept for later: this storage has no lasting name, such as a serial number"
