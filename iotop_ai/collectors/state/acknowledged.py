@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from iotop_ai.collectors.state.folder import keep_file, open_file
 from iotop_ai.model.clean import clean
@@ -34,6 +34,9 @@ _LARGEST_FILE_BYTES = 1 << 20
 
 class Acknowledged:
     """Reads and writes the acknowledged findings of one state folder."""
+
+    writes: ClassVar[int] = 0
+    """How many times this program has written such a file. A reader of the file then knows of a change at once."""
 
     def __init__(self, folder: Path | str) -> None:
         self._folder = folder
@@ -136,6 +139,7 @@ class Acknowledged:
 
         text = json.dumps({"format": FORMAT, "acknowledged": entries}, indent=1) + "\n"
         keep_file(self._folder, FILE, text.encode(), lasting=True)
+        Acknowledged.writes += 1
 
 
 def parse_acknowledged(raw: bytes) -> dict[str, str]:

@@ -10,8 +10,9 @@ from iotop_ai.collectors.state.acknowledged import Acknowledged
 from iotop_ai.model.clean import clean
 from iotop_ai.model.reading import Reading, Status
 
-READ_EVERY_NS = 900_000_000
-"""The minimum time between two reads of the acknowledged findings, in nanoseconds."""
+READ_EVERY_NS = 4_900_000_000
+"""The minimum time between two reads of the acknowledged findings, in nanoseconds. A change by this program is read at
+the next tick. Waking the thread in each tick takes 0.2 of 10 ms/s."""
 FIRST_WAIT_S = 0.25
 """The longest wait of the first tick for the first read, in seconds. On a local disk, this read takes a millisecond."""
 WAIT_S = 0.005
@@ -33,6 +34,8 @@ class StateFiles:
         self._changes: list[tuple[str, str | None]] = []
         self._worker = BackgroundWorker("state-folder")
         self._asked_ns: int | None = None
+        self._writes = 0
+        """``Acknowledged.writes`` when the last read began."""
         self._wants_baselines = baselines
         self._baselines: Reading[Any] | None = None
         self._missing: Reading[Any] | None = None
@@ -40,7 +43,8 @@ class StateFiles:
 
     def start_read(self, at_ns: int, wall_ns: int) -> None:
         """Start a read in the background if a read is due and none is running."""
-        if self._asked_ns is not None and at_ns - self._asked_ns < READ_EVERY_NS:
+        writes = Acknowledged.writes
+        if self._asked_ns is not None and at_ns - self._asked_ns < READ_EVERY_NS and writes == self._writes:
             return
         first = self._asked_ns is None
 
@@ -50,7 +54,7 @@ class StateFiles:
             self._changes += self._acknowledged.changes()
 
         if self._worker.submit(read_files):
-            self._asked_ns = at_ns
+            self._asked_ns, self._writes = at_ns, writes
             self._worker.wait(FIRST_WAIT_S if first else WAIT_S)
 
     def changes(self) -> list[tuple[str, str | None]]:

@@ -31,3 +31,28 @@ def test_a_folder_that_cannot_be_read_is_tried_again(tmp_path: Path, monkeypatch
     until(lambda: found.extend(files.changes()) or found, "the acknowledged finding", 20)
     assert found == [("failing_disk:S1", "critical")]
     files.close()
+
+
+def test_a_change_by_this_program_is_read_at_the_next_tick(tmp_path: Path) -> None:
+    files, ours = StateFiles(str(tmp_path), Clock(), baselines=False), Acknowledged(tmp_path)
+    files.start_read(0, 0)
+    assert files._worker.wait(20)
+    ours.add("failing_disk:S1", "critical", 100)
+    files.start_read(10**9, 0)
+    assert files._worker.wait(20)
+    assert files.changes() == [("failing_disk:S1", "critical")]
+    files.close()
+
+
+def test_a_change_by_another_program_is_read_within_five_ticks(tmp_path: Path) -> None:
+    files, theirs = StateFiles(str(tmp_path), Clock(), baselines=False), Acknowledged(tmp_path)
+    files.start_read(0, 0)
+    assert files._worker.wait(20)
+    theirs.add("failing_disk:S1", "critical", 100)
+    Acknowledged.writes -= 1
+    for second in range(1, 6):
+        assert files.changes() == []
+        files.start_read(second * 10**9, 0)
+        assert files._worker.wait(20)
+    assert files.changes() == [("failing_disk:S1", "critical")]
+    files.close()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import importlib
 import inspect
+import io
 import re
 from functools import cache
 from pathlib import Path
@@ -13,6 +14,7 @@ import pytest
 from textual.app import App
 from textual.dom import NoScreen
 from textual.driver import Driver
+from textual.drivers._writer_thread import WriterThread
 from textual.drivers.linux_driver import LinuxDriver
 from textual.drivers.web_driver import WebDriver
 from textual.events import Key
@@ -23,6 +25,7 @@ import iotop_ai.tui
 from iotop_ai.tui.textual_internals.app_ends import ExceptionKeepingApp, restore_terminal
 from iotop_ai.tui.textual_internals.theme_switch import switch_textual_theme
 from iotop_ai.tui.textual_internals.web_packets import START_LINE, Packet, web_driver_environment
+from tests.waiting import until
 
 TUI = Path(iotop_ai.tui.__file__).parent
 OUTSIDE = [path for path in sorted(TUI.rglob("*.py")) if path.parent.name != "textual_internals"]
@@ -154,6 +157,25 @@ def test_the_linux_driver_has_the_parts_that_our_driver_replaces() -> None:
         assert f"self.{name}" in source
     assert "self._loop" in inspect.getsource(Driver)
     assert "self._debug" in inspect.getsource(Driver)
+
+
+def test_the_output_thread_flushes_each_text_after_which_its_queue_is_empty() -> None:
+    """Otherwise our driver would leave every text to this thread."""
+    calls: list[str] = []
+
+    class File(io.StringIO):
+        def write(self, text: str) -> int:
+            calls.append(text)
+            return len(text)
+
+        def flush(self) -> None:
+            calls.append("flush")
+
+    thread = WriterThread(File())
+    thread.start()
+    thread.write("x")
+    until(lambda: calls == ["x", "flush"], "the flush", 20)
+    thread.stop()
 
 
 def test_the_web_driver_writes_the_expected_packets() -> None:

@@ -1,20 +1,28 @@
-"""The input thread sleeps until a key comes. All keys arrive, even a single Escape, and the thread can end at once."""
+"""The terminal driver.
+
+The input thread sleeps until a key comes. All keys arrive, even a single Escape, and the thread can end at once. Small
+texts are written without the output thread, and every text arrives in its order.
+"""
 
 import asyncio
 import os
 import pty
 import signal
+import sys
+import termios
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 
 import pytest
 import textual
 from textual import events
 from textual.app import App
+from textual.drivers._writer_thread import WriterThread
 
 from iotop_ai.tui.textual_internals import driver as driver_module
-from iotop_ai.tui.textual_internals.driver import BlockingInputDriver, driver_class
+from iotop_ai.tui.textual_internals.driver import MonitorDriver, driver_class
 from iotop_ai.tui.textual_internals.version import installed_version
 from tests.rigs.pty_pair import readable
 
@@ -27,7 +35,7 @@ def handlers() -> Iterator[None]:
         signal.signal(number, handler)
 
 
-class Listening(BlockingInputDriver):
+class Listening(MonitorDriver):
     def process_message(self, message) -> None:
         self.seen.append(message)
 
@@ -125,6 +133,7 @@ async def test_keys_for_the_shell_are_left_to_it(handlers: None) -> None:
     driver = listening(App(), theirs)
     thread = driver._key_thread
     driver.attrs_before = None
+    driver._room = None
     driver._writer_thread = Writer()
     driver.stop_application_mode()
     assert not thread.is_alive()
@@ -152,9 +161,9 @@ def test_another_version_of_textual_uses_its_own_driver() -> None:
     assert driver_class(version="9.0.0") is None
     made = driver_class(True, [1])
     assert made is not None
-    assert issubclass(made, BlockingInputDriver)
+    assert issubclass(made, MonitorDriver)
     assert made.entered
-    assert not BlockingInputDriver.entered
+    assert not MonitorDriver.entered
 
 
 async def test_the_alternate_screen_is_entered_once(handlers: None) -> None:
@@ -166,6 +175,7 @@ async def test_the_alternate_screen_is_entered_once(handlers: None) -> None:
 
     made = driver_class(True)
     driver = made(App())
+    driver._room = None
     driver._writer_thread = Writer()
     for data in ("\x1b[?1049h", "x", "\x1b[?1049h"):
         driver.write(data)
@@ -174,3 +184,94 @@ async def test_the_alternate_screen_is_entered_once(handlers: None) -> None:
 
 def test_the_checked_version_is_that_of_textual() -> None:
     assert installed_version() == textual.__version__
+
+
+@contextmanager
+def on_a_terminal() -> Iterator[tuple[MonitorDriver, int, int]]:
+    """A driver whose output is a pseudo-terminal, with the terminal's and the program's descriptor."""
+    ours, theirs = pty.openpty()
+    attributes = termios.tcgetattr(theirs)
+    attributes[1] &= ~termios.OPOST
+    termios.tcsetattr(theirs, termios.TCSANOW, attributes)
+    with open(theirs, "w", encoding="utf-8") as file, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys, "__stderr__", file)
+        driver = MonitorDriver(App(), mouse=False)
+        driver._writer_thread = WriterThread(driver._file)
+        driver._writer_thread.start()
+        yield driver, ours, theirs
+        driver._writer_thread.stop()
+    os.close(ours)
+
+
+def read_all(handle: int, length: int) -> bytes:
+    """Read this many bytes, and fail if they do not arrive."""
+    content = b""
+    while len(content) < length:
+        assert readable(handle, 20), content
+        content += os.read(handle, 65536)
+    return content
+
+
+async def test_a_small_text_is_written_without_the_output_thread(handlers: None) -> None:
+    with on_a_terminal() as (driver, ours, _theirs):
+        queued: list[str] = []
+        driver._writer_thread.write = queued.append
+        driver.write("é" * 100)
+        assert os.read(ours, 1000) == "é".encode() * 100
+        assert queued == []
+
+
+async def test_texts_for_a_stopped_terminal_wait_and_keep_their_order(handlers: None) -> None:
+    """The app does not wait for a user who has pressed Ctrl+S."""
+    with on_a_terminal() as (driver, ours, theirs):
+        driver.write("a")
+        termios.tcflow(theirs, termios.TCOOFF)
+        begin = time.monotonic()
+        for text in "bcde":
+            driver.write(text)
+        assert time.monotonic() - begin < 5
+        assert os.read(ours, 100) == b"a"
+        assert not readable(ours, 0.1)
+        termios.tcflow(theirs, termios.TCOON)
+        driver.write("f")
+        assert read_all(ours, 5) == b"bcdef"
+        await until(lambda: driver._terminal.flushed == 6)
+        driver.write("g")
+        assert os.read(ours, 100) == b"g"
+
+
+async def test_a_long_text_is_left_to_the_output_thread(handlers: None) -> None:
+    """It may be larger than the terminal's buffer; texts after it are not written before its end."""
+    with on_a_terminal() as (driver, ours, _theirs):
+        begin = time.monotonic()
+        driver.write("x" * 300_000)
+        driver.write("end")
+        assert time.monotonic() - begin < 5
+        assert read_all(ours, 300_003) == b"x" * 300_000 + b"end"
+
+
+async def test_texts_for_a_closed_terminal_are_dropped(handlers: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    ours, theirs = pty.openpty()
+    with suppress(OSError), open(theirs, "w", encoding="utf-8") as file:  # the last flush fails
+        monkeypatch.setattr(sys, "__stderr__", file)
+        driver = MonitorDriver(App(), mouse=False)
+        driver._writer_thread = WriterThread(driver._file)
+        driver._writer_thread.start()
+        os.close(ours)
+        for _ in range(100):  # more than the queue of the output thread holds
+            driver.write("x")
+        driver._writer_thread.stop()
+        assert driver._terminal.flushed == driver._sent
+
+
+async def test_another_file_is_left_to_the_output_thread(handlers: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    reading, writing = os.pipe()
+    with open(writing, "w", encoding="utf-8") as file:
+        monkeypatch.setattr(sys, "__stderr__", file)
+        driver = MonitorDriver(App(), mouse=False)
+        queued: list[str] = []
+        driver._writer_thread = WriterThread(driver._file)
+        driver._writer_thread.write = queued.append
+        driver.write("x")
+    assert queued == ["x"]
+    os.close(reading)
