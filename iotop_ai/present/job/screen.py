@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
 from textwrap import wrap
 
 from iotop_ai.diagnosis.engine import with_job_verdict
@@ -168,8 +170,10 @@ def _body(frame: Frame, view: View, width: int, height: int, jobs: tuple[JobRow,
     slots = _column_slots(width, jobs)
     title = "jobs" if len(jobs) == visible else f"jobs {start + 1}-{start + visible} of {len(jobs)}"
     out = [head(width, title, slots)]
+    names = row_names(jobs, slots[0].first - 2)
     out += [
-        _row(frame, width, slots, job_row, selected=job_row is selected) for job_row in jobs[start : start + visible]
+        _row(frame, width, slots, job_row, names[job_row.pid], selected=job_row is selected)
+        for job_row in jobs[start : start + visible]
     ]
     if height >= 20:
         out.append(blank(width))
@@ -201,7 +205,20 @@ def _counts_of(facts: JobFacts) -> dict[str, str]:
     return dict(zip(_COUNTS, map(count, (len(facts.job.ranks), facts.workers, facts.gpus)), strict=True))
 
 
-def _row(frame: Frame, width: int, slots: list[ColumnSlot], job_row: JobRow, *, selected: bool) -> Line:
+def row_names(jobs: Sequence[JobRow], room: int) -> dict[int, str]:
+    """The name of each job by its pid, in at most ``room`` cells. Jobs of one name and user have their PID behind it,
+    and the name is cut rather than the PID.
+    """
+    counts = Counter((job_row.facts.job.name, job_row.facts.job.user) for job_row in jobs)
+    out = {}
+    for job_row in jobs:
+        job = job_row.facts.job
+        mark = f" {job_row.pid}" if counts[job.name, job.user] > 1 else ""
+        out[job_row.pid] = cut(job.name, max(1, room - len(mark))) + mark
+    return out
+
+
+def _row(frame: Frame, width: int, slots: list[ColumnSlot], job_row: JobRow, name: str, *, selected: bool) -> Line:
     facts = job_row.facts
     stall = facts.stall
     texts = {
@@ -220,7 +237,7 @@ def _row(frame: Frame, width: int, slots: list[ColumnSlot], job_row: JobRow, *, 
     }
     is_leading = frame.verdict.job_pid == job_row.pid
     cells = [Cell(0, ">" if is_leading else " ", "strong")]
-    cells.append(Cell(1, cut(facts.job.name, slots[0].first - 2), "strong" if is_leading else "text"))
+    cells.append(Cell(1, name, "strong" if is_leading else "text"))
     for slot in slots:
         text = texts[slot.column.id]
         high = slot.column.id == "wait" and (stall or 0.0) >= _HIGH_WAIT

@@ -233,6 +233,8 @@ def _enter_word(frame: Frame, view: View) -> str:
     if view.focus == "process":
         group = selected_group(frame, view)
         return "" if group is None else f"open {cut(group.name, _MOST_NAME_CELLS)}"
+    if view.focus in ("graphs", "system"):
+        return "all panels" if view.zoom else "zoom"
     return _ENTER_WORDS.get(view.focus, "")
 
 

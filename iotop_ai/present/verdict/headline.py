@@ -286,10 +286,12 @@ def further_headline(verdict: Verdict, finding: Finding) -> Spans:
     """
     a, first = dict(finding.args), dict(verdict.primary.args)
     job, pid = word(a, "job"), number(a, "job_pid")
-    if not job or pid is None or not number(a, "gpus") or pid == number(first, "job_pid"):
+    if not job or pid is None or pid == number(first, "job_pid"):
         return headline_of(finding)
     name = f"{job} {pid:.0f}" if job == word(first, "job") else job
-    return [_strong(name), _plain(": "), *headline_of(finding)]
+    if number(a, "gpus"):
+        return [_strong(name), _plain(": "), *headline_of(finding)]
+    return headline_of(finding._replace(args=tuple({**a, "job": name}.items())))
 
 
 def second(verdict: Verdict) -> Spans:

@@ -39,8 +39,8 @@ def test_at_80_columns_a_row_has_the_essential_columns() -> None:
     assert text(frame)[0].startswith(" STARVED  8 of 8 GPUs wait for data 78 % of the time")
     assert text(frame)[1:4] == [
         "── jobs ───── user    rk wrk gpu wait% AU% GPU%  MB/s run queue   D idle  disk",
-        ">train.py     alice    1   8   8    78  22   22  83.9   1     0  97    2  sda",
-        " train.py     alice    1   4   0    95   5    -     0  97     2   1    2  sda",
+        ">train.py 50  alice    1   8   8    78  22   22  83.9   1     0  97    2  sda",
+        " train.py 500 alice    1   4   0    95   5    -     0  97     2   1    2  sda",
     ]
 
 

@@ -15,9 +15,10 @@ from iotop_ai.present.screen.key_row import words_above
 from iotop_ai.present.screen.view import View
 from iotop_ai.present.text.line import cells
 from iotop_ai.present.text.theme import TOKENS
+from iotop_ai.present.verdict.headline import second, text_of
 from iotop_ai.present.verdict.screen import KEYS, body_rows, most_reasoning_scroll, reasoning_rows
 from tests.diagnosis.build import IDLE, JOB_HEALTHY, JOB_PREPARING, JOB_STARVED, Machine, last, play
-from tests.diagnosis.facts.test_leading_job import FED, two
+from tests.diagnosis.facts.test_leading_job import FED, PREPARES, two
 from tests.diagnosis.job_scenes import DATA_SCENES, STATE_SCENES, TIME_SCENES
 from tests.diagnosis.verdict.test_acknowledge import ill
 
@@ -160,3 +161,8 @@ def test_the_keys_are_at_the_bottom_and_the_ascii_form_has_only_ascii() -> None:
         keys = page.splitlines()[-1]
         assert all(f"{key}:{word}" in keys for key, word in words_above(tuple(names), UTC))
         assert ("acknowledge" in keys) is ("reason.acknowledge" in names)
+
+
+def test_the_banner_distinguishes_two_jobs_of_one_name_by_their_pids() -> None:
+    verdict = two(JOB_STARVED, replace(PREPARES, stall=0.95)).verdict
+    assert text_of(second(verdict)) == "train.py 500 waits for data 95 % of the time"

@@ -412,12 +412,13 @@ class MainScreen(RootScreen):
         self.app.push_screen(HealthScreen(self.state, self.time, self._source, self.action_threads, self.theme_styles))
 
     def action_open(self) -> None:
-        """Open the screen of the focused panel."""
+        """Open the screen of the focused panel; a panel without one fills the window."""
         self._open(self.view.focus)
 
     def _open(self, panel: str) -> None:
         openers = {"banner": self.action_why, "gpu": self.action_gpu, "disk": self._open_disk}
         openers |= {"process": self._open_process, **dict.fromkeys(("time", "path"), self.action_jobs)}
+        openers |= dict.fromkeys(("graphs", "system"), self.action_zoom)
         if panel in openers:
             openers[panel]()
 

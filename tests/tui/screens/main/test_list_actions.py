@@ -124,6 +124,16 @@ async def test_hidden_processes_get_neither_the_focus_nor_the_window() -> None:
         assert shown.view.message.startswith("nothing to show alone")
 
 
+@pytest.mark.parametrize("panel", ["graphs", "system"])
+async def test_enter_on_a_panel_without_a_screen_lets_it_fill_the_window(panel: str) -> None:
+    async with showing() as shown:
+        shown.app.main._focus(panel)
+        assert (await shown.press("enter")).zoom == panel
+        assert "Enter:all panels" in shown.text("keys")
+        assert not (await shown.press("enter")).zoom
+        assert "Enter:zoom" in shown.text("keys")
+
+
 async def test_zoomed_disks_have_a_cursor_and_keep_the_focus() -> None:
     async with showing(size=(160, 48)) as shown:
         shown.app.main.panels["disk"].focus()
