@@ -17,7 +17,7 @@ class CandidateTree:
     loaders: PyTorch's loader workers, known by name
     pool_children: other processes that multiprocessing started
     servers: fork servers
-    trackers: processes that only clean up or compile for another process
+    trackers: processes that only clean up or compile for another process, or build a package
     ray: Ray's workers
     kinds: the kind of each launcher, by its key
     """

@@ -70,6 +70,12 @@ _NOTEBOOKS = (
     "spyder_kernels.console",
 )
 """The modules that run the cells of notebooks in Jupyter, Colab, Databricks (as a script) and Spyder."""
+_BUILD_MODULES = ("pip", "build", "setuptools", "wheel")
+_BUILD_SCRIPTS = ("pip", "pip3", "setup.py", "_in_process.py")
+_BUILD_LINES = ("<pip-setuptools-caller>", "setuptools.build_meta", "pyproject_hooks")
+"""What the command lines of programs that build a package contain (pip/_internal/utils/setuptools_build.py,
+pyproject_hooks). Such a program may import PyTorch to compile an extension of it.
+"""
 _RAY = "ray::"
 _RAY_OWN = ("ray::DashboardAgent", "ray::RuntimeEnvAgent", "ray::JobSupervisor", "ray::_ray_internal")
 """Beginnings of the titles of Ray's own services."""
@@ -164,7 +170,7 @@ class Traits(NamedTuple):
     """The kinds of a candidate process, judged by its names.
 
     kind: the result of ``launcher_kind``
-    tracker: whether the process only cleans up or compiles for another process
+    tracker: whether the process only cleans up or compiles for another process, or builds a package
     fork_server: whether it is a fork server or was forked by one; both have the same command line
     spawned: whether multiprocessing or joblib started it as a worker, with a separate command line
     ray: the result of ``is_ray``
@@ -191,12 +197,20 @@ def traits(info: ProcessInfo) -> Traits:
     line = "\0".join(info.cmdline)
     return Traits(
         launcher_kind(info),
-        any(word in line for word in _TRACKERS),
+        any(word in line for word in _TRACKERS) or _builds_package(info, line),
         any(word in line for word in _FORK_SERVERS),
         SPAWNED in info.cmdline or _LOKY in line,
         is_ray(info),
         info.name.startswith(LOADER_NAMES),
     )
+
+
+def _builds_package(info: ProcessInfo, line: str) -> bool:
+    """Whether the process installs or builds a package, as pip does. line: its command line as one text."""
+    if not is_python(info):
+        return False
+    script, module = _script_and_module(info)
+    return script in _BUILD_SCRIPTS or module in _BUILD_MODULES or any(word in line for word in _BUILD_LINES)
 
 
 def is_notebook(info: ProcessInfo) -> bool:

@@ -240,7 +240,7 @@ def test_busy_children_of_a_server_are_not_evidence(python: str) -> None:
 def test_a_python_program_without_a_sign_of_training_is_not_a_job() -> None:
     """A compiler, a fork server, a tracker or work is not such a sign."""
     m = Machine()
-    top = m.add(10, "python", 1, ("python", "/src/setup.py", "build"))
+    top = m.add(10, "python", 1, ("python", "/src/tool.py", "build"))
     m.add(11, "cc1plus", 10, ("cc1plus", "a.cc"))
     m.add(12, "python", 10, ("python", "-c", "import x; x.run()"))
     m.add(13, "python", 10, TRACKER)
@@ -248,6 +248,22 @@ def test_a_python_program_without_a_sign_of_training_is_not_a_job() -> None:
     assert m.jobs({top: Inspection()}) == []
     assert m.jobs({top: Inspection()}, work=Work(frozenset(m.info))) == []
     assert [job.key for job in m.jobs({top: TORCH})] == [top]
+
+
+@pytest.mark.parametrize(
+    "cmdline",
+    [
+        ("python", "-m", "pip", "install", "torch-sparse"),
+        ("/opt/venv/bin/python3.11", "/opt/venv/bin/pip", "install", "."),
+        ("python", "-u", "-c", "exec(compile(''' # This is <pip-setuptools-caller> -- a caller that pip uses"),
+        ("python", "/opt/pip/_vendor/pyproject_hooks/_in_process/_in_process.py", "build_wheel", "/tmp/tmp1"),
+        ("python", "setup.py", "bdist_wheel"),
+    ],
+)
+def test_a_program_that_builds_a_package_with_torch_is_not_a_job(cmdline: tuple[str, ...]) -> None:
+    m = Machine()
+    builder = m.add(10, "python", 1, cmdline)
+    assert m.jobs({builder: TORCH}, work=Work(frozenset({builder}), frozenset({builder}))) == []
 
 
 @pytest.mark.parametrize("name", ["bash", "cc1plus", "kworker/0:1"])
