@@ -158,6 +158,10 @@ COLUMN_HELP: dict[str, Entries] = {
     ),
     "reasoning": (
         ("now threshold", "the figure and the limit from which it counts"),
+        ("●", "this figure has reached its limit"),
+        ("○", "it has not; under considered: a cause that some figures point to"),
+        ("×", "a cause that the figures rule out"),
+        ("?", "not known, or not seen"),
         ("metric", "its id in JSON and in docs/metrics.md"),
     ),
 }

@@ -165,8 +165,8 @@ def test_keys_that_the_user_changed_are_printed() -> None:
         ({"focus": "disk", "cursor": "disk:md0"}, "Enter:open md0"),
         ({"focus": "banner", "device": "md0"}, "Enter:why"),
         ({"focus": "process", "cursor": "process:active:alice:pt_data_worker"}, "Enter:open pt_data_worker"),
-        ({"focus": "graphs"}, ""),
-        ({"focus": "system"}, ""),
+        ({"focus": "graphs"}, "Enter:zoom"),
+        ({"focus": "system"}, "Enter:zoom"),
         ({"focus": "timeline", "mode": "replay"}, ""),
     ],
 )
