@@ -64,6 +64,13 @@ STACKS: dict[str, Stack] = {
         ("h5py", "zarr", "lmdb", "pyarrow", "av", "torch"),
         "torch",
     ),
+    "nanogpt": Stack(("numpy==2.4.6",), ("numpy", "torch"), "torch"),
+    "nodes": Stack(("torchdata==0.11.0", *SHARED), ("torchdata.nodes", "torch"), "torch"),
+    "tensorstore": Stack(("tensorstore==0.1.86", "numpy==2.4.6"), ("tensorstore", "torch"), "torch"),
+    "librosa": Stack(("librosa==0.11.0", "soundfile==0.14.0"), ("librosa", "soundfile", "torch"), "torch"),
+    "batchgenerators": Stack(("batchgenerators==0.25.5", "numpy==2.4.6"), ("batchgenerators", "torch"), "torch"),
+    "monai": Stack(("monai==1.6.1", "nibabel==5.4.2", "numpy==2.4.6"), ("monai.data", "nibabel", "torch"), "torch"),
+    "albumentations": Stack(("albumentations==2.0.8", *SHARED), ("albumentations", "cv2", "torch"), "torch"),
     "ray": Stack(("ray[data,train]==2.60.0", "pandas==3.1.1", *SHARED), ("ray.data", "ray.train", "torch"), "torch"),
 }
 """The stacks by name, in the order of their importance for the verdict."""
