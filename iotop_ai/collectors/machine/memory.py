@@ -10,7 +10,6 @@ from iotop_ai.collectors.io.root import KeptFile, Root
 from iotop_ai.lazy.regex import pattern
 from iotop_ai.model.machine.memory import MemoryState
 
-_LEVEL = pattern(rb"^(\w+):[ \t]+(\d+)[ \t]+kB[ \t\r]*$", re.MULTILINE)
 _DIRECT_SCANS = (b"pgscan_direct_dma", b"pgscan_direct_dma32", b"pgscan_direct_normal", b"pgscan_direct_movable")
 # The names in the files, in the order of MemoryState's fields. MemoryState has more fields before and after _COUNTS;
 # their names in the files depend on the kernel's version, so ``memory_state`` finds them.
@@ -19,27 +18,25 @@ _LEVELS = tuple(
 )
 _COUNTS = tuple(b"workingset_refault_anon pgmajfault pswpin pswpout pgpgin pgpgout nr_dirtied nr_written".split())
 _LAST = tuple(b"oom_kill drop_pagecache drop_slab nr_dirty_threshold nr_dirty_background_threshold".split())
+_FILE_REFAULTS = (b"workingset_refault_file", b"workingset_refault")
+_LEVEL = pattern(rb"^(" + b"|".join(_LEVELS) + rb"):[ \t]+(\d+)[ \t]+kB[ \t\r]*$", re.MULTILINE)
+_COUNT = pattern(
+    rb"^("
+    + b"|".join((*_COUNTS, *_LAST, *_FILE_REFAULTS, b"pgscan_direct", *_DIRECT_SCANS))
+    + rb"|allocstall\w*) (\d+)$",
+    re.MULTILINE,
+)
+"""A line of a value that is used. Converting only these of the 190 lines halves the time."""
 
 
 def parse_meminfo(raw: bytes) -> dict[bytes, int]:
-    """Return the bytes by name, from the lines in kB of /proc/meminfo: ``MemTotal:       24654564 kB``.
-
-    Lines that count pages (HugePages_*) are left out.
-    """
+    """Return the bytes by name, from the lines of /proc/meminfo that are used: ``MemTotal:       24654564 kB``."""
     return {name: int(number) * 1024 for name, number in _LEVEL.findall(raw)}
 
 
 def parse_vmstat(raw: bytes) -> dict[bytes, int]:
-    """Return the counts by name from /proc/vmstat, from lines such as ``workingset_refault_file 122950``.
-
-    Lines of another form are left out.
-    """
-    words = raw.split()
-    try:
-        return dict(zip(words[::2], map(int, words[1::2]), strict=True))
-    except ValueError:
-        pairs = (line.split() for line in raw.splitlines())
-        return {p[0]: int(p[1]) for p in pairs if len(p) == 2 and p[1].isdigit()}
+    """Return the counts by name from the lines of /proc/vmstat that are used: ``workingset_refault_file 122950``."""
+    return {name: int(number) for name, number in _COUNT.findall(raw)}
 
 
 def memory_state(meminfo: Mapping[bytes, int], vmstat: Mapping[bytes, int], page_bytes: int) -> MemoryState:
@@ -49,7 +46,7 @@ def memory_state(meminfo: Mapping[bytes, int], vmstat: Mapping[bytes, int], page
     ``allocstall``, and before 4.8 its own ``pgscan_direct``; they are summed.
     """
     count = vmstat.get
-    file_refaults = count(b"workingset_refault_file", count(b"workingset_refault"))
+    file_refaults = next((vmstat[name] for name in _FILE_REFAULTS if name in vmstat), None)
     stalls = [vmstat[name] for name in vmstat if name[:10] == b"allocstall"]
     scanned = count(b"pgscan_direct")
     if scanned is None:
