@@ -29,8 +29,9 @@ KNOWN = """whose rules were made with runs of these stacks at hand: this is not 
 HELD_OUT = """whose rules (version {rules}) were made before these stacks
 were installed here for the first time: this is a held-out test"""
 UNSEEN_NOTES = """DALI, SPDL, LitData and Streaming ran with version 20 of the rules. The others ran a few days later,
-LMDB beside tests that took 16 and 17 % of the CPU. The wrong verdict on "Parquet disk" has been mended since: Arrow's
-threads had queued reads for seconds, which were taken for those of another program."""
+LMDB beside tests that took 16 and 17 % of the CPU, and those below "video healthy" last. The wrong verdict on "Parquet
+disk" has been mended since: Arrow's threads had queued reads for seconds, which were taken for those of another
+program."""
 """What the page of unseen stacks says below its runs."""
 HEAD = """# {title}
 
