@@ -71,7 +71,7 @@ _NOTEBOOKS = (
 )
 """The modules that run the cells of notebooks in Jupyter, Colab, Databricks (as a script) and Spyder."""
 _BUILD_MODULES = ("pip", "build", "setuptools", "wheel")
-_BUILD_SCRIPTS = ("pip", "pip3", "setup.py", "_in_process.py")
+_BUILD_SCRIPTS = ("pip", "setup.py", "_in_process.py")
 _BUILD_LINES = ("<pip-setuptools-caller>", "setuptools.build_meta", "pyproject_hooks")
 """What the command lines of programs that build a package contain (pip/_internal/utils/setuptools_build.py,
 pyproject_hooks). Such a program may import PyTorch to compile an extension of it.
@@ -210,7 +210,11 @@ def _builds_package(info: ProcessInfo, line: str) -> bool:
     if not is_python(info):
         return False
     script, module = _script_and_module(info)
-    return script in _BUILD_SCRIPTS or module in _BUILD_MODULES or any(word in line for word in _BUILD_LINES)
+    return (
+        script.rstrip(_DIGITS) in _BUILD_SCRIPTS
+        or module in _BUILD_MODULES
+        or any(word in line for word in _BUILD_LINES)
+    )
 
 
 def is_notebook(info: ProcessInfo) -> bool:

@@ -1,5 +1,5 @@
 """The terminal driver. Its input thread sleeps until a key arrives, it does not clear a first frame that is already on
-the terminal, and it writes small texts without another thread.
+the terminal, and it writes without another thread what the terminal takes at once.
 
 Textual's input thread wakes ten times a second, which costs more than drawing a quiet screen. Waking Textual's output
 thread for each refresh takes 0.5 of 10 ms/s at 120x40.
@@ -42,12 +42,6 @@ ESCAPE_WAIT_MS = int(constants.ESCAPE_DELAY * 1000) + 5
 """How long, in ms, the rest of a sequence may take to arrive after its Escape."""
 
 
-LONGEST_DIRECT = 4096
-"""The longest text, in characters, that is written without the output thread. Most refreshes are below 2,000. A longer
-text could fill the terminal's buffer, and the app would then wait for the terminal.
-"""
-
-
 class TerminalFile:
     """A terminal's file that drops writes after the terminal was closed, and counts the texts that it has flushed.
 
@@ -61,10 +55,15 @@ class TerminalFile:
         """The number of texts that were flushed or dropped."""
         self._unflushed = 0
 
-    def write(self, text: str) -> int:
-        """Write the text, or drop it if the terminal is closed."""
+    def write(self, text: str | bytes) -> int:
+        """Write the text, or drop it if the terminal is closed. Bytes are the rest of a text, which may begin within a
+        character; they only come after a flush.
+        """
         with contextlib.suppress(OSError):
-            self._file.write(text)
+            if isinstance(text, bytes):
+                self._file.buffer.write(text)
+            else:
+                self._file.write(text)
         self._unflushed += 1
         return len(text)
 
@@ -72,7 +71,8 @@ class TerminalFile:
         """Flush the file, unless the terminal is closed."""
         with contextlib.suppress(OSError):
             self._file.flush()
-        self.flushed, self._unflushed = self.flushed + self._unflushed, 0
+        count, self._unflushed = self._unflushed, 0
+        self.flushed += count
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._file, name)
@@ -81,7 +81,9 @@ class TerminalFile:
 class MonitorDriver(LinuxDriver):
     """A LinuxDriver whose input thread sleeps in poll() until there is input or ``disable_input`` ends the thread.
 
-    It writes a small text at once if the terminal takes it and the output thread has nothing left to write.
+    It writes a text at once, as far as the terminal takes it, if the output thread has nothing left to write. The
+    output thread writes the rest, so the app waits for a terminal that is stopped (Ctrl+S), or whose connection hangs,
+    only when that thread's queue is full.
     """
 
     entered: bool = False
@@ -103,10 +105,12 @@ class MonitorDriver(LinuxDriver):
         file: TextIO = self._file  # type: ignore[assignment]
         self._terminal = TerminalFile(file)
         self._file = self._terminal  # type: ignore[assignment]
-        self._write_lock = threading.Lock()
+        self._write_lock = threading.RLock()  # a signal's handler writes, too, perhaps during a write
         self._sent = 0
         """The number of texts for the terminal so far, those that still wait in the output thread's queue included."""
-        self._room = _poll_for_room(file)
+        self._encoding, self._errors = file.encoding, file.errors or "strict"
+        self._direct = _open_again(file)
+        """A descriptor of the terminal that never waits; None if only the output thread can write."""
 
     def _get_terminal_size(self) -> tuple[int, int]:
         try:
@@ -123,20 +127,32 @@ class MonitorDriver(LinuxDriver):
             self._skip_entry = False
             return
         with self._write_lock:
-            direct = len(data) <= LONGEST_DIRECT and self._terminal.flushed == self._sent and self._has_room()
+            is_drained = self._terminal.flushed == self._sent
             self._sent += 1
-            if direct:
-                self._terminal.write(data)
-                self._terminal.flush()
+            rest = self._write_now(data) if is_drained else data
+            if rest:
+                super().write(rest)  # type: ignore[arg-type]
             else:
-                super().write(data)
+                self._terminal.flushed += 1
 
-    def _has_room(self) -> bool:
-        """Whether the terminal takes a text now. A user may have stopped it with Ctrl+S, or its connection may hang."""
-        if self._room is None:
-            return False
-        ready = self._room.poll(0)
-        return bool(ready) and ready[0][1] == select.POLLOUT
+    def _write_now(self, data: str) -> str | bytes:
+        """Write as much as the terminal takes at once; return the rest, "" or b"" if there is none."""
+        if self._direct is None or self._writer_thread is None:
+            return data
+        content = data.encode(self._encoding, self._errors)
+        try:
+            return content[os.write(self._direct, content) :]
+        except BlockingIOError:
+            return data
+        except OSError:  # the terminal is closed
+            return b""
+
+    def close(self) -> None:
+        """Close the driver and its own descriptor of the terminal."""
+        direct, self._direct = self._direct, None
+        if direct is not None:
+            os.close(direct)
+        super().close()
 
     def start_application_mode(self) -> None:
         """Take over the terminal. The attributes to restore at the end are those of the shell, not of the first frame.
@@ -244,20 +260,19 @@ class MonitorDriver(LinuxDriver):
             self.disable_input()
 
 
-def _poll_for_room(file: TextIO) -> select.poll | None:
-    """Return a poll object that reports room in a pseudo-terminal; None for another file.
+def _open_again(file: TextIO) -> int | None:
+    """Open a pseudo-terminal a second time, without waiting; None for another file, or if it may not be opened.
 
-    A serial line takes long to send a text, so the output thread must write there.
+    O_NONBLOCK belongs to the open file, so the shell's descriptors stay as they are. A serial line takes long to send a
+    text, so the output thread must write there.
     """
     try:
-        descriptor = file.fileno()
-        if not os.ttyname(descriptor).startswith("/dev/pts/"):
+        path = os.ttyname(file.fileno())
+        if not path.startswith("/dev/pts/"):
             return None
+        return os.open(path, os.O_WRONLY | os.O_NOCTTY | os.O_NONBLOCK)
     except (OSError, ValueError):
         return None
-    poll = select.poll()
-    poll.register(descriptor, select.POLLOUT)
-    return poll
 
 
 def driver_class(

@@ -255,6 +255,7 @@ def test_a_python_program_without_a_sign_of_training_is_not_a_job() -> None:
     [
         ("python", "-m", "pip", "install", "torch-sparse"),
         ("/opt/venv/bin/python3.11", "/opt/venv/bin/pip", "install", "."),
+        ("/usr/bin/python3.11", "/usr/bin/pip3.11", "install", "."),
         ("python", "-u", "-c", "exec(compile(''' # This is <pip-setuptools-caller> -- a caller that pip uses"),
         ("python", "/opt/pip/_vendor/pyproject_hooks/_in_process/_in_process.py", "build_wheel", "/tmp/tmp1"),
         ("python", "setup.py", "bdist_wheel"),

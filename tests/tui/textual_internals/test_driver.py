@@ -133,7 +133,7 @@ async def test_keys_for_the_shell_are_left_to_it(handlers: None) -> None:
     driver = listening(App(), theirs)
     thread = driver._key_thread
     driver.attrs_before = None
-    driver._room = None
+    driver._direct = None
     driver._writer_thread = Writer()
     driver.stop_application_mode()
     assert not thread.is_alive()
@@ -175,7 +175,7 @@ async def test_the_alternate_screen_is_entered_once(handlers: None) -> None:
 
     made = driver_class(True)
     driver = made(App())
-    driver._room = None
+    driver._direct = None
     driver._writer_thread = Writer()
     for data in ("\x1b[?1049h", "x", "\x1b[?1049h"):
         driver.write(data)
@@ -212,7 +212,7 @@ def read_all(handle: int, length: int) -> bytes:
     return content
 
 
-async def test_a_small_text_is_written_without_the_output_thread(handlers: None) -> None:
+async def test_a_text_is_written_without_the_output_thread(handlers: None) -> None:
     with on_a_terminal() as (driver, ours, _theirs):
         queued: list[str] = []
         driver._writer_thread.write = queued.append
@@ -240,14 +240,39 @@ async def test_texts_for_a_stopped_terminal_wait_and_keep_their_order(handlers: 
         assert os.read(ours, 100) == b"g"
 
 
-async def test_a_long_text_is_left_to_the_output_thread(handlers: None) -> None:
-    """It may be larger than the terminal's buffer; texts after it are not written before its end."""
+async def test_the_app_does_not_wait_for_a_connection_that_hangs(handlers: None) -> None:
+    """What the terminal does not take at once follows later, cut within a character or not."""
     with on_a_terminal() as (driver, ours, _theirs):
         begin = time.monotonic()
-        driver.write("x" * 300_000)
-        driver.write("end")
+        for number in range(20):
+            driver.write(f"{number:02}" + "─" * 4000)
         assert time.monotonic() - begin < 5
-        assert read_all(ours, 300_003) == b"x" * 300_000 + b"end"
+        expected = "".join(f"{number:02}" + "─" * 4000 for number in range(20)).encode()
+        assert read_all(ours, len(expected)) == expected
+        await until(lambda: driver._terminal.flushed == driver._sent)
+        driver.write("end")
+        assert os.read(ours, 100) == b"end"
+
+
+async def test_a_signal_during_a_write_that_waits_may_write_too(handlers: None) -> None:
+    """After a hang-up, the handler of SIGCONT writes, while the app may be waiting for room in the full queue."""
+    ours, theirs = pty.openpty()
+    kept = signal.signal(signal.SIGUSR1, lambda *_: driver.write("again"))
+    with suppress(OSError), open(theirs, "w", encoding="utf-8") as file, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys, "__stderr__", file)
+        driver = MonitorDriver(App(), mouse=False)
+        driver._writer_thread = WriterThread(driver._file)
+        driver._writer_thread.start()
+        signaller = threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGUSR1))
+        closer = threading.Timer(1.0, os.close, (ours,))
+        signaller.start()
+        closer.start()
+        for _ in range(60):
+            driver.write("x" * 4000)
+        signaller.join()
+        closer.join()
+        driver._writer_thread.stop()
+    signal.signal(signal.SIGUSR1, kept)
 
 
 async def test_texts_for_a_closed_terminal_are_dropped(handlers: None, monkeypatch: pytest.MonkeyPatch) -> None:
