@@ -109,6 +109,7 @@ def test_earlier_moments_have_only_names_if_lines_would_be_too_long(short_limit:
     live = list(machine(200))
     for frame in live:
         ring.put(frame)
+    assert ring.drain(60)  # ``recording`` waits only briefly
     recording = ring.recording()
     ring.close()
     assert ring.state().trouble == ""
