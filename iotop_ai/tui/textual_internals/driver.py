@@ -108,7 +108,6 @@ class MonitorDriver(LinuxDriver):
         self._write_lock = threading.RLock()  # a signal's handler writes, too, perhaps during a write
         self._sent = 0
         """The number of texts for the terminal so far, those that still wait in the output thread's queue included."""
-        self._encoding, self._errors = file.encoding, file.errors or "strict"
         self._direct = _open_again(file)
         """A descriptor of the terminal that never waits; None if only the output thread can write."""
 
@@ -139,7 +138,7 @@ class MonitorDriver(LinuxDriver):
         """Write as much as the terminal takes at once; return the rest, "" or b"" if there is none."""
         if self._direct is None or self._writer_thread is None:
             return data
-        content = data.encode(self._encoding, self._errors)
+        content = data.encode(self._terminal.encoding, self._terminal.errors)
         try:
             return content[os.write(self._direct, content) :]
         except BlockingIOError:

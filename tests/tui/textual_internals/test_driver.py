@@ -1,7 +1,7 @@
 """The terminal driver.
 
-The input thread sleeps until a key comes. All keys arrive, even a single Escape, and the thread can end at once. Small
-texts are written without the output thread, and every text arrives in its order.
+The input thread sleeps until a key comes. All keys arrive, even a single Escape, and the thread can end at once. What
+the terminal takes at once is written without the output thread, and every text arrives in its order.
 """
 
 import asyncio
@@ -257,7 +257,13 @@ async def test_the_app_does_not_wait_for_a_connection_that_hangs(handlers: None)
 async def test_a_signal_during_a_write_that_waits_may_write_too(handlers: None) -> None:
     """After a hang-up, the handler of SIGCONT writes, while the app may be waiting for room in the full queue."""
     ours, theirs = pty.openpty()
-    kept = signal.signal(signal.SIGUSR1, lambda *_: driver.write("again"))
+    handled: list[int] = []
+
+    def write_again(number: int, _frame: object) -> None:
+        driver.write("again")
+        handled.append(number)
+
+    kept = signal.signal(signal.SIGUSR1, write_again)
     with suppress(OSError), open(theirs, "w", encoding="utf-8") as file, pytest.MonkeyPatch.context() as patch:
         patch.setattr(sys, "__stderr__", file)
         driver = MonitorDriver(App(), mouse=False)
@@ -272,6 +278,8 @@ async def test_a_signal_during_a_write_that_waits_may_write_too(handlers: None) 
         signaller.join()
         closer.join()
         driver._writer_thread.stop()
+        assert handled == [signal.SIGUSR1]
+        assert driver._sent == 61
     signal.signal(signal.SIGUSR1, kept)
 
 
