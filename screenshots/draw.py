@@ -103,6 +103,7 @@ SCENES: dict[str, Callable[[int], list[Snapshot]]] = {
 """Machines with other hardware or other load than this one. Each function returns one Snapshot per second."""
 
 _TO_DISKS = ("tab",) * 4
+"""The keys from the banner to the disks: over path, graphs and GPUs. A low window with many GPUs has no graphs."""
 
 PICTURES = (
     Picture("main-80x24", 80, 24, "dark"),
@@ -120,7 +121,7 @@ PICTURES = (
     Picture("gpu-1-160x48", 160, 48, "dark", ("g",), "gpu-1"),
     Picture("gpu-8-80x24", 80, 24, "dark", ("g", "n", "n"), "gpu-8"),
     Picture("gpu-8-160x48", 160, 48, "dark", ("g", "b"), "gpu-8"),
-    Picture("device-80x24", 80, 24, "dark", (*_TO_DISKS, "enter"), "jobs"),
+    Picture("device-80x24", 80, 24, "dark", (*_TO_DISKS[1:], "enter"), "jobs"),
     Picture("device-160x48", 160, 48, "dark", (*_TO_DISKS, "enter"), "jobs"),
     Picture("health-80x24", 80, 24, "dark", ("h",), "health"),
     Picture("health-160x48", 160, 48, "dark", ("h",), "health"),

@@ -70,7 +70,7 @@ APP_ACTIONS: tuple[Action, ...] = (
         "app.palette",
         Hint("actions", "every action, also Ctrl-P", 5),
         priority=True,
-        above=Hint("", "every action"),
+        above=Hint("actions", "every action"),
     ),
     _key(
         "P,f12",
