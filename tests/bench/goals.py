@@ -153,7 +153,9 @@ def _both(pairs: Sequence[tuple[float, float]], word: str) -> str:
 
 def _difference(pairs: Sequence[tuple[float, float]], most: float) -> tuple[bool, str]:
     more = [ours - base for ours, base in pairs]
-    return statistics.median(more) <= most, f"+{with_range(more)}: {_both(pairs, 'over')}"
+    figure = with_range(more)
+    sign = "" if figure.startswith("-") else "+"
+    return statistics.median(more) <= most, f"{sign}{figure}: {_both(pairs, 'over')}"
 
 
 def _work(load: str) -> str:
