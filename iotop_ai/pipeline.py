@@ -35,8 +35,8 @@ def frames(
 
     A Snapshot of another boot starts a new session: it is not paired with the previous Snapshot, and the history and
     the rules' state begin empty. A Snapshot that is not later than the previous one also starts a session, and so does
-    a Keyframe that begins one. A Keyframe's state, if it has one, replaces the calculated one. Its Sample, if it has
-    one, is used after a gap and where no Snapshot of the session precedes it.
+    a Keyframe whose ``session`` is True. A Keyframe's state, if it has one, replaces the calculated one. Its Sample, if
+    it has one, is used after a gap and where no Snapshot of the session precedes it.
     """
     # Imported here: importing the rules takes a fifth of the start-up time, and the first picture does not need them.
     from iotop_ai.diagnosis.engine import fold

@@ -7,7 +7,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from iotop_ai.model.health.growth import DAY_S, FORECAST_DAYS
+from iotop_ai.model.health.growth import DAY_S, SHORTEST_WEAR_DAYS
 from iotop_ai.model.health.rules import ATA, BACKBLAZE, GOOGLE, NVME, RULES, Rule, with_verdict
 from iotop_ai.model.health.smart import HealthPoint, PastPoint, SelfTest, SmartAttribute, SmartState
 from tests.pages import write_or_check
@@ -112,7 +112,7 @@ def page() -> str:
     """The whole page as Markdown."""
     short = {source: name for name, source in SOURCES.items()}
     sources = "; ".join(f"{name}: {source}" for name, source in SOURCES.items())
-    out = [HEAD.format(forecast=FORECAST_DAYS, sources=sources)]
+    out = [HEAD.format(forecast=SHORTEST_WEAR_DAYS, sources=sources)]
     for severity, rules in groupby(RULES, key=lambda rule: rule.severity):
         out.append(TABLE.format(severity=severity.capitalize()))
         for rule in rules:

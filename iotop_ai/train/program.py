@@ -26,7 +26,7 @@ def program(requested_path: str, environment: Mapping[str, str]) -> list[str]:
     also raises UnknownError if another user can change the program, unless root itself has named it.
     """
     path = requested_path or environment.get(PROGRAM_VARIABLE, "")
-    named_by_user = bool(path)  # under sudo, the user who invoked it may have set the variable
+    path_is_given = bool(path)  # by root, or under sudo perhaps by the user who invoked it
     if not path and sys.version_info >= OLDEST_PYTHON:
         with contextlib.suppress(FileNotFoundError):  # fails in a program that embeds Python
             return own_python("iotop_ai")
@@ -45,7 +45,7 @@ def program(requested_path: str, environment: Mapping[str, str]) -> list[str]:
         raise UnknownError(f"{path} is not the absolute path of a program")
     if (
         os.geteuid() == 0
-        and not (named_by_user and invoking_user(environment) is None)
+        and not (path_is_given and invoking_user(environment) is None)
         and (why := why_untrusted(path))
     ):
         raise UnknownError(f"{path} is not started as root: {why}")

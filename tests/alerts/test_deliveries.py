@@ -175,7 +175,7 @@ def test_a_hanging_command_ends_with_the_monitor(tmp_path: Path) -> None:
     thread = outbox._thread._thread
     assert thread is not None
     assert not thread.is_alive()
-    assert messages == [f"alert disk is not sent to hook: {hook} still ran at the monitor's end and was killed"]
+    assert messages == [f"alert disk is not sent to hook: {hook} still ran when the monitor ended and was killed"]
 
 
 def test_an_alert_that_gets_no_thread_is_delivered_with_the_next_one(monkeypatch: pytest.MonkeyPatch) -> None:

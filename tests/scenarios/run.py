@@ -1,4 +1,6 @@
-"""Makes real causes and scores the verdicts: ``python -m tests.scenarios.run [--repeat 3] [--resume] [--write]``.
+"""Makes real causes of slow training and scores the verdicts.
+
+``python -m tests.scenarios.run [--repeat 3] [--resume] [--write]``
 
 Run it as root on a machine that does nothing else. --class selects single causes, --list shows the causes and how long
 they take, --until HH:MM ends before that time, --resume continues an interrupted run, and --write puts the figures into
@@ -86,7 +88,7 @@ def arguments(causes: Mapping[str, Cause]) -> argparse.ArgumentParser:
     """Return the parser of the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--class", dest="only", action="append", metavar="NAME", help="a class, or a cause by its name")
-    parser.add_argument("--repeat", type=int, default=1, help="3: by itself, beside a busy core, and held out")
+    parser.add_argument("--repeat", type=int, default=1, help="runs a cause: alone, beside load, with other figures")
     parser.add_argument("--seconds", type=int, default=40)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--background", action="store_true", help="every run beside a busy core")

@@ -73,7 +73,7 @@ def main() -> int:
     parser.add_argument("pid", type=int)
     parser.add_argument("--record", type=Path)
     parser.add_argument("--root", help="a captured machine to watch instead of this one")
-    parser.add_argument("--smartctl", default="", help="the smartctl to query disks with; none without it")
+    parser.add_argument("--smartctl", default="", help="the smartctl that queries disks; default: SMART is off")
     a = parser.parse_args()
     settings = Settings(interval_s=1.0, smart=bool(a.smartctl), smartctl=a.smartctl, remember=False)
     source = LiveSource(settings, Root(a.root) if a.root else None)

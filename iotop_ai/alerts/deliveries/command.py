@@ -75,7 +75,7 @@ class CommandDelivery(NamedTuple):
             stop.wait(_POLL_S)
             left_s -= _POLL_S
         if child.poll() is None:
-            why = f"took longer than {self.timeout_s:g} s" if left_s <= 0 else "still ran at the monitor's end"
+            why = f"took longer than {self.timeout_s:g} s" if left_s <= 0 else "still ran when the monitor ended"
             raise NotDelivered(f"{clean(self.argv[0])} {why} and {_end(child)}")
         if child.returncode:
             raise NotDelivered(f"{clean(self.argv[0])} ended with status {child.returncode}")

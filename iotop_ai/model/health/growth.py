@@ -9,7 +9,7 @@ DAY_S = 86_400
 HOUR_S = 3600
 PAST_POINTS = 64
 """The largest number of points in a curve of past values."""
-FORECAST_DAYS = 7.0
+SHORTEST_WEAR_DAYS = 7.0
 """The shortest period, in days, from which a wear rate is computed: disks report wear in whole percent."""
 _STORED_FIELDS = tuple(name for name in HealthPoint._fields if name != "wall_s")
 
@@ -108,7 +108,7 @@ def wear_left_days(state: SmartState) -> float | None:
         return None
     since, used = known[0]
     days = (state.read_wall_s - since) / DAY_S
-    if days < FORECAST_DAYS or state.used_percent <= used:
+    if days < SHORTEST_WEAR_DAYS or state.used_percent <= used:
         return None
     return (100 - state.used_percent) * days / (state.used_percent - used)
 

@@ -89,7 +89,7 @@ class LookCounts(NamedTuple):
     backward: the main thread sleeps while its backward pass runs
     asleep: the main thread sleeps for another reason, such as a timer or a call of a driver
     resting: the main thread sleeps in a queue or a futex while nothing makes data, or until a child process ends, or at
-        a terminal; with PyTorch's workers, also in a futex other than their queue while only they work
+        a terminal; with PyTorch's workers, also in a futex that is not their queue, while only they work
     stopped: the process is stopped
     hidden: the kernel does not show where the main thread sleeps, and nothing makes data
     crowded: the looks of ``running`` in which a process that makes its data also ran, or was ready to run
@@ -251,7 +251,7 @@ class LookTally:
 def count_peers(tallies: Sequence[LookTally], times: int = 1) -> None:
     """For each rank of a job whose newest look proves no wait for data, count the mean of the other ranks' waits.
 
-    tallies: those of the job's ranks, all of one sweep, which occurred ``times`` times
+    tallies: one for each rank of the job, from one sweep. times: how often this sweep occurred.
     """
     waits = [tally.newest_wait for tally in tallies if tally.newest_wait is not None]
     if not waits:

@@ -99,7 +99,7 @@ def alert_words(machine: FleetMachine) -> str:
 
 def straggler_words(job: FleetJob, straggler: Straggler) -> str:
     """The straggler and the reason why it is late: "ranks 8-15 on gpu07: data disk 62 %, others 3 %; slow disk; 8 of 64
-    ranks; the others wait 55 % of the time for it".
+    ranks; the others wait for it 55 % of the time".
     """
     cause = share_words(straggler.cause)
     text = f"{late_words(straggler)}: {cause} {percent(straggler.ratio)} %, others {percent(straggler.others)} %"
@@ -108,7 +108,7 @@ def straggler_words(job: FleetJob, straggler: Straggler) -> str:
     part = next((part for part in job.parts if part.machine == straggler.machine), None)
     if part is not None and part.ranks and job.ranks:
         text += f"; {part.ranks} of {plural(job.ranks, 'rank')}"
-    return f"{text}; the others wait {percent(straggler.waited)} % of the time for it"
+    return f"{text}; the others wait for it {percent(straggler.waited)} % of the time"
 
 
 def late_words(straggler: Straggler) -> str:

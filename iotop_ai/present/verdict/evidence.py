@@ -62,7 +62,7 @@ _WORDS = {
     "sm_clock_ratio": "SM clock, of its highest",
     "pcie_width": "PCIe lanes",
     "pcie_generation": "PCIe generation",
-    "pcie_full_ratio": "PCIe link, of what it carries",
+    "pcie_full_ratio": "PCIe traffic, of the link's rate",
     "pcie_replays_per_s": "PCIe replays",
     "pcie_rx_bytes_per_s": "received by PCIe",
     "pcie_tx_bytes_per_s": "sent by PCIe",

@@ -34,7 +34,8 @@ class Shape:
     """The JSON form of the values of one type.
 
     table: whether the value is or may contain a table; a change then writes a whole value as {"=": whole}
-    partial: whether a change may contain only a part of the value; unless ``table``, the whole value is then an array
+    partial: whether a change may contain only a part of the value, as an object. A whole value in a change is then an
+        array, or {"=": whole} if ``table``.
     verbatim: whether the value is its own JSON (a tuple is an array) and need not be copied
     """
 

@@ -18,8 +18,8 @@ from iotop_ai.train.callbacks.session import TrainingSession
 class TransformersCallback(import_module("transformers").TrainerCallback):  # type: ignore[misc]
     """Records a training run, writes each new verdict into the log, and gives metrics to loggers.
 
-    With "tensorboard" in report_to and without a writer, the metrics go into the run ``iotop_ai`` beside the Trainer's
-    run. session: the arguments of ``TrainingSession``.
+    If "tensorboard" is in report_to and no ``writer`` is passed, the metrics go into the run ``iotop_ai`` beside the
+    Trainer's run. session: the arguments of ``TrainingSession``.
     """
 
     def __init__(self, path: Any = None, **session: Any) -> None:

@@ -106,7 +106,7 @@ for _ in itertools.count():
 
 @contextmanager
 def swapping(victim: Path, *swapped: Path) -> Iterator[None]:
-    """The user nobody replaces these places with links to the victim and undoes that, as fast as possible."""
+    """As the user ``nobody``, replace these places with links to the victim and undo that, as fast as possible."""
     argv = as_nobody(sys.executable, "-c", SWAP, str(victim), *map(str, swapped))
     child = subprocess.Popen(argv, stdout=subprocess.PIPE)
     try:
@@ -211,7 +211,7 @@ def test_a_link_that_replaces_a_copied_folder_is_refused_until_it_is_removed(ope
     before = state(victim)
     shutil.rmtree(fast / "data" / "sub")
     (fast / "data" / "sub").symlink_to(victim)
-    for attempt in (lambda: stage(source, fast), lambda: plan_is_refused_then_verify(source, fast)):
+    for attempt in (lambda: stage(source, fast), lambda: verify_after_a_refused_plan(source, fast)):
         with pytest.raises(InputError, match="data/sub is a link or a file, not a folder"):
             attempt()
     assert state(victim) == before
@@ -220,7 +220,7 @@ def test_a_link_that_replaces_a_copied_folder_is_refused_until_it_is_removed(ope
     assert (fast / "data" / "sub" / "7").read_bytes() == (source / "sub" / "7").read_bytes()
 
 
-def plan_is_refused_then_verify(source: Path, folder: Path) -> None:
+def verify_after_a_refused_plan(source: Path, folder: Path) -> None:
     with resolve_ends(str(source), str(folder)) as ends:
         with pytest.raises(InputError):
             plan(ends, ROOT)

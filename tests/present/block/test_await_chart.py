@@ -75,7 +75,7 @@ def test_a_figure_that_is_not_known_yet_is_not_0() -> None:
     assert [one.value for one in sizes] == ["?", "?"]
 
 
-def test_the_sizes_now_are_those_of_the_latest_interval_while_the_user_accumulates() -> None:
+def test_the_current_sizes_are_those_of_the_latest_interval_even_beside_totals() -> None:
     def machine(i: int) -> Machine:
         size = MIB if i == 10 else 4 * KIB
         moved = {"read_bytes": 10 * size, "write_bytes": 10 * size}
@@ -126,7 +126,7 @@ def test_a_wide_table_compares_the_time_of_a_read_with_the_normal_one() -> None:
     assert "r_await x norm" in table[0].text
     (row,) = (line.text for line in table if line.text.startswith(">sda "))
     assert row.split()[6:8] == ["85.0", "68x"]
-    # Three reads of 0 ms took less than 1 ms each; more than that is not known.
+    # Three reads of 0 ms took less than 1 ms each; nothing more precise is known.
     (idle,) = (line.text for line in table if line.text.startswith(" nvme4 "))
     assert idle.split()[6:8] == ["<1", "<3.2x"]
     assert "x norm" not in block_rows(STARVED, VIEW, 80, 6)[0].text

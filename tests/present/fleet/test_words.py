@@ -129,7 +129,7 @@ def test_the_straggler_is_described_in_words() -> None:
     assert job.straggler is not None
     text = straggler_words(job, job.straggler)
     assert text.startswith("rank 8 on gpu09: data disk 6")
-    assert text.endswith("slow disk; 1 of 9 ranks; the others wait 67 % of the time for it")
+    assert text.endswith("slow disk; 1 of 9 ranks; the others wait for it 67 % of the time")
     known = job.straggler._replace(ranks="8-15")
     assert straggler_words(job, known).startswith("ranks 8-15 on gpu09: data disk 6")
     assert straggler_words(job, known._replace(ranks="")).startswith("gpu09: data disk 6")

@@ -90,7 +90,7 @@ def test_the_marked_job_is_shown_with_all_details() -> None:
     assert "/data ext4" in other
 
 
-def test_a_wide_mount_is_shown_as_a_whole() -> None:
+def test_a_mount_path_of_wide_characters_is_not_cut() -> None:
     folder = "/" + "".join(chr(0x4E00 + i) for i in range(60))
     frame = two(JOB_STARVED, FED)
     table = frame.snapshot.jobs.value

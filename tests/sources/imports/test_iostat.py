@@ -132,7 +132,7 @@ def reads(frame: Frame) -> dict[str, float | None]:
     return {key.name: rate.reads_per_s for key, rate in (frame.sample.block.value or {}).items()}
 
 
-def test_a_device_that_is_missing_was_removed(tmp_path: Path) -> None:
+def test_in_a_log_with_idle_rows_a_missing_device_was_removed(tmp_path: Path) -> None:
     times = [f"11/21/26 09:00:0{i}" for i in range(5)]
     rows = [f"{row('sda', 0)}\n{row('sdb', 9)}", row("sda", 0), row("sda", 1), f"{row('sda', 1)}\n{row('sdb', 5)}"]
     path = written(tmp_path, log(*zip(times, [rows[0].replace("2.00", "0.00"), *rows[1:]], strict=False)))
@@ -244,7 +244,7 @@ def test_a_last_report_that_is_cut_off_is_left_out(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("again", [False, True])
-def test_a_log_that_is_cut_off_anywhere_has_no_other_figures(tmp_path: Path, again: bool) -> None:
+def test_cutting_a_log_off_anywhere_changes_no_remaining_figure(tmp_path: Path, again: bool) -> None:
     rows = "\n".join((row("sda", 1234), row("sdb", 6543)))
     whole = HEAD + "".join(f"11/21/26 09:00:0{i}\n{TABLE}{rows}\n\n" for i in range(3))
     last = whole.rindex("11/21/26")

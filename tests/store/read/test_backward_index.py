@@ -120,7 +120,7 @@ def test_each_part_of_a_rotated_recording_has_its_own_blocks(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("seed", [0, 1, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(2, 6))])
-def test_a_wrong_length_is_noticed(tmp_path: Path, seed: int) -> None:
+def test_a_damaged_file_is_indexed_as_if_all_of_it_were_read(tmp_path: Path, seed: int) -> None:
     """The damage: removed lines, changed numbers, no lengths, a file appended to another, a cut end."""
     chance = random.Random(seed)
     write(tmp_path / "a", 90, 70)
@@ -169,7 +169,7 @@ def test_a_header_before_its_keyframe_begins_a_session(tmp_path: Path) -> None:
 
 
 def keyframe(back: int | None) -> bytes:
-    """A line of 160 bytes that begins like a keyframe. back: the length that it names of the block before it."""
+    """A line of 160 bytes that begins like a keyframe. back: its length of the block before; None for none."""
     head = b'{"k":"snap","m":1,"t":1,"key":true,' + (b"" if back is None else b'"back":%d,' % back)
     return (head + b'"seq":"').ljust(157, b"a") + b'"}\n'
 

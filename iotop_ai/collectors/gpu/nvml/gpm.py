@@ -143,7 +143,7 @@ class GpmReader:
             request.metrics[i].metricId = number
         out: dict[str, float | None] = dict.fromkeys(METRICS)
         # If an instance was removed and another got its number, the two samples do not match and the call may fail. The
-        # next pair of samples may match again, so the call is ``removable``.
+        # next pair may match again: with ``removable``, this failure does not mark the call as unsupported.
         if self._calls.get(uuid, _METRICS_GET, request, without_handle=True, removable=True) is not None:
             for i, name in enumerate(METRICS):
                 value = request.metrics[i].value

@@ -68,7 +68,7 @@ def disk_waits(facts: Facts) -> list[Wait]:
             level = min(loss_level, cause_level(facts, job, blocked, reads_slow_disk(facts, job)))
         else:
             level = min(loss_level, blocked / limits.main_share) if blocked >= (running or 0.0) else 0.0
-            # Use the blocked share of the wait: a trainer that computes meanwhile does not wait for the device.
+            # Take the share of the wait, not of all time: while the trainer computes, it does not wait for the device.
             blocked = blocked / max(job.stall or 0.0, blocked) if blocked else 0.0
         if level >= limits.leave_level:
             out.append(Wait(job, facts.job_device(job), blocked, level))
@@ -371,8 +371,8 @@ def job_rereads_what_was_cached(facts: Facts) -> tuple[Claim, ...]:
 
     Claim: cache_thrash: the data almost fits into memory, and each epoch pushes out what the next epoch needs.
     Evidence: as storage_read; refaults of file pages against the job's reads.
-    Threshold: over 30 s, refaults are >= 30 % of the bytes read, after the bytes that others read in the same tick
-        are subtracted. The job makes at least 80 % of all disks' reads.
+    Threshold: over 30 s, the refaults, less the bytes that others read in the same tick, are >= 30 % of the bytes that
+        the job reads. The job makes at least 80 % of all disks' reads.
     Blind spot: the kernel counts refaults for the whole machine, so the rule is silent if other programs read much.
     """
     out = []
