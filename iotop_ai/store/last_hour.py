@@ -40,8 +40,8 @@ another one takes less than half the CPU time of compressing it a second later, 
 process table in memory."""
 BLOCK_S = 180.0
 """A block that lasts this long, in seconds, ends as soon as it contains HISTORY_LEAST Frames. The oldest block cannot
-be shown, because it is the history of the next one. Without this limit, it would take up much of the hour at long
-intervals."""
+be shown, because it is the history of the next one. Without this limit, it would take up much of the hour
+when the interval between Frames is long."""
 MOST_KEPT_BYTES = RING_BYTES
 """The maximum number of bytes of dropped blocks that a RingRecording keeps for a user who looks at them. Beyond this,
 it is not refreshed."""
@@ -176,7 +176,7 @@ class Ring:
         if not blocks:
             return ()
         older = [block for block in blocks if block.at_ns <= before_ns - HISTORY_S * 1e9]
-        # At long intervals, a minute may contain too few Frames, but the block before always contains enough.
+        # If the interval is long, a minute may contain too few Frames, but the block before always contains enough.
         first = min(max(0, len(older) - 1), max(0, len(blocks) - 2))
         out = []
         for block in blocks[first:]:
@@ -207,7 +207,7 @@ class Ring:
     def _add(self, frame: Frame, gap: bool) -> None:
         snapshot = frame.snapshot
         new_boot = snapshot.host.boot_id != self._boot_id
-        if new_boot or self._is_block_long(snapshot):
+        if new_boot or self._may_block_end(snapshot):
             self._encoder.restart()
         try:
             compressor, parts, change = self._encode(frame, gap)
@@ -233,8 +233,8 @@ class Ring:
             self._newest_ns = snapshot.at_ns
             self._drop_oldest()
 
-    def _is_block_long(self, snapshot: Snapshot) -> bool:
-        """Whether the open block lasts long enough before this Snapshot, and can be the history of the next block."""
+    def _may_block_end(self, snapshot: Snapshot) -> bool:
+        """Whether the open block began long enough ago and has enough Frames to be the history of the next block."""
         block = self._open_block
         return (
             block is not None and snapshot.at_ns - block.at_ns >= BLOCK_S * 1e9 and self._open_frames >= HISTORY_LEAST

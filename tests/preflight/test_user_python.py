@@ -12,7 +12,7 @@ from iotop_ai.collectors.io.trust import invoking_user
 from iotop_ai.preflight.user_python import user_python
 
 pytestmark = pytest.mark.skipif(
-    os.geteuid() != 0 or invoking_user({}) is not None, reason="needs root that did not log in as another user"
+    os.geteuid() != 0 or invoking_user({}) is not None, reason="needs root without sudo, su or pkexec by another user"
 )
 
 

@@ -1,4 +1,4 @@
-"""Causes on GPUs. The C NVML library simulates the GPUs, and their figures follow the work of the ranks."""
+"""Causes on GPUs. A simulated NVML library shows the GPUs; their figures follow the work of the ranks."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def _network(cause: Cause, chance: random.Random) -> Cause:
     return with_options(cause, "--step", step, "--amount", exchange, setting=f"step {step} s, exchange {exchange} s")
 
 
-def _cores(cause: Cause, chance: random.Random) -> Cause:
+def _workers(cause: Cause, chance: random.Random) -> Cause:
     step, workers = _step(chance), chance.randrange(1, 4)
     return with_options(cause, "--step", step, "--workers", workers, setting=f"step {step} s, {workers} workers")
 
@@ -126,7 +126,7 @@ CAUSES: dict[str, Cause] = {
         "imbalance", 4, "--trouble", "late-step", "--amount", 3, window_s=60.0, seconds=75, draw=_late_step
     ),
     "no_gpu": Cause(
-        "no_gpu", plain, (*FED, "--on-cpu"), gpu=True, card=CARD, program=RANKS, window_s=LONG_S, draw=_cores
+        "no_gpu", plain, (*FED, "--on-cpu"), gpu=True, card=CARD, program=RANKS, window_s=LONG_S, draw=_workers
     ),
     "spinning main thread": ranks("gpu_bound", 1, "--workers", 0, "--kind", "spin", negative=True, background=False),
     "storage_read of eight GPUs": Cause(

@@ -19,10 +19,10 @@ class Score(NamedTuple):
 
     The scored ticks are those after the class's window and SETTLED_S. got: the class that came first most often in
     them. top3: whether ``got`` is the label, or the label was among the first three classes in at least half of them.
-    late_s: the seconds from their beginning to the first tick with the right class; None if that never came. right: the
-    share of the scored ticks in which the right class came first. flaps: the number of changes of the first class after
-    the first right tick, in ``watched_s`` seconds. errors: for each tick, the error of the share of time lost, against
-    the trainer's log. alarms: the number of ticks that raise a false alarm, of ``decided`` ticks.
+    late_s: the seconds from the beginning of the scored ticks to the first one with the right class; None without one.
+    right: the share of the scored ticks in which the right class came first. flaps: the number of changes of the first
+    class after the first right tick, in ``watched_s`` seconds. errors: for each tick, the error of the share of time
+    lost, against the trainer's log. alarms: the number of ticks that raise a false alarm, of ``decided`` ticks.
     """
 
     got: str
@@ -37,7 +37,7 @@ class Score(NamedTuple):
 
 
 def true_stall(steps: Sequence[Mapping[str, float]], end: float, seconds: float = WINDOW_S) -> float | None:
-    """Return the share of the window without data, by the trainer's log; None if the log does not cover the window."""
+    """Return the share of the window in which the trainer waited for data; None if its log does not cover it."""
     start = end - seconds
     if not steps or steps[0]["at"] > start or steps[-1]["at"] < end - 3:
         return None

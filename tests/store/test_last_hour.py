@@ -122,7 +122,7 @@ def spaced(length: int, interval_s: int) -> list[Frame]:
 @pytest.mark.parametrize(
     ("interval_s", "length", "shown"), [(10, 440, 360), (60, 80, 60), (600, 19, 7)], ids=["10 s", "1 min", "10 min"]
 )
-def test_the_last_hour_is_shown_at_long_intervals(interval_s: int, length: int, shown: int) -> None:
+def test_the_whole_last_hour_is_shown_if_the_interval_is_long(interval_s: int, length: int, shown: int) -> None:
     live = spaced(length, interval_s)
     ring = filled(live)
     recording = ring.recording()
@@ -179,7 +179,7 @@ def test_the_preroll_is_redacted_to_the_requested_level() -> None:
     ring.close()
 
 
-def test_an_empty_ring_is_reported() -> None:
+def test_an_empty_ring_has_no_recording_and_no_preroll() -> None:
     ring = Ring()
     assert ring.recording() is None
     assert ring.preroll("names", 1) == ()

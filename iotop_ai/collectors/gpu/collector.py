@@ -271,7 +271,7 @@ class GpuCollector:
             self._is_open, self._unavailable = True, None
             listed = self._nvml.gpus()
             self._without_handle = {uuid: error for uuid, error in listed.items() if error is not None}
-            # Set the time before the shorter limit; otherwise a slow opening would look like a hang to a reader.
+            # First the time, then the shorter limit: in the other order, a reader would take a slow opening for a hang.
             self._alive_ns = self._clock.monotonic_ns()
             self._patience_s = HUNG_S
             watch = self._nvml.watch()

@@ -42,5 +42,5 @@ def read_secret(path: str, flag: str, description: str = "a token") -> str:
     except UnicodeDecodeError:
         raise InputError(f"{named}: {description} must be ASCII text") from None
     if not word or not word.isprintable() or " " in word:
-        raise InputError(f"{named}: write {description} on one line")
+        raise InputError(f"{named}: write {description} on one line, without spaces")
     return word

@@ -78,8 +78,8 @@ class Entry(NamedTuple):
 class Tree:
     """The entries from ``top`` down, for one iteration. top: a folder or file, or a link to one.
 
-    on_names: called after every NAMES_PER_PROGRESS names that are listed in a folder, because no entry of a folder
-    comes before all of its names are listed.
+    on_names: called after every NAMES_PER_PROGRESS names of a folder, to show progress: the first entry of a folder is
+    yielded only when all its names have been read.
 
     Raises OSError when the top is missing. unreadable: the number of entries that could not be read.
     first_unreadable: the path and the error of the first unreadable entry; "" without one. elsewhere: the number of

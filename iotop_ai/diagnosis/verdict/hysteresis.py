@@ -24,7 +24,7 @@ def merge_claims(claims: Iterable[Claim]) -> dict[Key, Claim]:
 
     The result is the claim that held in the largest share of its samples, with the highest confidence and severity of
     all, and with the evidence of all. At equal shares, another fault of a disk comes before its heat. A failing disk
-    keeps the advice of all claims, the advice to replace it first.
+    keeps the advice of all claims; the advice to replace the disk comes first.
     """
     out: dict[Key, Claim] = {}
     for claim in claims:
@@ -50,7 +50,7 @@ def _is_heat(finding: Finding) -> bool:
 
 
 def _joined_advice(main: Finding, minor: Finding) -> tuple[Advice, ...]:
-    """The advice of both findings about a failing disk, the advice to replace it first; else that of ``main``."""
+    """The advice of both findings about a failing disk, "replace_disk" at the front; otherwise that of ``main``."""
     if main.class_id != "failing_disk":
         return main.advice
     templates = {advice.template for advice in main.advice}
@@ -154,7 +154,7 @@ def _stays_active(
             # finding.
             return False
     if key[0] == "gpu_fault" and key[1] not in (facts.snapshot.gpu.value or {}):
-        # A GPU that the driver no longer lists is not repaired, nor is any GPU while the driver does not answer.
+        # A GPU that the driver does not list, or a driver that does not answer, does not show that the fault is gone.
         return True
     if key[0] == "job_died":
         if _was_started_again(facts, old):

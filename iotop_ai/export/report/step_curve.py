@@ -45,7 +45,7 @@ def with_steps(story: Story, log: StepLog) -> Story:
     elapsed = [point.elapsed_s or 0.0 for point in bar]
     earlier_bars_s = [a for a, b in pairwise(elapsed) if b < a]
     if earlier_bars_s:  # the log has a progress bar for each epoch
-        note = "the log has several progress bars, but not when each began; the mean is over the time of the bars"
+        note = "the log does not show when each of its progress bars began; the mean is over the time that they count"
         seconds = sum(earlier_bars_s) + elapsed[-1]
         return story._replace(log=Steps(log.kind, step_count, step_count / seconds if seconds else None, None, note))
     if not timed_steps:
@@ -177,8 +177,8 @@ def _grid(story: Story, usual_ns: int) -> Grid:
 def _new_steps(steps: Sequence[int]) -> list[int]:
     """The number of steps between each logged count and the next.
 
-    If a count falls to about 0, the counter began again, as at each epoch, and all its steps are new. If it falls to a
-    higher count, training resumed from a checkpoint, and no step is new.
+    If a count falls to about 0, the counter began again, as at each epoch, and all its steps are new. If it falls less
+    far, training resumed from a checkpoint, and no step is new.
     """
     strides = sorted(b - a for a, b in pairwise(steps) if b > a)
     usual = strides[len(strides) // 2] if strides else 0

@@ -35,7 +35,7 @@ def fleet_lines(fleet: Fleet, machines: Sequence[FleetMachine]) -> list[str]:
     if fleet.alerts:
         lines += ["", f"alerts without a machine: {', '.join(alert.name for alert in fleet.alerts)}"]
     if fleet.unanswered:
-        lines += ["", f"not answered: {', '.join(fleet.unanswered)}"]
+        lines += ["", f"queries without an answer: {', '.join(fleet.unanswered)}"]
     return lines
 
 

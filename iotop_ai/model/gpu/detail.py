@@ -26,8 +26,8 @@ class GpuDetail(NamedTuple):
     rows_corrected, rows_uncorrected: the numbers of rows remapped after corrected and after uncorrected errors
     rows_pending, rows_failed: whether a remapping waits for a reset, and whether one has failed
     pages_pending: whether retired pages wait for a reset
-    recovery: field 230 of NVML, an nvmlDeviceGpuRecoveryAction_t: 0 none, 1 reset, 2 reboot, 3 drain, 4 drain and
-        reset, 5 recover the IMEX domain, 6 reset of its bus, 7 reboot of the system
+    recovery: field 230 of NVML, an nvmlDeviceGpuRecoveryAction_t: 0 none, 1 GPU reset, 2 node reboot, 3 drain
+        of its peers, 4 drain and reset, 5 recovery of the IMEX domain, 6 bus reset, 7 system reboot
     fabric_state: an nvmlGpuFabricState; 3 is complete
     fabric_status: an NVML error code; 0 is success
     numa_node: the NUMA node of the GPU; None also on a machine with a single node
@@ -51,10 +51,10 @@ class GpuDetail(NamedTuple):
     slot_max_width: int | None = None
     ecc: bool | None = None
     ecc_corrected: Annotated[
-        int | None, Exported("count", "ECC errors corrected since the driver was loaded.", "ecc_corrected_errors")
+        int | None, Exported("count", "Corrected ECC errors since the driver was loaded.", "ecc_corrected_errors")
     ] = None
     ecc_uncorrected: Annotated[
-        int | None, Exported("count", "ECC errors not corrected since the driver was loaded.", "ecc_uncorrected_errors")
+        int | None, Exported("count", "Uncorrected ECC errors since the driver was loaded.", "ecc_uncorrected_errors")
     ] = None
     ecc_corrected_total: int | None = None
     ecc_uncorrected_total: int | None = None

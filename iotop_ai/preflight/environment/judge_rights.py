@@ -87,5 +87,5 @@ def _smart(snapshot: Snapshot) -> list[Check]:
 def _drop_caches(facts: HostFacts) -> Check:
     if facts.drop_caches:
         return Check("rights", "drop caches", OK, f"possible, by {facts.drop_caches}")
-    text = f"a cold start is not possible: {facts.drop_caches_reason}"
+    text = f"not possible, so a cold start cannot be timed: {facts.drop_caches_reason}"
     return Check("rights", "drop caches", OK, text, facts.drop_caches_remedy)

@@ -21,8 +21,8 @@ _FAR_RATIO = 10.0
 flatten the curves.
 """
 _NEAR_HALF = 0.02
-"""The middle row is labelled only if its value differs from half of the scale by at most this part, and if a figure can
-show the half exactly: the label is a round value.
+"""The middle row is labelled with half of the scale if its value differs from the half by at most this fraction of it,
+and if a figure of the screen can show the half exactly.
 """
 
 
@@ -119,7 +119,8 @@ def _legend(
 ) -> dict[int, list[Span]]:
     """The figures on the right, by row: the peak, the current await of reads and of writes, the typical await.
 
-    The typical await is beside its line, but below the other figures; without a line, it is in the last row.
+    The typical await is in the row of its line, or in the first row below the other figures if they reach that far;
+    without a line, it is in the last row.
 
     height: the height of the line in dots; 0 for no line. room: the number of columns right of the chart.
     """

@@ -42,7 +42,7 @@ _NEGLIGIBLE = 0.02
 NO_TOTALS = DeviceTotals(0.0, False, 0.0, 0.0)
 
 
-_SampleTotals: TypeAlias = "tuple[BlockKey, float, bool, float, float]"
+_DeviceTotals: TypeAlias = "tuple[BlockKey, float, bool, float, float]"
 """The part of a device's totals from one Sample: (key, queue_s, active, read rate, write rate)."""
 
 
@@ -54,9 +54,9 @@ class _TotalsCache:
 
     def __init__(self) -> None:
         self._samples: tuple[Sample, ...] = ()
-        self._totals: list[list[_SampleTotals]] = []
+        self._totals: list[list[_DeviceTotals]] = []
 
-    def totals(self, samples: tuple[Sample, ...]) -> list[list[_SampleTotals]]:
+    def totals(self, samples: tuple[Sample, ...]) -> list[list[_DeviceTotals]]:
         """The totals of each Sample, without the devices that were idle in it."""
         cached = dict(zip(map(id, self._samples), self._totals, strict=True))
         totals = [cached[id(sample)] if id(sample) in cached else _sample_totals(sample) for sample in samples]
@@ -64,7 +64,7 @@ class _TotalsCache:
         return totals
 
 
-def _sample_totals(sample: Sample) -> list[_SampleTotals]:
+def _sample_totals(sample: Sample) -> list[_DeviceTotals]:
     rated = sample.block
     seconds = (rated.seconds or 0.0) if rated.renewed else 0.0
     return [

@@ -1,4 +1,4 @@
-"""Messages about steps at the socket of marks: hostile senders, limits and rates."""
+"""Messages about steps that arrive on the socket for marks: hostile senders, limits and rates."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ TREE: Entries = {
 }
 
 
-def test_the_fewer_counts_of_an_old_kernel_are_read() -> None:
+def test_an_old_kernel_with_fewer_counts_is_read() -> None:
     raw = b"cpu  1 2 3 4\ncpu7 10 20 30 40 50\nintr " + b"7 " * 5000 + b"\ncpu9 1 1 1 1 1 1 1 1\n"
     assert parse_cpu_stat(raw) == {7: CpuTicks(10, 20, 30, 40, 50, 0, 0, 0)}
     assert parse_cpu_stat(b"") == {}

@@ -1,4 +1,4 @@
-"""The real program on real loaders of the standard library's multiprocessing."""
+"""The real program on real loaders that use the standard library's multiprocessing."""
 
 from __future__ import annotations
 

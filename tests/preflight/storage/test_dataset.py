@@ -101,7 +101,7 @@ def test_files_in_memory_stay_there_and_are_read_from_the_disk(tmp_path: Path) -
     assert measure_cached(str(tmp_path), PageCache()).resident_ratio == pytest.approx(1.0, abs=0.05)
 
 
-def test_of_a_partly_cached_dataset_only_the_rest_is_read_and_evicted(tmp_path: Path) -> None:
+def test_only_the_uncached_files_of_a_dataset_are_read_and_evicted(tmp_path: Path) -> None:
     make(tmp_path, 90, 40 * KIB)
     evict(tmp_path)
     warm = [path for path in tmp_path.rglob("*.bin") if path.parent.name == "class1"]
@@ -443,9 +443,7 @@ def test_a_slow_decoder_is_waited_for_while_progress_is_shown(tmp_path: Path) ->
     assert [one.name for one in results(messages)] == [DATASET, DATASET]
 
 
-def test_pictures_are_decoded_also_if_files_in_memory_are_missing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_pictures_are_decoded_without_memfd_create(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A Python built for a glibc before 2.27 has no memfd_create."""
     monkeypatch.delattr(os, "memfd_create")
     got = tmp_path / "got"

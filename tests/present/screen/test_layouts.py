@@ -1,4 +1,4 @@
-"""Every size from 60x15 to 250x70: the screen is filled, has the essential rows, and cuts no headline in a word."""
+"""Every size from 60x15 to 250x70: the screen is filled, has the essential rows, and cuts no headline within a word."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ TEXT = st.text(st.characters(exclude_categories=("Cs", "Cc", "Cf", "Co", "Cn")),
 SIMPLE = st.text(st.sampled_from("ab ─›训é…"), max_size=20)
 
 
-def test_wide_and_combining_characters_take_their_number_of_columns() -> None:
+def test_wide_characters_take_two_columns_and_combining_ones_none() -> None:
     assert cells("训练") == 4
     assert cells("e\u0301") == 1
     assert plain("e\u0301") == "é"

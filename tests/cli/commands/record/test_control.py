@@ -150,7 +150,7 @@ def test_a_stream_that_is_shared_with_the_starter_stays_blocking(make: Callable[
     os.close(writer)
 
 
-def test_a_file_as_a_stream_is_continued(tmp_path: Path) -> None:
+def test_answers_are_appended_if_standard_output_is_a_file(tmp_path: Path) -> None:
     path = tmp_path / "out"
     with path.open("wb") as file:
         file.write(b"before\n")
