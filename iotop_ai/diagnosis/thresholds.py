@@ -6,7 +6,7 @@ from iotop_ai.lazy.namedtuple import NamedTuple
 from iotop_ai.model.finding import SHORTEST_S
 from iotop_ai.model.gpu import activity, sharing
 
-RULES_VERSION = 21
+RULES_VERSION = 22
 """The version of the rules, raised at every change of a rule or of a number below. A recorded verdict of another
 version is decided again."""
 
@@ -128,7 +128,7 @@ class Thresholds(NamedTuple):
 
     idle_gpu: float = activity.IDLE
     """The utilisation below which a GPU is idle. A machine is idle while it is below all limits from idle_gpu to
-    idle_disk_busy."""
+    idle_disk_busy, and below idle_link_bytes_per_s."""
     idle_cpu: float = 0.05
     """The use of all CPUs below which a machine is idle."""
     idle_thread: float = 0.5
@@ -234,6 +234,9 @@ class Thresholds(NamedTuple):
     """The finding ends below this part."""
     link_felt: float = 0.5
     """A degraded link costs time if it carries at least this part of its rate."""
+    idle_link_bytes_per_s: float = 100e6
+    """A GPU that receives or sends at least this much over its link is not idle, however low its utilisation. A monitor
+    that asks an idle GPU for its figures moves a few MB a second."""
     link_bytes_per_s: float = activity.LINK_BYTES_PER_S
     """The practical rate of PCIe generation 5 x16; each earlier generation has half of the rate of the next one."""
     replays_per_s: float = 1.0

@@ -12,6 +12,7 @@ from iotop_ai.diagnosis.facts.window import Flags, share
 from iotop_ai.diagnosis.thresholds import Thresholds
 from iotop_ai.model.block.counters import BlockInfo, block_totals, is_leaf
 from iotop_ai.model.finding import Advice, Evidence, Finding, Severity
+from iotop_ai.model.gpu.state import GpuRates
 from iotop_ai.model.job.serving import may_rest
 from iotop_ai.model.sample import Sample
 
@@ -28,10 +29,10 @@ def nothing_runs(facts: Facts) -> tuple[Claim, ...]:
 
     Claim: idle: no training job is at work.
     Evidence: GPUs, if there are any; CPU of all cores and of each process; disks; waits.
-    Threshold: GPU < 5 %, CPU < 5 %, no process at half a core or more, disks < 1 MB/s and < 5 % busy, no process in
-        state D; for 30 s, or since the monitor started. In addition, no job with GPUs or workers waits for data, or has
-        unexplained time, for >= 8 % of 10 s. For notebooks, servers and programs that wait at a terminal, only a wait
-        for data counts, and only if it is at least as long as the unexplained time.
+    Threshold: GPU < 5 % and its link < 100 MB/s, CPU < 5 %, no process at half a core or more, disks < 1 MB/s and < 5 %
+        busy, no process in state D; for 30 s, or since the monitor started. In addition, no job with GPUs or workers
+        waits for data, or has unexplained time, for >= 8 % of 10 s. For notebooks, servers and programs that wait at a
+        terminal, only a wait for data counts, and only if it is at least as long as the unexplained time.
     Blind spot: a job that sleeps (in a barrier without spinning, stopped) looks the same if it has no GPU and no
         workers.
     """
@@ -75,6 +76,12 @@ def _lacks_something(job: JobFacts, limits: Thresholds) -> bool:
     return max(wait, unexplained) >= limits.gate
 
 
+def _gpu_works(rates: GpuRates, limits: Thresholds) -> bool:
+    if rates.busy_ratio is None or rates.busy_ratio >= limits.idle_gpu:
+        return True
+    return max(rates.pcie_rx_bytes_per_s or 0.0, rates.pcie_tx_bytes_per_s or 0.0) >= limits.idle_link_bytes_per_s
+
+
 def _is_idle(sample: Sample, infos: Mapping[str, BlockInfo], own_pid: int, limits: Thresholds, no_gpu: bool) -> bool:
     block, cpu = sample.block.value, sample.cpu.value
     processes, free = sample.processes.value, None if cpu is None else cpu.all.free_ratio
@@ -82,7 +89,7 @@ def _is_idle(sample: Sample, infos: Mapping[str, BlockInfo], own_pid: int, limit
         return False
     if not no_gpu:
         gpus = sample.gpu.value
-        if gpus is None or any(g.busy_ratio is None or g.busy_ratio >= limits.idle_gpu for g in gpus.values()):
+        if gpus is None or any(_gpu_works(rates, limits) for rates in gpus.values()):
             return False
     own = (sample.own.cpu_ratio or 0.0) / max(1, len(cpu.cores))
     # Time stolen by the hypervisor counts as used, because this machine had work for it.

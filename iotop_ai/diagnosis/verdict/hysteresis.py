@@ -156,6 +156,9 @@ def _stays_active(
     if key[0] == "gpu_fault" and key[1] not in (facts.snapshot.gpu.value or {}):
         # A GPU that the driver does not list, or a driver that does not answer, does not show that the fault is gone.
         return True
+    if key[0] == "starting" and any(job.subject == key[1] and job.workers for job in facts.jobs):
+        # Its evidence says that the job has no loader. That is not a figure that hovers around a threshold.
+        return False
     if key[0] == "job_died":
         if _was_started_again(facts, old):
             return False

@@ -6,6 +6,7 @@ import pytest
 
 from iotop_ai.model.verdict_class import State
 from tests.diagnosis.build import LOADERS, TRAINER_OLD, Machine, Task, Training, classes, verdict_of
+from tests.diagnosis.gpu_scenes import rates
 from tests.diagnosis.host_scenes import SERVER
 
 LOADERS_AT_REST = tuple(replace(task, read=0.0, blocked=0.0) for task in LOADERS)
@@ -52,3 +53,10 @@ def test_a_job_that_may_rest_on_an_idle_machine_is_calm(job: Training) -> None:
     verdict = verdict_of(on_idle_gpu(job), 60)
     assert "idle" in classes(verdict)
     assert verdict.state is State.CALM
+
+
+@pytest.mark.parametrize("field", ["pcie_rx_bytes_per_s", "pcie_tx_bytes_per_s"])
+def test_a_machine_whose_gpu_receives_or_sends_is_not_idle(field: str) -> None:
+    calm = replace(on_idle_gpu(replace(STUCK, stall=0.0, time=())), power=70.0)
+    assert "idle" in classes(verdict_of(rates(calm, **{field: 20e6}), 60))
+    assert "idle" not in classes(verdict_of(rates(calm, **{field: 2e9}), 60))

@@ -28,8 +28,8 @@ LINK_BASE = 0.85
 LINK_UNKNOWN = 0.6
 MEMORY_BASE = 0.9
 """The confidence of pcie (LINK_UNKNOWN: the upper limit if the link's rate is unknown) and of gpu_memory."""
-_LINK = itemgetter(*map(GpuRates._fields.index, ("pcie_generation", "pcie_width", "busy_ratio")))
-"""A getter for a GPU's PCIe generation, PCIe width and utilisation."""
+_LINK = itemgetter(*map(GpuRates._fields.index, ("pcie_generation", "pcie_width")))
+"""A getter for a GPU's PCIe generation and PCIe width."""
 
 
 class _Link:
@@ -96,14 +96,23 @@ def _link_shortfall(
     Returns the share with fewer lanes, the share with a lower generation, and the best (generation, width) of all
     readings.
     """
-    rows = [row for row in map(_LINK, gpu.rates) if row[0] is not None and row[1] is not None]
-    best = max({row[:2] for row in rows}, default=(0, 0))
-    loaded = [row for row in rows if (row[2] or 0.0) >= limits.gpu_loaded]
+    known = [rates for rates in gpu.rates if rates.pcie_generation is not None and rates.pcie_width is not None]
+    best = max(set(map(_LINK, known)), default=(0, 0))
+    loaded = [_LINK(rates) for rates in known if _is_loaded(rates, limits)]
     if not loaded:
         return 0.0, 0.0, best
-    narrow = sum([width < most_width for _, width, _ in loaded])
-    slow = sum([generation < most_generation for generation, _, _ in loaded])
+    narrow = sum([width < most_width for _, width in loaded])
+    slow = sum([generation < most_generation for generation, _ in loaded])
     return narrow / len(loaded), slow / len(loaded), best
+
+
+def _is_loaded(rates: GpuRates, limits: Thresholds) -> bool:
+    """Whether the GPU computes, or its link carries so much that it runs at the full width and generation it can."""
+    if (rates.busy_ratio or 0.0) >= limits.gpu_loaded:
+        return True
+    possible = link_bytes_per_s(rates.pcie_generation, rates.pcie_width, limits.link_bytes_per_s)
+    carried = max(rates.pcie_rx_bytes_per_s or 0.0, rates.pcie_tx_bytes_per_s or 0.0)
+    return possible is not None and carried >= limits.link_felt * possible
 
 
 def gpu_link_is_full_or_degraded(facts: Facts) -> tuple[Claim, ...]:
@@ -114,8 +123,8 @@ def gpu_link_is_full_or_degraded(facts: Facts) -> tuple[Claim, ...]:
         against what board and slot can do; retransmitted packets.
     Threshold: over 30 s the link carries >= 80 % of its practical rate (until < 65 %; x16 carries about 12, 25, 50 GB/s
         in generations 3, 4, 5); its width or generation is below the maximum in >= 70 % of the readings with the GPU
-        >= 20 % busy; or it retransmits >= 1 packet a second. A degraded link that carries < 50 % of its rate and
-        retransmits < 1,000 packets a second is shown beside the verdict.
+        >= 20 % busy or the link at >= 50 % of its rate; or it retransmits >= 1 packet a second. A degraded link that
+        carries < 50 % of its rate and retransmits < 1,000 packets a second is shown beside the verdict.
     Blind spot: a slot with fewer lanes by design counts as full width. A virtual machine may report a link that does
         not exist.
     """
@@ -135,7 +144,7 @@ def _link_finding(facts: Facts, group: GpuGroup, links: list[_Link], worst: _Lin
     # A link whose rate is unknown may be the cause, unless waits for data explain the loss.
     unknown = worst.degraded and worst.rate is None and (group.job is None or (group.job.stall or 0.0) < limits.gate)
     # An idle link has a lower generation, so only readings under load are compared.
-    loaded = (rates for rates in reversed(gpu.rates) if (rates.busy_ratio or 0.0) >= limits.gpu_loaded)
+    loaded = (rates for rates in reversed(gpu.rates) if _is_loaded(rates, limits))
     last = next((rates for rates in loaded if rates.pcie_generation is not None), gpu.rates[-1])
     args: Args = (
         *group_args(facts, group, affected),

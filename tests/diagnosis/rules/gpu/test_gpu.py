@@ -140,6 +140,16 @@ def test_one_reading_at_a_lower_generation_does_not_explain_repeated_packets() -
     assert dict(frames[-1].verdict.primary.args)["why"] == "replays"
 
 
+def test_a_narrow_link_that_is_full_is_seen_although_its_gpu_only_waits() -> None:
+    narrow = replace(rates(FED, pcie_width=4, pcie_rx_bytes_per_s=11.5e9), gpus=(0.03,) * 8, power=70.0)
+    (pcie,) = [one for one in verdict_of(narrow).findings if one.class_id == "pcie"]
+    found = dict(pcie.args)
+    assert (found["why"], found["width"], found["width_max"]) == ("full", 4, 16)
+    assert [one.template for one in pcie.advice] == ["reseat", "send_less"]
+    at_rest = rates(narrow, pcie_rx_bytes_per_s=0.1e9)
+    assert "pcie" not in classes(verdict_of(at_rest)), "a link at rest gives up lanes to save power"
+
+
 def test_a_slow_link_shows_its_generation_under_load() -> None:
     loaded = rates(FED, pcie_generation=3, pcie_rx_bytes_per_s=9e9)
     resting = replace(rates(FED, pcie_generation=1), gpus=(0.0,) * 8, power=70.0)
@@ -306,7 +316,14 @@ def test_traffic_is_shown_even_if_the_speed_of_the_link_is_unknown() -> None:
 def test_memory_held_on_an_idle_gpu_for_a_long_time_is_shown_beside_the_verdict() -> None:
     held = {**FED.gpu_state, "memory_used_bytes": 60 * GIB}
     resting = replace(
-        FED, gpus=(0.0,), power=70.0, job=None, disks=(Disk(),), tasks=(Task(50),), interval_s=10.0, gpu_state=held
+        rates(FED, pcie_rx_bytes_per_s=1e6),
+        gpus=(0.0,),
+        power=70.0,
+        job=None,
+        disks=(Disk(),),
+        tasks=(Task(50),),
+        interval_s=10.0,
+        gpu_state=held,
     )
     early, late = play((resting, 30))[-1].verdict, play((resting, 70))[-1].verdict
     assert classes(early) == ["idle"]
@@ -323,7 +340,14 @@ def test_a_pid_of_another_namespace_is_not_taken_for_a_process_here() -> None:
     elsewhere = GpuProcess(50, 60 * GIB, "compute", found=False)
     held = {**FED.gpu_state, "memory_used_bytes": 60 * GIB, "processes": (elsewhere,)}
     resting = replace(
-        FED, gpus=(0.0,), power=70.0, job=None, disks=(Disk(),), tasks=(Task(50),), interval_s=10.0, gpu_state=held
+        rates(FED, pcie_rx_bytes_per_s=1e6),
+        gpus=(0.0,),
+        power=70.0,
+        job=None,
+        disks=(Disk(),),
+        tasks=(Task(50),),
+        interval_s=10.0,
+        gpu_state=held,
     )
     found = dict(play((resting, 70))[-1].verdict.findings[1].args)
     assert (found["task"], found["pid"]) == ("", None)

@@ -88,6 +88,13 @@ def test_a_young_program_that_is_not_a_job_is_not_starting() -> None:
     assert "starting" not in classes(verdict_of(beside))
 
 
+def test_a_job_is_not_starting_from_the_moment_that_it_has_a_loader() -> None:
+    loading = replace(STARTING, job=replace(YOUNG, workers=LOADERS), tasks=(YOUNG.task, *LOADERS))
+    frames = play((STARTING, 20), (loading, 3))
+    assert frames[-4].verdict.state is State.STARTING
+    assert all("starting" not in classes(frame.verdict) for frame in frames[-3:])
+
+
 def test_a_checkpoint_is_shown_for_a_while() -> None:
     class_ids = [f.verdict.primary.class_id for f in play((SAVING, 50))]
     assert class_ids[11] == "checkpoint_write"
