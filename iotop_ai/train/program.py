@@ -26,7 +26,7 @@ def program(requested_path: str, environment: Mapping[str, str]) -> list[str]:
     also raises UnknownError if another user can change the program, unless root itself has named it.
     """
     path = requested_path or environment.get(PROGRAM_VARIABLE, "")
-    path_is_given = bool(path)  # by root, or under sudo perhaps by the user who invoked it
+    path_is_given = bool(path)  # by root, or perhaps by the user who invoked sudo
     if not path and sys.version_info >= OLDEST_PYTHON:
         with contextlib.suppress(FileNotFoundError):  # fails in a program that embeds Python
             return own_python("iotop_ai")

@@ -91,8 +91,8 @@ def _evict(top: str, cache: PageCache, on_progress: Callable[[Evicted], None]) -
 def _evict_file(handle: int, cache: PageCache, sync_once: Callable[[int], None]) -> tuple[int | None, int | None]:
     """Evict one file and close it; return its bytes in memory before and after, None if they are unknown.
 
-    sync_once: called with the descriptor of a dirty file; syncs the filesystem unless an earlier file has caused that.
-    Raises OSError.
+    sync_once: called with the descriptor of a dirty file; syncs the filesystem unless an earlier file has already
+    caused a sync. Raises OSError.
     """
     try:
         before = cache.resident(handle)

@@ -6,7 +6,7 @@ import ctypes
 import errno
 import os
 
-_WITHOUT_FSYNC = (errno.EINVAL, errno.EROFS, errno.EOPNOTSUPP)
+_NO_FSYNC_ERRNOS = (errno.EINVAL, errno.EROFS, errno.EOPNOTSUPP)
 """The errors of filesystems that support no fsync, such as squashfs, erofs and iso9660. Their files are never dirty."""
 
 
@@ -22,5 +22,5 @@ def write_out(handle: int) -> None:
     try:
         os.fdatasync(handle)
     except OSError as error:
-        if error.errno not in _WITHOUT_FSYNC:
+        if error.errno not in _NO_FSYNC_ERRNOS:
             raise

@@ -200,7 +200,7 @@ def _open_part(folder: Folder, part: str, original: os.stat_result) -> tuple[int
     """Open or create the partial file; return its descriptor, and the number of bytes that it already holds.
 
     A partial file is continued only in a folder that no other user can change. In any other folder, another user could
-    have moved a different file of ours to this name, and it would get a new owner and mode. So a new file is created.
+    have moved a different file of ours to this name. Continuing would give that file a new owner and mode.
 
     The file stays locked while it is open, so that no other run writes to it or removes it as left over.
 

@@ -138,7 +138,7 @@ class Target:
     def _prepare(
         self, path: str, name: str, handle: int, parent: Folder, original: os.stat_result, is_new: bool
     ) -> Folder:
-        """Return the Folder of an open folder. First check it, and make sure that this user can create entries in it.
+        """Check an open folder, make sure that this user can create entries in it, and return its Folder.
 
         A new folder in a folder that is not private also gets its owner and mode here. original: the stat of the source
         folder. is_new: whether the folder is new. Raises OSError, or InputError for an untrusted folder.

@@ -28,7 +28,7 @@ class DeviceFacts(NamedTuple):
     read_await_ms: float | None
     """The mean await of reads over all samples, weighted by the number of reads."""
     await_ms: float | None
-    """The mean over the samples of the await of all requests."""
+    """The mean await of all requests over all samples, unweighted."""
     read_size_bytes: float | None
     busy_ratio: float | None
     normal_ms: float
@@ -73,7 +73,7 @@ class DeviceFacts(NamedTuple):
 def base_of(info: BlockInfo, infos: Mapping[str, BlockInfo]) -> BlockInfo:
     """The physical device below a stacked device; of several, the first of the slowest kind.
 
-    Of a cache and the slower disk behind it, that is the disk: it delivers what the cache does not hold.
+    Of a cache and the slower disk behind it, the disk is returned: it delivers what the cache does not hold.
     """
     if not (info.slaves or info.parent):
         return info
@@ -265,10 +265,10 @@ def device_facts(
 
 
 def joined(disks: Sequence[DeviceFacts], limits: Thresholds = LIMITS) -> DeviceFacts:
-    """The disks of one filesystem as one device, with the name of the first slow disk; without one, of the first disk.
+    """The disks of one filesystem as one device, named after the first slow disk, or the first disk if none is slow.
 
     Rates and queues are sums; awaits and sizes are means weighted by the reads; the utilisation is that of the busiest
-    disk. A sample is slow if one disk is slow; the device is flat only if all disks are.
+    disk. A sample is slow if any disk is slow; the device is flat only if all disks are.
     """
     if len(disks) == 1:
         return disks[0]

@@ -105,7 +105,7 @@ class Facts(NamedTuple):
     def job_time_is_explained(self) -> bool:
         """Whether the rules about jobs explain an active job, so that those about single processes are not needed.
 
-        They do if the job's stall is known, and if its time is not counted or less than _UNEXPLAINED_LIMIT of it is
+        They do if the job's stall is known. If its time is counted, less than _UNEXPLAINED_LIMIT of it must also be
         unexplained.
         """
         return any(
@@ -136,7 +136,7 @@ class Facts(NamedTuple):
     def mount(self, device: DeviceFacts) -> str:
         """The mount point of the device, or of a device on top of it, that holds a job's data.
 
-        Without one, the nearest mount point; "" if nothing is mounted.
+        If no such mount point is known, the nearest one; "" if nothing is mounted.
         """
         infos = self.snapshot.disks.value or {}
         return next(iter(self._data_mounts(device)), "") or mount_on(device.name, infos)

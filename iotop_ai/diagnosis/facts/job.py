@@ -39,7 +39,7 @@ _UNKNOWN: _Parts = (None, None, None, None)
 NO_PLACE = JobPlace()
 NO_MEMORY: Memory = {}
 _LOADS_OFF_MAIN_THREAD = 0.3
-"""The main thread of a job without workers does not make the data if threads or children make data in at least this
+"""In a job without workers, the main thread does not make the data if threads or children make data in at least this
 part of the wait for data."""
 _ACTIVE = 0.1
 """A job without workers and GPUs is idle while its use of a core and its time in state D are below this share."""
@@ -103,8 +103,8 @@ class JobFacts(NamedTuple):
     long_time: TimeShares | None = None
     """The shares of the job's time over the long window."""
     shares_gpu: bool = False
-    """Whether another program computes, or may compute, on its GPUs. Busy GPUs then do not show that this job has its
-    data."""
+    """Whether another program computes, or may compute, on the job's GPUs. Busy GPUs then do not show that this job
+    has its data."""
     loaders_compute: bool = False
     """Whether the loader processes compute or wait for a core most of the time. A small ``time.host`` may then be time
     that next() takes."""

@@ -42,7 +42,7 @@ class JobSums:
     def totals(self, window: Window, job: Job, newest: ProcessTable | None) -> JobMoved:
         """The means over the Samples in which the processes were read again.
 
-        The I/O is unknown if that of one of the job's processes cannot be read. newest: the newest process table, which
+        The I/O is unknown if the I/O of any process of the job cannot be read. newest: the newest process table, which
         lists such processes; None when unknown, and then every field is None.
         """
         samples = tuple([s for s in window.samples if s.processes.value is not None and s.processes.renewed])

@@ -96,18 +96,18 @@ def disk_neighbour(
 
 
 def _queued_before(facts: Facts, device: DeviceFacts) -> float:
-    """The most bytes per second of the window that may have been requested before it.
+    """The upper limit of the device's bytes per second that were requested before the window began.
 
-    The kernel counts a request for its process when it is queued, and for the device when it is done. A queue at the
-    begin of the window is therefore only in the device's bytes. It may be twice as long as the mean queue, which takes
-    one await.
+    The kernel counts a request for its process when it is queued, and for the device when it is done. Requests that
+    are queued when the window begins are therefore only in the device's bytes. That queue may be twice as long as the
+    mean queue, which the device serves in one await.
     """
     await_s = (device.read_await_ms or 0.0) / 1000
     return _bytes_per_s(device) * min(1.0, 2 * await_s / facts.window.seconds) if facts.window.seconds else 0.0
 
 
 def _inside(facts: Facts, job: JobFacts) -> tuple[frozenset[int], list[TaskFacts]]:
-    """The pids of the job's members and of all processes below them, and the tasks of those that are not members.
+    """The pids of the job's members and of all processes below them, and the tasks of those processes below.
 
     A process below a member, such as a decoder that a trainer starts, works for the job. In most jobs, all of them are
     members; then ``facts.tasks``, which covers every process, is not needed.
@@ -198,8 +198,8 @@ def core_neighbour(facts: Facts, job: JobFacts) -> Neighbour | None:
         return None
     if allowed is not None and allowed < use.cores:
         return None
-    # Workers that compete only with each other wait about as long as they run, so the wait must be ``crowded`` times as
-    # long. If there is a core for each worker, it is enough that the wait for a core explains half of the lost time.
+    # Workers that compete only with each other wait about as long as they run, so they must wait ``crowded`` times as
+    # long as they run. If there is a core for each worker, it is enough that the wait explains half of the lost time.
     wait_explains_loss = (
         job.workers <= use.cores and job.stall is not None and waits >= job.stall / 2 * (waits + runs) * ease
     )

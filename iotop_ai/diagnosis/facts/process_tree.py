@@ -80,7 +80,7 @@ class MonitorPids:
         self._pids: frozenset[int] = frozenset()
 
     def of(self, table: ProcessTable, own_pid: int) -> frozenset[int]:
-        """The pids of the monitor, its helpers and their descendants (smartctl), without a command that it records."""
+        """The pids of the monitor, its helpers and their descendants (smartctl), but not of a recorded command."""
         if self._own_pid != own_pid or not self._still_valid(table):
             self._own_pid = own_pid
             self._update(table)

@@ -107,7 +107,8 @@ def disk_gives_errors(facts: Facts) -> tuple[Claim, ...]:
 def _disk_of(name: str, infos: Mapping[str, BlockInfo]) -> str:
     """The disk "nvme0n1" for its path "nvme0c0n1"; the first disk of a controller ("nvme0"); else the name itself.
 
-    A recorded link comes first, because nvme0 need not be the controller of nvme0n1; without links the number decides.
+    If the controllers of any disk are recorded, only they decide, because nvme0 need not be the controller of nvme0n1.
+    Otherwise the number in the name decides.
     """
     name = nvme_head(name) or name
     if name in infos or not name.startswith("nvme"):

@@ -39,7 +39,7 @@ def nothing_runs(facts: Facts) -> tuple[Claim, ...]:
     snapshot, limits = facts.snapshot, facts.limits
     if not (facts.gpu.absent or facts.gpu.visible) or snapshot.processes.value is None or snapshot.disks.value is None:
         return ()
-    if any(_lacks_something(job, limits) for job in facts.jobs):
+    if any(_is_at_work(job, limits) for job in facts.jobs):
         return ()
     window = facts.window_over(limits.idle_window_s, ("block", "processes", "cpu"))
     inputs = (snapshot.disks.value, snapshot.own.pid, limits, facts.gpu.absent)
@@ -63,8 +63,8 @@ def nothing_runs(facts: Facts) -> tuple[Claim, ...]:
     return (Claim(finding, share(flags), len(flags), window.needed, level),)
 
 
-def _lacks_something(job: JobFacts, limits: Thresholds) -> bool:
-    """Whether a job with GPUs or workers waits for data, or has unexplained time that is not a rest.
+def _is_at_work(job: JobFacts, limits: Thresholds) -> bool:
+    """Whether a job has GPUs or workers, and waits for data or has unexplained time that is not a rest.
 
     A job that waits for a person or a client may rest.
     """

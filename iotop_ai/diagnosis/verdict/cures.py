@@ -80,9 +80,9 @@ def _ask_owner_of_process(facts: Facts, finding: Finding, advice: Advice) -> Adv
 
 
 def _ask_owner_or_mark_threaded(facts: Facts, finding: Finding, advice: Advice) -> Advice:
-    """The advice to ask the owner, if that is another user; else the advice itself.
+    """The advice to ask the owner of the process, if that is another user; else the advice itself.
 
-    It has the flag ``threaded`` if a process that it names has several threads.
+    The advice itself gets the flag ``threaded`` if a process that it names has several threads.
     """
     adapted, table = _ask_owner_of_process(facts, finding, advice), facts.snapshot.processes.value
     if adapted.template != advice.template or table is None:

@@ -177,7 +177,7 @@ def _smart(facts: Facts) -> RuledOut | None:
     """Rule out failing_disk if SMART is known for some disk and no disk is critical; else None."""
     smart = facts.snapshot.smart.value
     known = [r.value for r in (smart or {}).values() if r.value is not None and r.value.severity != "unknown"]
-    # A critical disk has no finding once its finding is acknowledged.
+    # Once the finding about a critical disk is acknowledged, only the severity shows that the disk is critical.
     if not known or any(state.severity == "critical" for state in known):
         return None
     return RuledOut("failing_disk", "smart_fine", (("disks", float(len(known))),))

@@ -309,9 +309,9 @@ def one_gpu_is_late(facts: Facts) -> tuple[Claim, ...]:
     Threshold: over 60 s one GPU is >= 25 points less utilised than the busiest (until < 15), which is >= 90 % busy. Or
         all are equally busy while the others draw < 60 % of the late GPU's power (until > 75 %): they spin in a
         collective. Where the others idle as well, or compute all the time, the finding is shown beside the verdict. It
-        is not claimed where the loaders of the other ranks are blocked, or compute, for at least 90 % of the share of
-        the late rank's, and neither its clock nor its power differs: all ranks then wait for the same disk or cores,
-        and one of them is always the last.
+        is not claimed where the loaders of the other ranks are blocked, or compute, for at least 90 % of the late
+        rank's share of time, and neither its clock nor its power differs: all ranks then wait for the same disk or
+        cores, and one of them is always the last.
     Blind spot: ranks on other machines; GPUs without a known job. Stages of a pipeline are unequal by design.
     """
     claims = []

@@ -73,8 +73,8 @@ def _hot_level(gpu: OneGpu, limits: Thresholds) -> float:
 def _may_be_heat(gpu: OneGpu, limits: Thresholds) -> bool:
     """Whether heat may be the cause if the mask of reasons reports a lowered clock.
 
-    The mask's bit for a hardware slowdown stands for heat or for the power supply, so on a cool GPU it is not taken for
-    heat. The bits for heat are, because they also cover the memory, whose temperature may be unknown.
+    The mask's bit for a hardware slowdown stands for heat or for the power supply, so on a cool GPU it does not count
+    as heat. The bits for heat count even then, because they also cover the memory, whose temperature may be unknown.
     """
     known = gpu.mean("temperature_celsius") is not None and _hot_threshold(gpu, limits) is not None
     cool = known and _hot_level(gpu, limits) < limits.leave_level

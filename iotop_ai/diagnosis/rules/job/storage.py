@@ -114,7 +114,8 @@ def _device_evidence(facts: Facts, device: DeviceFacts | None) -> tuple[Evidence
 def _slowing_limit(facts: Facts, wait: Wait) -> IoLimit | None:
     """The cgroup limit that slows the job's reads; None if there is none.
 
-    The limit is on the device that the job reads from, or on a device below; on any device if that one is unknown.
+    The limit is on the device that the job reads from, or on a device below it. If the job's device is unknown, the
+    limit may be on any device.
     """
     job, limits = wait.job, facts.limits
     near = limits.limit_leave if facts.is_active("io_limit", job.subject) else limits.limit_near
