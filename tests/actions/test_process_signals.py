@@ -206,7 +206,7 @@ def test_two_threads_can_write_the_audit_log_at_once(audit: Audit) -> None:
     assert sorted(target for _, target, _ in results(audit)) == [str(n) for n in range(8)]
 
 
-def test_each_process_of_a_large_row_is_in_the_audit_log(audit: Audit) -> None:
+def test_each_process_of_a_large_group_is_in_the_audit_log(audit: Audit) -> None:
     # these are above every pid_max, so no such process exists
     keys = [ProcessKey(5_000_000 + i, 1) for i in range(300)]
     assert not act_on(command("term"), keys, "worker", ROOT, audit).done

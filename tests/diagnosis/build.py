@@ -102,7 +102,7 @@ class Disk:
 class Task:
     """A process. blocked: the share of seconds in which it is in state D, evenly spread.
 
-    reads_with_children: the bytes per second that its counters show since its start, with those of ended children
+    reads_with_children: the bytes per second that its counters show since its start, with those of ended children.
     """
 
     pid: int
@@ -129,7 +129,7 @@ class Task:
         return ProcessKey(self.pid, self.start)
 
     def read_at(self, at_ns: float) -> int | None:
-        """The bytes of its io at this time; None if its io is not in the table."""
+        """The bytes that its io shows as read at this time; None if its io is not in the table."""
         if self.read_so_far is not None or not self.reads_with_children:
             return self.read_so_far
         return round(self.reads_with_children * (at_ns / S - self.start / 100))
@@ -220,12 +220,12 @@ class Training:
             return None
         saving = second in self.saving
         waits = 0 if saving else round(20 * self.stall)
-        looks = waits * len(self.workers)
+        states = waits * len(self.workers)
         rest = max(0.0, 1 - self.disk - self.running - self.net)
         idle = None if self.worker_cpu is None else 1 - self.worker_cpu - (self.worker_disk or 0.0)
         return JobRates(
-            20, waits, round(looks * self.disk), round(looks * self.running), round(looks * self.net),
-            round(looks * rest), waits if self.wait_channels_hidden else 0, self.stall,
+            20, waits, round(states * self.disk), round(states * self.running), round(states * self.net),
+            round(states * rest), waits if self.wait_channels_hidden else 0, self.stall,
             0.95 if saving else self.main_disk, self.main_running,
             self.stall if self.queue is None else self.queue, self.blocked, self.worker_disk, self.worker_cpu,
             self.worker_cpu_wait, idle, 0.0, self.apart,

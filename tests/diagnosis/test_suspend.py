@@ -30,10 +30,10 @@ def begun_after_sleep(machine: Machine) -> Machine:
 
 def test_a_job_started_after_a_suspension_is_judged_like_any_other() -> None:
     awake = play((JOB_STARVED, 15))[-1].verdict
-    asleep = play((begun_after_sleep(JOB_STARVED), 15), suspended_ns=SLEPT)[-1].verdict
+    after_sleep = play((begun_after_sleep(JOB_STARVED), 15), suspended_ns=SLEPT)[-1].verdict
     assert awake.state is State.STARVED
-    assert classes(asleep) == classes(awake)
-    assert asleep.state is State.STARVED
+    assert classes(after_sleep) == classes(awake)
+    assert after_sleep.state is State.STARVED
 
 
 def test_a_job_that_starts_after_a_suspension_has_the_right_age() -> None:

@@ -426,7 +426,7 @@ def test_the_program_is_run_by_this_python_unless_another_one_is_named(tmp_path:
             program(other, {})
 
 
-def test_an_embedded_python_has_its_own_reason(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_program_is_explained_in_an_embedded_python(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "executable", "")
     monkeypatch.setenv("HOME", str(tmp_path))
     with pytest.raises(UnknownError, match="is not found, and this Python does not know its own path"):
@@ -478,7 +478,7 @@ def test_waiting_takes_no_cpu_if_standard_error_is_closed() -> None:
         recorder.end(5)
 
 
-def test_a_question_that_met_a_full_pipe_is_asked_again() -> None:
+def test_a_request_that_met_a_full_pipe_is_sent_again() -> None:
     recorder = Recorder([sys.executable, "-c", ANSWERS])
 
     def answered() -> bool:

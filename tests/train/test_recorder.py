@@ -57,7 +57,7 @@ for number, _ in enumerate(sys.stdin, 3):
 """
 
 
-def test_more_questions_are_asked_after_an_incomplete_answer() -> None:
+def test_more_requests_are_sent_after_an_incomplete_answer() -> None:
     recorder = Recorder([sys.executable, "-c", INCOMPLETE])
 
     def polled(number: int) -> bool:

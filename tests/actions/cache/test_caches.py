@@ -228,7 +228,7 @@ def test_an_ordinary_user_is_refused_with_the_sudoers_line(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("how", ["cachestat", "mincore"])
-def test_evicting_a_dataset_leaves_the_rest_in_memory(disk_folder: Path, how: str) -> None:
+def test_evicting_a_dataset_leaves_other_files_in_memory(disk_folder: Path, how: str) -> None:
     data, other = disk_folder / "data", disk_folder / "other"
     data.mkdir()
     for i in range(5):

@@ -265,8 +265,8 @@ def test_an_interrupted_copy_belongs_to_root_until_it_is_complete(open_path: Pat
         assert verify(ends, None).wrong == 0
 
 
-def test_a_part_in_another_users_folder_is_never_continued(open_path: Path, victim: Path) -> None:
-    """Otherwise a file of root's, moved there under the name of a part, would be completed and given to the user."""
+def test_a_partial_file_in_another_users_folder_is_never_continued(open_path: Path, victim: Path) -> None:
+    """Otherwise a file of root's, moved there under a partial file's name, would be completed and given to the user."""
     source, fast = make_source(open_path, files=2), open_path / "fast"
     give_to_nobody(fast)
     stage(source, fast)

@@ -31,7 +31,7 @@ def target(tmp_path: Path) -> Path:
     return top
 
 
-def test_a_link_that_is_there_with_the_same_target_is_not_left_to_copy(source: Path, target: Path) -> None:
+def test_a_link_that_the_target_already_has_need_not_be_copied(source: Path, target: Path) -> None:
     assert planned(source, target.parent).left_links == 1
     (target / "latest").symlink_to("v2")
     found = planned(source, target.parent)

@@ -81,13 +81,13 @@ def test_a_partial_file_is_locked_while_it_is_written(source: Path, tmp_path: Pa
     part = tmp_path / "fast/data/sub" / partial_name("shard", (source / "sub/shard").stat())
     refusals = 0
 
-    def lock(_: int) -> None:
+    def fail_to_lock(_: int) -> None:
         nonlocal refusals
         with part.open("r+b") as file, pytest.raises(BlockingIOError):
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         refusals += 1
 
-    copy_one(source, tmp_path / "fast", lock)
+    copy_one(source, tmp_path / "fast", fail_to_lock)
     assert refusals == 3
 
 
@@ -103,7 +103,7 @@ def test_beside_a_single_file_only_its_own_partial_files_are_removed(source: Pat
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root to give a file to another user")
-def test_another_users_file_is_kept(source: Path, tmp_path: Path) -> None:
+def test_a_partial_file_of_another_user_is_kept(source: Path, tmp_path: Path) -> None:
     copy_one(source, tmp_path / "fast")
     other = tmp_path / "fast/data/sub" / partial_name("other")
     other.touch()

@@ -53,7 +53,7 @@ def test_the_normal_await_depends_on_the_transport(
         ("Samsung SSD 990 PRO", "NVMe", False),
     ],
 )
-def test_an_nvme_disk_in_a_network_is_a_network_volume(model: str, detail: str, network: bool) -> None:
+def test_an_nvme_disk_reached_over_a_network_is_a_network_volume(model: str, detail: str, network: bool) -> None:
     base = info("nvme0n1", transport="nvme", model=model, detail=detail)
     assert prior_ms(base, 0) == (5.0 if network else 0.3)
     assert latency_is_typical(base) is not network
@@ -97,7 +97,7 @@ def test_a_cycle_of_many_devices_is_followed_once() -> None:
     assert base_of(infos["dm-7"], infos).name == "dm-7"
 
 
-def test_a_disk_behind_a_cache_is_judged_as_a_disk() -> None:
+def test_a_cached_disk_is_judged_by_the_disk_behind_its_cache() -> None:
     disk = Disk("sda", "ata", rotational=True, mount="", read_bytes_per_s=0.4 * MB, await_ms=10.0, busy=0.97)
     cached = replace(disk, name="bcache0", transport="unknown", rotational=False, slaves=("nvme0n1", "sda"))
     frame = play((Machine(disks=(cached, Disk("nvme0n1", "nvme", mount=""), disk)), 12))[-1]

@@ -1,4 +1,4 @@
-"""The number, the utilisation and the power of the GPUs, without graphics in the processor that nothing computes on."""
+"""The number, the utilisation and the power of the GPUs. An integrated GPU on which nothing computes is left out."""
 
 from __future__ import annotations
 

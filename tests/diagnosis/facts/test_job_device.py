@@ -30,7 +30,7 @@ BTRFS = Mount("/", "btrfs", "/dev/sda", device="0:39", root="/@")
 def test_a_mount_that_the_device_does_not_list_is_found_by_its_storage(
     listed: Mount, mount: JobMount, found: bool
 ) -> None:
-    """The device has the job's mount but delivers far more than the job reads, so its rate does not tell."""
+    """The device delivers far more than the job reads, so only its mounts can show that the job reads from it."""
     frame = play((JOB_ALONE, 15))[-1]
     facts = gather(frame.snapshot, frame.history, carry=frame.carry)
     job = facts.jobs[0]

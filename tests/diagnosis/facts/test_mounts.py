@@ -73,7 +73,7 @@ def dataset(name: str) -> Mount:
     ],
     ids=["subvolume", "in a container", "dataset in a container", "another dataset's path", "not listed"],
 )
-def test_the_mounts_of_a_btrfs_or_a_pool_hold_its_data(
+def test_the_mounts_of_the_jobs_btrfs_or_pool_hold_its_data(
     mounts: tuple[Mount, ...], job_mount: JobMount, expected: list[str]
 ) -> None:
     infos = disk("/other", "/")

@@ -264,8 +264,8 @@ def test_a_failing_disk_that_drops_off_its_bus_has_not_recovered() -> None:
 def test_an_acknowledged_disk_that_is_taken_out_does_not_come_back() -> None:
     dying = Machine(smart=(DYING,), cpu=0.5)
     gone = replace(dying, disks=(), smart=())
-    seen = Event(0, 0, "ack", "failing_disk:1 critical critical=1 reallocated=312")
-    frames = play((dying, 20), (replace(dying, events=(seen,)), 1), (dying, 5), (gone, 10))
+    ack = Event(0, 0, "ack", "failing_disk:1 critical critical=1 reallocated=312")
+    frames = play((dying, 20), (replace(dying, events=(ack,)), 1), (dying, 5), (gone, 10))
     assert ["failing_disk" in classes(frame.verdict) for frame in (frames[19], frames[25], frames[-1])] == [
         True, False, False
     ]  # fmt: skip
@@ -277,8 +277,8 @@ def test_a_dropped_disk_can_be_acknowledged_by_its_name() -> None:
     frame = play((dying, 20), (gone, 10))[-1]
     found = first_to_acknowledge(frame.verdict.findings, frame.snapshot)
     assert found is not None
-    seen = Event(0, 0, "ack", f"{found[1]} {value_of(found[0])}")
-    frames = play((dying, 20), (gone, 10), (replace(gone, events=(seen,)), 1), (gone, 10))
+    ack = Event(0, 0, "ack", f"{found[1]} {value_of(found[0])}")
+    frames = play((dying, 20), (gone, 10), (replace(gone, events=(ack,)), 1), (gone, 10))
     assert all("failing_disk" not in classes(frame.verdict) for frame in frames[30:])
 
 

@@ -77,7 +77,7 @@ def test_disks_that_are_only_slow_or_only_worn_are_not_failing(machine: Machine)
     assert "failing_disk" not in classes(verdict_of(machine))
 
 
-def test_the_finding_stays_for_its_minimum_time_when_the_disk_is_fast_again() -> None:
+def test_the_finding_stays_for_some_seconds_when_the_disk_is_fast_again() -> None:
     slow = Machine(disks=(SLOW,), smart=(CABLE,), cpu=0.5)
     fast = replace(slow, disks=(replace(SLOW, await_ms=0.4, busy=0.2),))
     key = ("failing_disk", "sda")
@@ -163,7 +163,7 @@ def test_a_failing_disk_with_a_bad_cable_is_replaced_first() -> None:
 
 
 @pytest.mark.parametrize("name", ["nbd0", "rbd1", "drbd0"])
-def test_a_disk_that_is_reached_by_the_network_gets_no_advice_about_cables(name: str) -> None:
+def test_a_disk_that_is_reached_over_the_network_gets_no_advice_about_cables(name: str) -> None:
     (one,) = found(Machine(disks=(Disk(name=name),), cpu=0.5, errors={name: DeviceErrors(1, 0, "I/O")}))
     assert [advice.template for advice in one.advice] == ["reach_device"]
 

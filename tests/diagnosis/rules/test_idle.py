@@ -33,7 +33,7 @@ def on_idle_gpu(job: Training) -> Machine:
     ],
     ids=["waits", "waits in a notebook", "unexplained", "unexplained, no workers"],
 )
-def test_a_job_that_lacks_something_on_an_idle_machine_is_not_calm(job: Training) -> None:
+def test_a_job_at_work_on_an_idle_machine_is_not_calm(job: Training) -> None:
     verdict = verdict_of(on_idle_gpu(job), 60)
     assert "idle" not in classes(verdict)
     assert verdict.state is State.UNSURE

@@ -58,7 +58,7 @@ from tests.diagnosis.job_scenes import (
     TIME_SCENES,
     with_job,
 )
-from tests.diagnosis.rules.job.test_neighbours import resyncing
+from tests.diagnosis.rules.job.test_neighbours import on_mirrors
 from tests.diagnosis.rules.test_health import CABLE, HOT, MEDIA, SLOW
 
 Play = Machine | list[tuple[Machine, int]]
@@ -101,8 +101,8 @@ STOPPED = TIME_SCENES["hung stopped"]
 UNSEEN = replace(SHARED, tasks=(TRAINER_OLD, *SLOWED_LOADERS, *(replace(task, denied=True) for task in FIO)), euid=1000)
 IN_CONTAINER = with_job(STATE_SCENES["shm_full"], label="container 0123456789ab")
 SINGLE = DATA_SCENES["single_thread"]
-RESYNC = resyncing(90 * MB)
-CHECKED = replace(RESYNC, disks=(replace(RESYNC.disks[0], md_sync="check", major=9), *RESYNC.disks[1:]))
+MIRRORED = on_mirrors(90 * MB)
+CHECKED = replace(MIRRORED, disks=(replace(MIRRORED.disks[0], md_sync="check", major=9), *MIRRORED.disks[1:]))
 
 
 def hangs(disk: Disk) -> list[tuple[Machine, int]]:
@@ -189,7 +189,7 @@ CASES: dict[str, tuple[Play, Play]] = {
     "psi_on": (Machine(cpu=0.5, psi=False), Machine(cpu=0.5)),
     "calm_neighbour": (SHARED, replace(SHARED, tasks=(TRAINER_OLD, *SLOWED_LOADERS, *BOBS_FIO))),
     "calm_cpu": (CROWDED, replace(CROWDED, tasks=(*CROWDED.tasks[:-4], *BOBS_HOG))),
-    "slow_resync": (CHECKED, RESYNC),
+    "slow_resync": (CHECKED, MIRRORED),
     "ask_for_share": (UNSEEN, SHARED),
     "wait_for_check": (MEASURING, SHARED),
     "keep_workers": (epochs(20, 3, 5), [(JOB_HEALTHY, 100)]),
@@ -375,11 +375,11 @@ def test_the_size_of_a_copy_is_the_largest_possible() -> None:
     assert cure_text("copy_data", shared) == "copy its dataset on /home to /raid (nvme0n1, 11 TB of room)"
 
 
-def test_a_copy_to_an_nvme_disk_in_a_network_is_not_advised() -> None:
+def test_a_copy_to_an_nvme_disk_reached_over_a_network_is_not_advised() -> None:
     assert "copy_data" not in cures(replace(COPY, disks=(SLOW_SSD, replace(NVME, detail="NVMe over rdma"))))
 
 
-def test_a_copy_to_a_slow_or_read_only_disk_is_not_advised() -> None:
+def test_a_copy_to_a_slow_disk_or_a_boot_filesystem_is_not_advised() -> None:
     busy = replace(NVME, read_bytes_per_s=900 * MB, await_ms=9.0, busy=1.0)
     assert "copy_data" not in cures(replace(COPY, disks=(SLOW_SSD, busy)))
     boot = replace(COPY, disks=(SLOW_SSD, replace(NVME, mount="/boot")), usage={**USED_1TB, "/boot": USED_1TB["/raid"]})

@@ -39,7 +39,7 @@ def sentence(machine: Machine, part: object = headline.headline) -> str:
     return headline.text_of(part(frame.verdict))  # type: ignore[operator]
 
 
-def test_a_healthy_busy_machine_without_a_job_has_its_busiest_program_named() -> None:
+def test_the_busiest_program_of_a_busy_machine_without_a_job_is_named() -> None:
     verdict = verdict_of(COMPILING)
     assert (verdict.state, classes(verdict)) == (State.BUSY, ["unknown"])
     assert sentence(COMPILING) == "8 cores are 97 % busy, no training job seen"

@@ -20,7 +20,7 @@ PROGRAM = os.path.join(sysconfig.get_path("scripts"), "iotop-ai")
 
 
 def run_loop(stack: str, loop: str, folder: Path, backend: str = "") -> dict[str, Any]:
-    """Return what the loop printed. backend: that of Keras. Raises RuntimeError if it fails or is not recorded."""
+    """Return what the loop printed. backend: Keras's. Raises RuntimeError if the loop fails or is not recorded."""
     environment = {
         **{name: os.environ[name] for name in ("HOME",) if name in os.environ},
         "PATH": os.defpath, "PYTHONPATH": str(TOP), "IOTOP_AI_PROGRAM": PROGRAM, "XDG_RUNTIME_DIR": str(folder),

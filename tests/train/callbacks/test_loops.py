@@ -1,4 +1,4 @@
-"""Each callback in a real loop of its framework: its wait for data is compared with that of the framework's loader."""
+"""Each callback in a real loop of its framework: the wait that it measures is the wait in the framework's loader."""
 
 from __future__ import annotations
 

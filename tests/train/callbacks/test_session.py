@@ -280,7 +280,7 @@ def test_the_metrics_do_not_raise_the_step_of_weights_and_biases(monkeypatch: py
     assert "iotop_ai/steps_per_s" in run.rows[0]
 
 
-class Stopped(Answers):
+class Stoppable(Answers):
     stopped = False
 
     def stop(self) -> None:
@@ -293,14 +293,14 @@ def test_the_training_and_its_recorder_end_normally_if_no_line_can_be_written(mo
 
     monkeypatch.setattr(session, "VERDICT_EVERY_NS", 0)
     training = TrainingSession(record=False, log=broken)
-    training.monitor = monitor = Stopped(verdict("OK", "gpu_bound"), verdict("STARVED", "storage_read"))  # type: ignore[assignment]
+    training.monitor = monitor = Stoppable(verdict("OK", "gpu_bound"), verdict("STARVED", "storage_read"))  # type: ignore[assignment]
     training.step(1)
     training.end()
     assert monitor.stopped
 
 
 def test_ctrl_c_before_the_last_verdict_still_ends_the_recording() -> None:
-    class Interrupted(Stopped):
+    class Interrupted(Stoppable):
         def verdict(self, wait: float = 0) -> Verdict | None:
             raise KeyboardInterrupt
 
@@ -312,7 +312,7 @@ def test_ctrl_c_before_the_last_verdict_still_ends_the_recording() -> None:
 
 
 def loaded_callbacks(monkeypatch: pytest.MonkeyPatch, module: str, framework: str, **content: Any) -> Any:
-    """Our module of callbacks for a framework, of which a stand-in has this content."""
+    """Our module of callbacks for a framework, loaded with a stand-in for the framework that has this content."""
     stand_in, name = ModuleType(framework), f"iotop_ai.train.callbacks.{module}"
     vars(stand_in).update(content)
     monkeypatch.setitem(sys.modules, framework, stand_in)
@@ -338,7 +338,7 @@ def keras_callback(monkeypatch: pytest.MonkeyPatch, **options: Any) -> Any:
 
 def test_an_error_in_lightning_ends_the_recording(monkeypatch: pytest.MonkeyPatch) -> None:
     callback = lightning_callback(monkeypatch)
-    callback.session.monitor = monitor = Stopped(None, None)
+    callback.session.monitor = monitor = Stoppable(None, None)
     callback.on_exception(None, None, RuntimeError("CUDA out of memory"))
     assert monitor.stopped
     callback.teardown(None, None, "fit")
@@ -375,7 +375,7 @@ def logs_of_an_epoch(callback: Any) -> dict[str, float]:
 def test_each_step_of_a_keras_execution_counts(
     calls: list[tuple[int, int]], params: dict[str, int | None], steps_in_all: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """With ``steps_per_execution=32``, Keras calls us once for 32 steps. Keras 3.0 to 3.10 hides the last one."""
+    """With ``steps_per_execution=32``, Keras calls us once for 32 steps. Keras 3.0 to 3.10 passes only the first."""
     callback = keras_callback(monkeypatch, record=False)
     callback.params = params
     before = steps.COUNTER.steps or 0

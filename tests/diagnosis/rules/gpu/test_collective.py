@@ -30,7 +30,7 @@ def two_ranks(snapshot: Snapshot) -> Snapshot:
 
 
 def with_loaders(sample: Sample, late: TaskRates, others: TaskRates) -> Sample:
-    """The Sample in which the loaders of the first rank do ``late``, and those of the second rank ``others``."""
+    """The Sample with the rates ``late`` for the loaders of the first rank, and ``others`` for the second rank."""
     jobs = sample.jobs.value
     assert jobs is not None
     half = len(LOADERS) // 2

@@ -35,7 +35,8 @@ from tests.diagnosis.host_scenes import (
 from tests.diagnosis.job_scenes import NO_READINGS, with_job
 
 
-def resyncing(member_reads: float) -> Machine:
+def on_mirrors(member_reads: float) -> Machine:
+    """A job on an md array of two mirrors, each of which is read at this rate."""
     array = Disk("md0", "virtual", kind="md", slaves=("sda", "sdb"), read_bytes_per_s=30 * MB, await_ms=60.0, busy=1.0)
     members = [
         Disk(name, mount="", read_bytes_per_s=member_reads, await_ms=40.0, busy=1.0, rotational=True)
@@ -79,7 +80,7 @@ def test_another_program_on_the_disk_is_named() -> None:
 
 
 def test_a_raid_check_counts_as_a_neighbour() -> None:
-    machine = resyncing(90 * MB)
+    machine = on_mirrors(90 * MB)
     frames = play((machine, 1))
     infos = dict(frames[0].snapshot.disks.value or {})
     infos["md0"] = infos["md0"]._replace(md_sync="check", major=9)
@@ -94,10 +95,10 @@ def test_a_raid_check_counts_as_a_neighbour() -> None:
 
 
 def test_beside_a_raid_check_the_writes_of_the_job_count_on_each_mirror() -> None:
-    array, *mirrors = resyncing(4 * MB).disks
+    array, *mirrors = on_mirrors(4 * MB).disks
     written = [replace(disk, write_bytes_per_s=60 * MB) for disk in mirrors]
     checked = replace(array, read_bytes_per_s=2 * MB, write_bytes_per_s=60 * MB, md_sync="check", major=9)
-    newest = play((replace(resyncing(4 * MB), disks=(checked, *written)), 14))[-1]
+    newest = play((replace(on_mirrors(4 * MB), disks=(checked, *written)), 14))[-1]
     facts = gather(newest.snapshot, newest.history)
     device = next(d for d in facts.devices if d.name == "md0")
     job = facts.jobs[0]._replace(read_bytes_per_s=2.0 * MB, write_bytes_per_s=60.0 * MB)
@@ -154,7 +155,7 @@ NEAR_MISSES = {
     ),
     "a calm disk": replace(SHARED, disks=(replace(SLOW, await_ms=0.9, busy=0.2, queue=7.9),)),
     "the job does not wait": replace(SHARED, job=replace(COMPUTING, stall=0.01)),
-    "no RAID check": resyncing(90 * MB),
+    "no RAID check": on_mirrors(90 * MB),
     "cores by halves": replace(CROWDED, job=replace(COMPUTING, worker_cpu=0.48, worker_cpu_wait=0.5)),
     "cores of its own": replace(CROWDED, tasks=(TRAINER_OLD, *(replace(t, cpu=0.55) for t in LOADERS))),
     "a part of the cores": replace(CROWDED, job=replace(CROWDED.job or COMPUTING, cores=4)),

@@ -163,6 +163,6 @@ def test_a_job_that_rests_leaves_the_verdict_to_other_rules() -> None:
     assert (idle.class_id, dict(idle.args)["job"]) == ("idle", "train.py")
 
 
-def test_good_news_has_high_confidence_only_with_a_gpu() -> None:
+def test_a_healthy_verdict_has_high_confidence_only_with_a_gpu() -> None:
     assert verdict_of(STATE_SCENES["healthy"]).primary.confidence == 0.6
     assert verdict_of(STATE_SCENES["healthy GPU"]).primary.confidence == 0.75

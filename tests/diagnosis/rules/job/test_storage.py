@@ -41,7 +41,7 @@ def test_a_job_on_a_partition_whose_reads_are_unreadable_waits_for_its_disk() ->
 @pytest.mark.parametrize("fstype", ["btrfs", "zfs"])
 @pytest.mark.parametrize("count", [4, 8])
 @pytest.mark.parametrize("await_ms", [35.0, 60.0])
-def test_many_busy_disks_below_one_filesystem_are_no_limit(fstype: str, count: int, await_ms: float) -> None:
+def test_many_busy_disks_below_one_filesystem_are_not_an_io_limit(fstype: str, count: int, await_ms: float) -> None:
     disks = (
         Disk(
             f"sd{letter}",
@@ -73,5 +73,5 @@ IDLE_SDB = Disk("sdb", mount="/tank", fstype="zfs")
     ],
     ids=["idle", "hardly used", "unknown rates", "without facts", "full queue", "high await"],
 )
-def test_a_limit_above_the_disks_needs_all_of_them_to_be_idle(second: Disk, found: str) -> None:
+def test_a_limit_above_the_disks_is_found_only_if_all_are_known_and_hardly_used(second: Disk, found: str) -> None:
     assert cause(JobMount("/tank", "zfs", "tank", "0:45"), replace(IDLE_SDB, name="sda"), second) == (found, None)
