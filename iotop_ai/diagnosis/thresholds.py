@@ -138,7 +138,7 @@ class Thresholds(NamedTuple):
     idle_disk_busy: float = 0.05
     """The %util that each disk must stay below on an idle machine."""
     busy_cpu: float = 0.9
-    """On a machine without a training job, the CPUs are at their limit if at least this share of them is in use."""
+    """The CPUs are at their limit if at least this share of them is in use."""
     busy_memory: float = 0.95
     """The memory is at its limit while at least this share of it is not available."""
     busy_memory_leave: float = 0.9
@@ -169,7 +169,8 @@ class Thresholds(NamedTuple):
     save_reads: float = 0.1
     """During a checkpoint the job reads less than this part of what the disk writes."""
     save_writes: float = 0.2
-    """In a checkpoint the job makes at least this part of the disk's writes."""
+    """In a checkpoint the job makes at least this part of the disk's writes. If the job's time is counted, a disk is
+    named only if it takes at least this part of the job's writes."""
     save_bytes_per_s: float = 1e6
     """A checkpoint writes at least this many bytes per second."""
     memory_pressure: float = 0.1

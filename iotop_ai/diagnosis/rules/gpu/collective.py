@@ -356,8 +356,8 @@ class _LateCause(NamedTuple):
     rank: None when unknown. blocked, computes: shares of time of the rank's loaders; None when unknown. why: "blocked"
     or "computes" for what its loaders do, "clock" for a lower clock, "longer" for longer steps, "" when unknown. share:
     the share of time for which its loaders do that; None for other causes. mhz, peer_mhz: the clock of the GPU, and the
-    mean of the others'. shared: whether the loaders of the other
-    ranks do the same for nearly as much of the time, and nothing else makes this rank late.
+    mean clock of the others. shared: whether the loaders of the other ranks do the same for nearly as much of the time,
+    and nothing else makes this rank late.
     """
 
     rank: Rank | None
