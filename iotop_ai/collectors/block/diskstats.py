@@ -169,7 +169,7 @@ class BlockCollector:
     def _diskseq(self, disk: str, keep: bool) -> int:
         """Return the number in /sys/block/DISK/diskseq, which the kernel gives to only one disk in each boot.
 
-        0 when it cannot be read, as before Linux 5.15, but the previous number when too many files are open. keep:
+        Returns 0 if it cannot be read, as before Linux 5.15; if too many files are open, the previous number. keep:
         whether to keep the file open, because the disk does I/O.
         """
         kept = self._kept.get(disk)

@@ -247,7 +247,7 @@ def _disk_detail(root: Root, base: str, info: BlockInfo) -> str:
 def read_serial(root: Root, base: str) -> str:
     """Return the serial number of the disk at ``base`` (sys/block/X), or else the world-wide name, or else "".
 
-    The serial number is in "serial" for NVMe, MMC and virtio, and in SCSI page 0x80, which every user can read.
+    The serial number is in "serial" for NVMe, MMC and virtio, and for SCSI in page 0x80, which every user can read.
     """
     for path in ("/device/serial", "/serial"):
         if text := root.text_or(base + path):

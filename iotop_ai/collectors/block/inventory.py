@@ -237,7 +237,7 @@ def _btrfs_members(root: Root) -> list[list[str]]:
 
 
 def _main_mounts(mounts: list[Mount]) -> list[Mount]:
-    """Return the mounts of the whole filesystem, or else those of its parts, but at most 8, the shortest paths first.
+    """Return at most 8 mounts of the whole filesystem, or else of its parts, the shortest paths first.
 
     The single files that a container runtime mounts are left out.
     """

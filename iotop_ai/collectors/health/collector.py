@@ -137,7 +137,7 @@ class SmartCollector:
             raise Unavailable(unavailable.status, unavailable.reason, unavailable.remedy)
         if self._table is None:
             raise Unavailable(Status.PENDING, "the disks are not listed yet")
-        # The thread changes the table first. Read last, the table is never older than the generation and the numbers.
+        # The thread changes the table first, so read it last: it is then never older than the generation and numbers.
         listed_generation, diskseqs = self._listed_generation, self._diskseqs
         table, self._read_at_ns = self._table, self._changed_at_ns
         if (generation := self._generation()) != self._seen_generation:
@@ -146,7 +146,7 @@ class SmartCollector:
         return table if listed_generation == generation else self._without_replaced(table, diskseqs)
 
     def _without_replaced(self, table: SmartTable, diskseqs: Mapping[str, int]) -> SmartTable:
-        """Leave out disks whose names belong to other disks now; the thread may notice this minutes later.
+        """Leave out disks whose names belong to other disks now: the thread may notice this only minutes later.
 
         diskseqs: the numbers of the disks when the thread listed them.
         """

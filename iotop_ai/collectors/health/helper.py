@@ -230,7 +230,7 @@ def serve(request: dict[str, Any]) -> dict[str, Any]:
 
 
 def _may_be_denied(do: str, answer: Answer) -> bool:
-    """Whether smartctl may have lacked the right to open the disk: without JSON (before 7.0), this is unknown yet."""
+    """Whether smartctl may have lacked the right to open the disk. Without JSON (before 7.0), this is unknown."""
     parsed = parse_json(answer.out.decode("utf-8", "replace"))
     if parsed is None:
         return do == "read"

@@ -129,7 +129,7 @@ class SmartProcess:
 
 
 def _failure_text(child: subprocess.Popen[bytes], *, oversized: bool) -> str:
-    """The reason why a helper, which has been stopped, gave no whole response."""
+    """Return why a stopped helper gave no complete response."""
     if oversized:
         return f"the SMART helper sent more than {_LONGEST_RESPONSE_BYTES >> 20} MiB"
     if child.returncode is None:

@@ -182,7 +182,7 @@ def _hex(text: str) -> int | None:
 
 
 def without_smart(root: Root, disk: Disk) -> SmartState:
-    """Return what sysfs shows about a disk that we may not query: its identity, temperature and errors.
+    """Return what sysfs shows about a disk that we are not permitted to query: its identity, temperature and errors.
 
     The health is not judged. Sources: /sys/class/nvme, /sys/block/X/device, hwmon (nvme).
     """

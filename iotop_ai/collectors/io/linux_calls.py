@@ -11,9 +11,9 @@ _PIDFD_SEND_SIGNAL, _PIDFD_OPEN = 424, 434
 
 
 def memory_file(name: str) -> IO[bytes]:
-    """Return a new, empty file in memory. Raises OSError. name: the name that the kernel shows for it.
+    """Return a new, empty file in memory. Raises OSError. name: the name that the kernel shows for the file.
 
-    A child reads its input from it, or writes its output to it. A Python built for a glibc before 2.27 has no
+    A child reads its input from the file, or writes its output to it. A Python built for a glibc before 2.27 has no
     memfd_create; the file is then a deleted file in the temporary folder.
     """
     if hasattr(os, "memfd_create"):

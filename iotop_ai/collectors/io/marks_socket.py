@@ -81,7 +81,7 @@ class RateLimit:
     def allows(self, pid: int) -> bool:
         """Count a message of this process; return whether the message is accepted.
 
-        A message above the limit is refused, and so is that of a new process when _MOST_SENDERS have sent already.
+        A message above the limit is refused, and so is one of a new process if _MOST_SENDERS have sent this second.
         """
         this_second = self._clock.monotonic_ns() // 10**9
         counted_second, count = self._counts.get(pid, (this_second, 0))

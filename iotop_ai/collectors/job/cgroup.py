@@ -125,7 +125,7 @@ class CgroupReader:
         return common if len(batch_ids) == 1 else {}
 
     def _sums_descendants(self, controller: str, path: str) -> bool:
-        """Whether the figures of a cgroup include those of the cgroups below it, which blkio of old kernels omits."""
+        """Whether the figures of a cgroup include its descendants; blkio of old kernels leaves them out."""
         return controller != "blkio" or self._root.exists(f"{TOP}/blkio{path}/blkio.{_V1_RECURSIVE}")
 
     def _raw(self, relative: str) -> bytes:
@@ -239,7 +239,7 @@ class CgroupReader:
 def own_path(paths: Mapping[str, str]) -> str:
     """Return the path that identifies a job's cgroup.
 
-    It is the first path that has the id of a Slurm job, pod or container, of whatever controller. Without one, it is
+    It is the first path, of any controller, that has the id of a Slurm job, pod or container. Without one, it is
     the path in v2, or else that of memory, blkio or cpu in v1; "" when each of these is the root cgroup or unknown.
     """
     main = [_subpath(paths.get(name)) for name in ("", "memory", "blkio", "cpu")]

@@ -135,7 +135,7 @@ class JobCollector:
         if self._jobs:
             times = self._times.update(self._jobs, self._tick(table, now, tasks, looks, loading))
         else:
-            # If a job is found again later, it was not watched in the meantime.
+            # A job that is found again later was not watched in the meantime, so its times start afresh.
             times = {}
             self._times.forget()
         files = self._times.file_waits()
@@ -151,7 +151,7 @@ class JobCollector:
         looks: the counted samples of each rank. loading: how each rank gets its data.
         """
         sampler = self._sampler
-        # Take the counts first, because ``select`` drops those of the ranks that are no longer sampled.
+        # Take the counts first, because ``select`` drops the counts of ranks that are no longer sampled.
         looks, loading = sampler.looks(), sampler.loading()
         sampler.select(self._jobs)
         chosen = sampler.loading()

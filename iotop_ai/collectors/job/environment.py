@@ -32,7 +32,7 @@ MOST_FILES = 256
 MOST_READERS = 4
 """The most processes of a job whose open files, sockets or system calls are read in one read of its environment."""
 MOST_MOUNTS = 4
-"""The most mounts that are returned for a job: those of which it had the most files open recently."""
+"""The most mounts that are returned for a job: those on which it recently had the most files open."""
 SHM_TIMEOUT_S = 0.05
 """How long a read waits for the size of /dev/shm, in seconds. Afterwards the size counts as unknown.
 
@@ -47,7 +47,7 @@ A job may first copy its data and then read it from another mount.
 """
 Statvfs = Callable[[str], os.statvfs_result]
 _MOST_CPUS = 8192
-"""The number of CPUs that Linux supports at most."""
+"""The most CPUs that Linux supports."""
 _LISTEN, _ESTABLISHED = b"0A", b"01"
 _NOT_DATA_FOLDERS = ("/usr/", "/lib/", "/lib32/", "/lib64/", "/opt/", "/dev/", "/proc/", "/sys/", "/memfd:", "/run/")
 _NOT_DATA_SUFFIXES = (".so", ".py", ".pyc", ".log", ".txt", ".out", " (deleted)")

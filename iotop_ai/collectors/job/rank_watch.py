@@ -19,7 +19,7 @@ from iotop_ai.model.process.records import ProcessKey
 
 NO_RANK = Rank(ProcessKey(0, 0))
 LISTED_AGAIN_NS = 2_000_000_000
-"""The longest time after which all workers are listed again, even if no process or thread seems to have started.
+"""All workers are listed again after this time at the latest, even if no process or thread seems to have started.
 
 Inside a container, lxcfs may show the newest PID up to 5 s late.
 """

@@ -399,7 +399,7 @@ class TaskSampler:
             ranks: Sequence[Rank] = (*job.ranks[shift:], *job.ranks[:shift])
             all_fit = sum(1 + len(rank.workers) for rank in ranks) <= share
             if not all_fit:
-                ranks = ranks[: _watched_ranks(job, share)]
+                ranks = ranks[: _watched_rank_count(job, share)]
             for j, rank in enumerate(ranks):
                 fitting = share if all_fit else share // (len(ranks) - j)
                 count = min(len(rank.workers), fitting - 1)
@@ -411,7 +411,7 @@ class TaskSampler:
         return out
 
 
-def _watched_ranks(job: Job, share: int) -> int:
-    """How many training processes of a job are sampled at a time. share: the number of tasks that the job may have."""
+def _watched_rank_count(job: Job, share: int) -> int:
+    """Return how many training processes of a job are sampled at a time. share: the most tasks of the job."""
     most_workers = max((len(rank.workers) for rank in job.ranks), default=0)
     return min(len(job.ranks), max(min(share, 1), share // (1 + min(most_workers, LEAST_WORKERS))))

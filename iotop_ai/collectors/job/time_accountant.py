@@ -53,8 +53,8 @@ The monitor itself may have been stopped for minutes.
 COMPILES_NS = 5_000_000_000
 """How long a compiler that seems idle still counts, in nanoseconds, because stat is not read in every tick."""
 USED_NS = 60_000_000_000
-"""How long a GPU counts as used after it was last busy, in nanoseconds. A training process that used one of its GPUs in
-this time only holds those that were idle throughout, as TensorFlow and JAX hold all GPUs that they can see."""
+"""How long a GPU counts as used after it was last busy, in nanoseconds. If a training process used one of its GPUs in
+this time, it merely holds those that were idle throughout: TensorFlow and JAX hold all GPUs that they can see."""
 RESTS_NS = 60_000_000_000
 """A job rests if it has made no progress for this time, in nanoseconds."""
 MAIN_SLEEPS_NS = 60_000_000_000

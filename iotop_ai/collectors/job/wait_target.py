@@ -61,7 +61,7 @@ class WaitTarget(NamedTuple):
     "unknown". If the call has several descriptors, kind is the first that occurs in the order socket, unix, pipe, file,
     eventfd, timer, epoll. inodes: the inodes of the pipes and sockets among the descriptors. fds: the descriptors for
     which the call waits; for an epoll, those that it watches. call: the name of the system call; "" when the task runs,
-    is in a page fault or in a call that is not listed, or may not be read.
+    is in a page fault or in a call that is not listed, or is hidden from us.
     """
 
     kind: str
@@ -139,7 +139,7 @@ def has_no_socket(root: Root, pid: int) -> bool:
 def held_inodes(root: Root, pid: int) -> frozenset[int] | None:
     """Return the inodes of the pipes and sockets among a process's first 4,096 descriptors.
 
-    None when we may not list the descriptors, or when the process has ended.
+    None when we are not permitted to list the descriptors, or when the process has ended.
     """
     links = root.links(f"proc/{pid}/fd", MOST_LISTED)
     return None if links is None else frozenset(map(_inode, links.values())) - {0}

@@ -26,7 +26,7 @@ _COUNT = pattern(
     + rb"|allocstall\w*) (\d+)$",
     re.MULTILINE,
 )
-"""A line of a value that is used. Converting only these of the 190 lines halves the time."""
+"""A line whose value is used. Converting only these lines, of 190, halves the time."""
 
 
 def parse_meminfo(raw: bytes) -> dict[bytes, int]:

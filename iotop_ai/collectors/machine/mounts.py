@@ -153,7 +153,7 @@ poll does not report that a filesystem became read-only after an error.
 
 
 class MountsCollector:
-    """Reads the mounts of our own mount namespace, or of that of PID 1 with --procfs or --sysfs.
+    """Reads the mounts of our own mount namespace, or of PID 1's with --procfs or --sysfs.
 
     generation: a number that grows when the mounts change. mounts: the mounts at the newest read. real_paths: the
     result of ``real_mount_points`` at the newest read. poll() on the file reports mounts and unmounts

@@ -135,8 +135,8 @@ class NetfsCollector:
         devices = {mount.path: mount.device for mount in mounts}
         shortest: dict[tuple[str, ...], NfsMount] = {}
         for path, mount in parse_mountstats(self._file.read()).items():
-            # All mounts of a device repeat the counters of its superblock, so keep only the shortest path. There are
-            # several with bind mounts, with autofs, and with several exports of one filesystem of the server.
+            # All mounts of a device repeat the counters of its superblock, so keep only the shortest path. A device has
+            # several mounts after bind mounts, with autofs, and with several exports of one filesystem of the server.
             device = devices.get(path)
             key = (device,) if device else (mount.source, path)
             if key not in shortest or len(path) < len(shortest[key].mount):

@@ -196,7 +196,7 @@ def read_levels(root: Root) -> Levels:
 
 
 def read_memory_room(root: Root) -> int | None:
-    """Return the bytes that the memory limits of our own cgroup, and of those above it, leave for data.
+    """Return the bytes that the memory limits of our own cgroup and of the cgroups above it leave for data.
 
     None without a limit, and when our cgroup is unknown. The page cache and tmpfs count as used, except for the part of
     the page cache that can be reclaimed.

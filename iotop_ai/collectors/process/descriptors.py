@@ -31,7 +31,7 @@ UNSEEN = -1
 """A value of ``stat_hash`` that no stat line has, because hash() never returns -1."""
 ENDED = frozenset({errno.ESRCH, errno.ENOENT})
 FORBIDDEN = frozenset({errno.EACCES, errno.EPERM})
-"""The errors that show that a process has ended (ENDED), and that we may not read its file (FORBIDDEN)."""
+"""The errors that show that a process has ended (ENDED), and that we are not permitted to read its file (FORBIDDEN)."""
 
 
 class ProcessEntry:

@@ -172,7 +172,7 @@ def _can_reach(pid: int, uid: int | None, folder_fd: int) -> bool:
 
 
 def _can_search(folder: os.stat_result, uid: int | None, groups: set[int]) -> bool:
-    """Whether a user can search a folder: the bits of the owner count, else those of the group, else the others."""
+    """Whether a user can search a folder: the owner's bit counts, else the group's, else the others'."""
     if folder.st_uid == uid:
         return bool(folder.st_mode & stat.S_IXUSR)
     return bool(folder.st_mode & (stat.S_IXGRP if folder.st_gid in groups else stat.S_IXOTH))

@@ -36,7 +36,7 @@ class Acknowledged:
     """Reads and writes the acknowledged findings of one state folder."""
 
     writes: ClassVar[int] = 0
-    """How many times this program has written such a file. A reader of the file then knows of a change at once."""
+    """How many times this program has written such a file, so that its readers notice a change at once."""
 
     def __init__(self, folder: Path | str) -> None:
         self._folder = folder

@@ -23,7 +23,7 @@ def parse_snmp(raw: bytes) -> TcpCounters | None:
 
 
 class TcpCollector:
-    """Reads the counts of the monitor's network namespace, or of that of PID 1 when another /proc is read."""
+    """Reads the counts of the monitor's network namespace, or of PID 1's when another /proc is read."""
 
     field = "tcp"
     every_s = 1.0
