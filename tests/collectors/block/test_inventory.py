@@ -310,7 +310,7 @@ def test_the_temperature_of_an_idle_hard_disk_is_not_read(tmp_path: Path) -> Non
 
 
 def test_a_hard_disk_is_idle_until_its_counters_change(tmp_path: Path) -> None:
-    """All counters are new at the first reading, but they do not tell which disks have recent I/O."""
+    """All counters are new at the first reading, but they do not show which disks have recent I/O."""
     lines = b"8 0 sda 100 0 800 5 0 0 0 0 0 5 5\n8 16 sdb 100 0 800 5 0 0 0 0 0 5 5\n"
     files: Entries = {"proc/diskstats": lines, "proc/self/mountinfo": b""}
     for name in ("sda", "sdb"):

@@ -177,7 +177,7 @@ def test_the_cycles_of_a_new_client_count_from_the_last_sweep(tmp_path: Path) ->
 
 
 def test_the_share_of_a_process_that_is_found_late_is_unknown_at_first(tmp_path: Path) -> None:
-    """One client of the process uses a quarter of the GPU from the first second on. It is found in the fifth."""
+    """One client of the process uses a quarter of the GPU from the first second. The process is found in the fifth."""
     clock = SetClock(SECOND)
     clients = DrmClients(Root(str(tmp_path)), clock)
     clients.read()

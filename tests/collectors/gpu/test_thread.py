@@ -157,7 +157,7 @@ def test_nvidia_gpus_stay_listed_with_the_reason_beside_an_amd_card(tmp_path: Pa
 
 
 @pytest.mark.parametrize("failure", [MISMATCH, Unavailable(Status.ABSENT, "no NVIDIA driver")])
-def test_an_entry_beside_an_amd_card_has_the_reason_why_nvml_fails_unless_it_is_absent(
+def test_an_entry_beside_an_amd_card_has_the_reason_why_nvml_fails_unless_the_driver_is_absent(
     tmp_path: Path, failure: Unavailable
 ) -> None:
     clock = Clock()

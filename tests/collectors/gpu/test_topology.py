@@ -119,7 +119,7 @@ def test_the_pid_in_another_namespace_identifies_a_process(tmp_path: Path) -> No
 @pytest.mark.parametrize("own_pid", [12, 2001])
 @pytest.mark.parametrize("cuda", [False, True])
 def test_this_program_is_a_gpu_process_only_with_cuda(tmp_path: Path, own_pid: int, cuda: bool) -> None:
-    """NVML makes this program open the GPU too, and in a container its PID may be the host's PID of a training."""
+    """NVML makes this program open the GPU, and in a container its PID may be a training process's on the host."""
     links = {
         "proc/self": str(own_pid),
         f"proc/{own_pid}/ns/pid": "pid:[4026532999]",

@@ -363,7 +363,7 @@ def test_a_smartctl_without_json_is_read_through_pysmart(smartctl: Smartctl, sta
 
 
 @needs_smartctl
-def test_nothing_is_queried_during_a_hold_except_on_request(smartctl: Smartctl, start: Start) -> None:
+def test_nothing_is_queried_while_suspended_except_on_request(smartctl: Smartctl, start: Start) -> None:
     smartctl.disk("nvme8", HEALTHY)
     collector = start(str(smartctl.path))
     collector.suspend_queries(True)
@@ -376,7 +376,7 @@ def test_nothing_is_queried_during_a_hold_except_on_request(smartctl: Smartctl, 
 
 
 @needs_smartctl
-def test_a_waiting_round_continues_when_the_hold_ends(smartctl: Smartctl, start: Start) -> None:
+def test_a_waiting_round_continues_when_the_queries_are_resumed(smartctl: Smartctl, start: Start) -> None:
     smartctl.disk("nvme8", HEALTHY)
     collector = start(str(smartctl.path))
     collector.suspend_queries(True)

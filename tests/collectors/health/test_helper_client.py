@@ -1,4 +1,4 @@
-"""What the caller reports about a helper that gives no whole response, with shells in place of the helper."""
+"""What the caller reports about a helper that gives no complete response, with shells in place of the helper."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def children() -> Iterator[list[subprocess.Popen[bytes]]]:
         (Unkillable, "exec cat >&-", "the SMART helper closed its output and cannot be killed"),
     ],
 )
-def test_the_reason_says_why_there_is_no_whole_response(
+def test_the_reason_says_why_there_is_no_complete_response(
     monkeypatch: pytest.MonkeyPatch,
     children: list[subprocess.Popen[bytes]],
     kind: type[subprocess.Popen[bytes]],

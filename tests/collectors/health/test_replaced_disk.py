@@ -63,7 +63,7 @@ class _Machine(Root):
         return self.number
 
     def generation(self) -> int:
-        """The generation changes with the disk; the thread may list the disks while it is read."""
+        """The generation changes with the disk; the thread may list the disks while the generation is read."""
         self.number_or_none("")
         return self.number
 
@@ -74,7 +74,7 @@ def test_no_reading_has_the_old_state_while_the_thread_lists_the_new_disk(
 ) -> None:
     root, disks = _Machine(tmp_path), (Disk("nvme8n1", "/dev/nvme8", ""),)
     collector = SmartCollector(root, Clock(), generation=root.generation)
-    collector._start = lambda: None  # type: ignore[method-assign]  # the test takes the part of the thread
+    collector._start = lambda: None  # type: ignore[method-assign]  # the test acts as the thread
     collector._replaced(disks)
     state = SmartState("/dev/nvme8", "nvme", "MODEL", "OLD", "F", "PASS", "ok", ())
     collector._publish({"nvme8n1": Reading(state, Status.OK)})

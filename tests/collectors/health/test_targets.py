@@ -67,7 +67,7 @@ def test_a_volume_belongs_to_the_bus_of_its_scsi_host(tmp_path: Path) -> None:
     assert bus_in(volume_reason(root, "unknown", behind[:1])) == "bus/1"
 
 
-def test_a_disk_that_we_may_not_query_has_its_serial_number_from_sysfs(tmp_path: Path) -> None:
+def test_a_disk_that_we_cannot_query_has_its_serial_number_from_sysfs(tmp_path: Path) -> None:
     root = machine("made-gpu-server", tmp_path)
     found = {disk.name: without_smart(root, disk).serial for disk in smart_disks(root) if disk.kind != "nvme"}
     assert found == {"sda": "S664NE0R123456", "sdb": "ZR5ABCDE", "sdc": "ZR5ABCDE"}

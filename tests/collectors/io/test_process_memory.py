@@ -94,13 +94,13 @@ def test_a_single_slow_read_does_not_pause_the_process(late: _Late) -> None:
         memory.read(LATE, LATE, 64, 8)
     late.answer.set()
 
-    def comes() -> bool:
+    def answered() -> bool:
         try:
             return memory.read(LATE, LATE, 64, 8) == b"m" * 8
         except TimeoutError:  # the first read has not ended yet
             return False
 
-    until(comes)
+    until(answered)
     memory.close()
 
 

@@ -87,7 +87,7 @@ def test_a_link_is_checked_with_its_target(own_folder: Path, tmp_path: Path) -> 
 
 
 @as_root
-def test_a_way_that_leads_through_another_users_link_is_not_trusted(own_folder: Path) -> None:
+def test_a_path_through_another_users_link_is_not_trusted(own_folder: Path) -> None:
     """Both ends of the path belong to root, but the other user may point the link to another place."""
     path = config(own_folder)
     theirs = own_folder / "theirs"

@@ -140,7 +140,7 @@ def test_a_program_counts_as_working_after_it_was_busy_twice_in_a_row() -> None:
     assert KEY not in worked.work.working
 
 
-def test_reading_counts_as_work() -> None:
+def test_reading_bytes_counts_as_work() -> None:
     tables = [table(i * EVERY_S, 0, int(i * EVERY_S * 20e6)) for i in range(3)]
     got = seen(*tables).work
     assert got.bytes_per_s[KEY] == pytest.approx(20e6)
@@ -153,7 +153,7 @@ def test_a_program_that_waits_to_run_or_read_counts_as_working(state: str, works
     assert (KEY in got.working) == works
 
 
-def test_nothing_is_measured_between_two_samples() -> None:
+def test_no_measurement_is_made_before_it_is_due() -> None:
     tracker = seen(table(0, 0), table(EVERY_S, 100))
     before = tracker.work
     tracker.update(table(EVERY_S + 1, 110, 100), {KEY}, int((EVERY_S + 1) * 1e9))

@@ -200,7 +200,7 @@ def test_jobs_with_one_path_share_only_the_controllers_that_they_have_in_common(
 
 
 def test_figures_of_the_daemons_cgroup_are_not_the_jobs(tmp_path: Path) -> None:
-    """Slurm makes no blkio cgroup for its job, and Docker no cgroup of v2: there the job is in that of the daemon."""
+    """Slurm makes no blkio cgroup for its job, and Docker none of v2, so the job is in the daemon's cgroup there."""
     task, container = "/slurm/uid_1000/job_77/step_0/task_0", f"/docker/{'a' * 64}"
     slurm, docker = tmp_path / "slurm", tmp_path / "docker"
     daemon = "sys/fs/cgroup/blkio/system.slice/slurmd.service"
@@ -230,7 +230,7 @@ def test_the_cgroup_of_ranks_in_several_tasks_is_that_of_their_step(tmp_path: Pa
     assert table.jobs == {KEY: step}
     # The cgroup of a rank that has ended is unknown.
     assert read_as_one_job(tmp_path, *range(10, 19)) == table
-    # With a rank of another step, it is that of the batch job.
+    # With a rank of another step, the cgroup is that of the batch job.
     put(tmp_path, {"proc/18/cgroup": "0::/system.slice/slurmstepd.scope/job_9/step_1/user/task_0\n"})
     assert list(read_as_one_job(tmp_path, *range(10, 19)).groups) == ["/system.slice/slurmstepd.scope/job_9"]
 
@@ -314,7 +314,7 @@ def test_hidden_paths_of_a_multipath_disk_are_left_out() -> None:
     }
 
 
-def test_a_machine_with_many_disks_is_read_whole(tmp_path: Path) -> None:
+def test_the_io_of_a_machine_with_many_disks_is_read_completely(tmp_path: Path) -> None:
     lines = "".join(f"8:{n} rbytes={n} wbytes=0 rios=1 wios=0 dbytes=0 dios=0\n" for n in range(400))
     assert len(lines) > 16_384
     top = "sys/fs/cgroup"
@@ -433,7 +433,7 @@ def test_a_real_quota_and_a_real_limit_are_seen_to_take_effect(limited: subproce
     collector = CgroupCollector(Root(), Clock(), FoundJobs(limited.pid))
     infos = BlockInfoCollector(Root(), Clock()).read()
     after, end, read = take_reading(collector, Clock()), time.monotonic() + 60, 0.0
-    while read <= 100_000:  # the scheduler may need a while until it has let the process read
+    while read <= 100_000:  # the scheduler may take a while to let the process read
         assert limited.poll() is None
         assert time.monotonic() < end, "the process has read nothing"
         before = after

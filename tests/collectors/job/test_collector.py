@@ -107,7 +107,7 @@ def test_a_trainer_and_its_loaders_are_found_and_sampled(trainer: subprocess.Pop
     assert threading.active_count() <= threads
 
 
-def test_without_a_job_no_further_file_is_read() -> None:
+def test_without_a_job_the_table_stays_the_same() -> None:
     class WithoutJobs(JobCollector):
         def _follow(self, table: object, now: int) -> None:
             pass
@@ -260,7 +260,7 @@ def test_a_gpu_that_a_job_opens_after_minutes_is_seen(tmp_path: Path) -> None:
     assert evidence[-1] == ("device", "library")
 
 
-def test_loaders_that_are_forked_soon_after_a_gpu_was_opened_are_no_ranks(tmp_path: Path) -> None:
+def test_loaders_that_are_forked_soon_after_a_gpu_was_opened_are_not_ranks(tmp_path: Path) -> None:
     """They inherit the open GPU, and their parent was last inspected before it opened one."""
     trainer, loaders = ProcessKey(100, 7), [ProcessKey(101, 300), ProcessKey(102, 300)]
     clock = _Seconds()
@@ -345,7 +345,7 @@ def test_a_task_that_ends_does_not_affect_the_others() -> None:
 
 @pytest.mark.parametrize(("count", "watched_ranks", "workers"), [(4, 4, 7), (8, 8, 3), (10, 10, 2), (16, 10, 2)])
 def test_every_rank_is_sampled_and_its_workers_take_turns(count: int, watched_ranks: int, workers: int) -> None:
-    """Any rank can be the slowest, which decides. Only if not all fit with two workers, ranks take turns, too."""
+    """Any rank can be the slowest, and the slowest decides. Ranks take turns only if not all fit with two workers."""
     me = key_of(os.getpid())
     ranks = tuple(
         Rank(ProcessKey(n * 100, n), tuple(ProcessKey(n * 100 + w, n) for w in range(1, 8))) for n in range(count)
@@ -369,7 +369,7 @@ def test_every_rank_is_sampled_and_its_workers_take_turns(count: int, watched_ra
 
 
 class Tree:
-    """Files that stand in for those of tasks. They are changed in place, so that open descriptors see the change."""
+    """Files that stand in for the files of tasks. They are changed in place, so open descriptors see the change."""
 
     def __init__(self, folder: Path, pids: range) -> None:
         self.folder = folder
@@ -432,7 +432,7 @@ def test_equal_sweeps_are_counted_as_if_each_were_counted_alone(tmp_path: Path) 
     sampler.close()
 
 
-PLACE = b" 0x4 0x0 0x0 0x0 0x0 0x0 0x7ffd81cee1c8 0x7f2ff1b2a99a\n"
+ARGUMENTS = b" 0x4 0x0 0x0 0x0 0x0 0x0 0x7ffd81cee1c8 0x7f2ff1b2a99a\n"
 CALLS = {call.name: number for number, call in system_calls(os.uname().machine).items()}
 
 
@@ -447,7 +447,7 @@ def test_a_main_thread_blocked_in_a_call_that_writes_is_saving(tmp_path: Path, c
     sampler.select({ranks[0].key: Job(ranks[0].key, "x.py", "a", 0, ranks)})
     for key in tree.keys:
         tree.write(key, b"D", b"folio_wait_bit_common", b"1 2 3\n", 5)
-        (tmp_path / f"proc/{key.pid}/task/{key.pid}/syscall").write_bytes(b"%d" % CALLS[call] + PLACE)
+        (tmp_path / f"proc/{key.pid}/task/{key.pid}/syscall").write_bytes(b"%d" % CALLS[call] + ARGUMENTS)
     for _ in range(2):
         sampler.sweep()
     # Three ranks need two sweeps, because each sweep reads the system calls of two of them.

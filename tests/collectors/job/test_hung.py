@@ -57,7 +57,7 @@ def test_a_server_without_requests_does_not_hang() -> None:
 def test_a_notebook_between_two_cells_does_not_hang() -> None:
     assert not hangs(ON_GPU._replace(notebook=True), QUIET)
     assert not hangs(WITH_WORKERS._replace(notebook=True), HIDDEN), (
-        "the loaders that a notebook keeps were taken for a training"
+        "the loaders that a notebook keeps were taken for training"
     )
 
 
@@ -80,7 +80,7 @@ def test_another_programs_work_on_the_gpu_does_not_count_as_the_jobs(percent: in
     assert hangs(ON_GPU, QUIET, processes=(mine, other._replace(kind="graphics")))
 
 
-def test_a_job_that_may_rest_does_not_hang() -> None:
+def test_a_job_without_loaders_that_listens_may_rest() -> None:
     assert may_rest(ON_GPU, LISTENS)
     assert not may_rest(ON_GPU, QUIET)
     assert not may_rest(job_of(Rank(TRAINER, (WORKER,), (GPU,))), LISTENS)

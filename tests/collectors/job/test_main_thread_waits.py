@@ -171,8 +171,8 @@ class _LateMemory(Root):
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root to see another process's call under any yama setting")
-def test_a_process_whose_memory_does_not_come_holds_up_no_sample(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is as if its call were unknown: it waits for data."""
+def test_a_memory_read_that_hangs_loses_no_sample(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The result is the same as for an unknown call: the process counts as waiting for data."""
     monkeypatch.setattr(process_memory, "TIMEOUT_S", 2.0)
     root = _LateMemory()
     with trainer("own pipe") as (main, worker):

@@ -146,7 +146,7 @@ class ReceivesFromElsewhere(JobSockets):
 
 
 @pytest.mark.parametrize(("group", "ranks", "is_data"), [("", 1, True), ("", 2, False), ("10.0.0.1:29500", 1, False)])
-def test_bytes_of_other_ranks_are_no_data_even_from_another_machine(group: str, ranks: int, is_data: bool) -> None:
+def test_bytes_of_other_ranks_are_not_data_even_from_another_machine(group: str, ranks: int, is_data: bool) -> None:
     main = ProcessKey(os.getpid(), int(fields(os.getpid())[19]))
     members = tuple(Rank(ProcessKey(main.pid + number, main.start_ticks)) for number in range(ranks))
     watch, task = RankWatch(Root()), WatchedTask(Root(), main)

@@ -136,7 +136,7 @@ def test_a_job_that_is_old_when_first_watched_is_not_starting() -> None:
     assert Machine(age_s=ATTACHED_S - 1).grown() == {"startup": 1000}
 
 
-def test_without_a_gpu_loaders_or_some_seconds_end_the_startup() -> None:
+def test_loaders_or_some_seconds_end_the_startup_of_a_job_without_a_gpu() -> None:
     machine = Machine(ALONE, age_s=1.0)
     assert machine.grown() == {"startup": 1000}
     machine.next(ALONE_S)
@@ -346,7 +346,7 @@ def test_what_a_child_writes_is_not_a_checkpoint_of_the_main_thread() -> None:
     assert machine.grown() == {"compute": 500, "checkpoint": 500}
 
 
-def test_a_checkpoint_beside_a_remote_mount_is_found() -> None:
+def test_writes_reads_and_remote_mounts_decide_what_a_blocked_job_waits_for() -> None:
     machine = Machine()
     machine.looks = {TRAINER: LookCounts(looks=20, main_disk=20)}
     machine.moves(write=60 * MB)

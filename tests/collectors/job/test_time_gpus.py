@@ -128,9 +128,9 @@ def test_hidden_processes_may_belong_to_each_of_two_jobs() -> None:
 
 
 def beside_a_second_job(seconds: int, notebook_cpu: int) -> Machine:
-    """A job whose GPUs are hidden, beside a notebook that also has a GPU open and uses this many clock ticks a second.
+    """A job whose GPUs are hidden, beside a notebook that also has a GPU open.
 
-    This goes on for this many seconds.
+    seconds: how long both have run. notebook_cpu: the clock ticks that the notebook uses in a second.
     """
     machine = beside_hidden_processes(**LISTED)
     machine.jobs[PEER] = job_of(Rank(PEER))._replace(evidence=("device", "library"), notebook=True)

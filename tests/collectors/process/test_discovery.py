@@ -62,7 +62,7 @@ def test_a_process_that_starts_while_too_many_files_are_open_is_found_in_the_nex
         assert set(collector.read().stat) == {ProcessKey(5, 50), ProcessKey(6, 60)}
 
 
-def test_if_the_kernel_does_not_print_the_last_pid_each_tick_lists(tmp_path: Path) -> None:
+def test_each_tick_lists_proc_if_the_kernel_does_not_print_the_last_pid(tmp_path: Path) -> None:
     """gVisor prints a constant line (pkg/sentry/fsimpl/proc, loadavgData)."""
     (tmp_path / "proc" / "1").mkdir(parents=True)
     (tmp_path / "proc" / "loadavg").write_text("0.00 0.00 0.00 0/0 0\n")

@@ -60,7 +60,7 @@ def test_taskstats_messages_give_exit_codes() -> None:
 
 @pytest.mark.parametrize("version", [8, 9, 10, 11])
 def test_an_older_kernel_gives_the_exit_code_of_each_thread(version: int) -> None:
-    """Its messages end before ac_tgid; that of a last thread that is not the leader may have no exit code."""
+    """Its messages end before ac_tgid. A last thread that is not the leader may have no exit code."""
     assert parse_exit(message(7, 7, 3 << 8, version=version)) == (7, 3)
     assert parse_exit(message(7, 7, 9, version=version, last=True)) == (7, -9)
     assert parse_exit(message(8, 7, 0, version=version, last=True)) == (8, 0)

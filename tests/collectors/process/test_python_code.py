@@ -117,7 +117,7 @@ def test_source_is_read_only_from_regular_files_that_the_user_can_read(tmp_path:
 
 
 def test_source_in_a_folder_that_the_user_cannot_search_is_not_read() -> None:
-    """The process could name any file of another user, and its user would read the line on the screen of root."""
+    """The process could name any file of another user, and the process's user could read the line on root's screen."""
     other_uid, own_gid = OWN_UID + 12345, os.getegid()
     with tempfile.TemporaryDirectory(dir="/tmp") as top:
         inner = Path(top, "inner")
