@@ -25,7 +25,7 @@ WHOLE_MACHINE = (
     *(f"proc/{name}" for name in ("stat", "meminfo", "vmstat", "loadavg", "self/mountstats")),
     *(f"proc/pressure/{name}" for name in ("cpu", "io", "memory")),
 )
-"""The files that the other collectors read, whose paths are the same on every machine."""
+"""Files of collectors that ``capture`` does not run; their paths are the same on every machine."""
 
 
 class NotingRoot(Root):

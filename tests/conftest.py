@@ -16,7 +16,7 @@ from hypothesis import HealthCheck, settings
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    gc.disable()  # until the end of the collection, which makes many objects that stay
+    gc.disable()  # until pytest has collected the tests, which makes many objects that stay
     # Keep the state that the tested program writes apart from the developer's state.
     folder = tempfile.TemporaryDirectory(prefix="iotop-ai-state-")
     os.environ["XDG_STATE_HOME"] = folder.name
@@ -97,7 +97,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def pytest_collection_finish() -> None:
-    """Exclude the objects that pytest has collected from garbage collections: some tests run one."""
+    """Exclude the objects that exist now from garbage collections, because some tests run one."""
     gc.freeze()
     gc.enable()
 

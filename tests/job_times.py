@@ -1,6 +1,6 @@
 """Frames of a real trainer on a slow disk, which show where its time goes: 7 reads of 51 ms a batch, no workers.
 
-The reads have 128 KiB each. Recorded by ``python -m tests.scenarios.run --class "storage_read nw=0" --seconds 60``; the
+Each read is 128 KiB. Recorded by ``python -m tests.scenarios.run --class "storage_read nw=0" --seconds 60``; the
 first 45 Snapshots were reduced by tests/scenarios/slim.py.
 """
 

@@ -59,7 +59,7 @@ def requirements() -> list[str]:
 
 
 def make_venv(folder: Path) -> Path:
-    """The Python of a venv that has the package (editable) and the dev group; it is created if missing."""
+    """The Python of a venv that has the package (editable) and the dev group; the venv is created if missing."""
     python = folder / "bin" / "python"
     if not python.exists():
         say(f"making {folder}")

@@ -68,7 +68,7 @@ def _if_kept(table: Mapping[ProcessKey, Any], kept: bool) -> dict[ProcessKey, An
 
 
 def _later(still: Snapshot, now: Snapshot) -> Snapshot:
-    """The Snapshot ``still`` as it is at the time of ``now``, with the jobs of ``now`` and no request in flight."""
+    """The Snapshot ``still`` moved to the time of ``now``, with the jobs of ``now`` and no request in flight."""
     block = {key: counters._replace(in_flight=0) for key, counters in (still.block.value or {}).items()}
     moved = _moved(still._replace(block=still.block._replace(value=block)), now.at_ns - still.at_ns)
     return moved._replace(jobs=now.jobs)

@@ -1,6 +1,6 @@
 """Reads alerts.toml, which contains the rules and deliveries.
 
-The file names programs and addresses, so it is refused if other users can change it.
+An alerts.toml names programs and addresses, so it is refused if other users can change it.
 """
 
 from __future__ import annotations

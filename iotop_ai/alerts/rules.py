@@ -2,7 +2,7 @@
 
 A rule fires when its condition becomes true. It is resolved when the condition, without its "for", has been false for
 ``clear_s`` without a break, so that a condition that changes often fires once. Until it is resolved, each further
-object that meets the first clause is reported once. Objects that are reported at the same Frame share a message. A
+object that meets the first clause is reported once. Objects that are reported in the same Frame share a message. A
 resolved rule fires again only if at least ``cooldown_s`` have passed since it last began to fire. While the condition
 is unknown, nothing changes.
 """

@@ -20,7 +20,7 @@ from iotop_ai.export.limited_threads import REQUEST_S, AnswerHandler, LimitedThr
 from iotop_ai.model.frame import Frame
 
 _CREDENTIALS = struct.Struct("iII")
-"""struct ucred: pid, uid and gid. User ids reach from 0 to 2**32 - 2."""
+"""struct ucred: pid, uid and gid. User ids range from 0 to 2**32 - 2."""
 
 
 class VerdictServer(LimitedThreads, socketserver.UnixStreamServer):

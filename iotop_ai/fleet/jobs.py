@@ -44,7 +44,7 @@ def _counts(series: Iterable[Series]) -> dict[_Key, int]:
 
 
 def _infos(series: Iterable[Series]) -> dict[_Key, tuple[str, str, bool]]:
-    """For each job, the numbers of its ranks, its group of ranks and whether it is current, from its newest series.
+    """For each job, its rank numbers, its group of ranks and whether it is current, from its newest series.
 
     The newest series has the largest value, which is _CURRENT if the series is current (queries.py).
     """

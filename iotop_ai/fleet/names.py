@@ -36,7 +36,7 @@ class MachineNames:
         """Remember a machine's node name, as reported by the node_exporter on the machine.
 
         An exporter in a pod knows only the node name. With the remembered name, ``of`` finds the machine even if
-        Prometheus scrapes the machine by address. ``of`` finds only machines that run iotop-ai in this way; other
+        Prometheus scrapes the machine by address. In this way, ``of`` finds only machines that run iotop-ai; other
         addresses are kept only to notice a node name that several machines share, because it matches none of them.
 
         current: whether the node_exporter reports now. If it does not, its instance may be the former address of a

@@ -9,8 +9,8 @@ from iotop_ai.model.fleet.records import FleetFinding, JobPart, Straggler
 from iotop_ai.model.job.time_shares import LOST
 
 LEAST_WAIT = 0.1
-"""The other machines wait for a machine if their median share of time in collectives exceeds its share by at least this
-(0 to 1)."""
+"""The other machines wait for a machine if their median share of time in collectives exceeds that machine's share by at
+least this (0 to 1)."""
 LEAST_EXCESS = 0.05
 """A share of the straggler's time can be the cause if it exceeds the other machines' median share by at least this."""
 _CAUSES = ("compute", *(name for name in LOST if name != "collective"))

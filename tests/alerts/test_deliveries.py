@@ -361,7 +361,7 @@ def test_an_alert_is_not_sent_again_when_the_answer_is_cut_off(hangs: bool) -> N
 
 
 @pytest.mark.parametrize("kind", ["webhook", "mail"])
-def test_a_server_that_trickles_is_not_waited_for(kind: str) -> None:
+def test_a_server_that_trickles_its_answer_times_out(kind: str) -> None:
     released = threading.Event()
 
     def trickle(connection: socket.socket) -> None:

@@ -157,7 +157,7 @@ def test_the_time_of_a_finding_begins_again_with_another_disk() -> None:
 
 
 def reading(second: int, reads: int, await_ms: int = 0, diskseq: int = 1) -> Frame:
-    """A Frame at this second in which the disk sda finished so many reads in the last second."""
+    """A Frame at this second in which the disk sda finished this many reads in the last second."""
     frame, key = frame_at(second, 40.0), BlockKey("sda", diskseq)
     before = BlockCounters(*[0] * len(BlockCounters._fields))
     counters = before._replace(rd_ios=reads, rd_ms=reads * await_ms)

@@ -46,10 +46,9 @@ def sentence(comparison: Comparison) -> str:
 
 
 def _unknown_words(comparison: Comparison) -> str:
-    """Why it is unknown which run is faster, after the wait for data if it is known for both runs.
+    """Why it is unknown which run is faster. The text begins with the wait for data, if it is known for both runs.
 
-    That wait is known for the whole of a run only, and also from runs in which the other shares of the time are not
-    counted.
+    This wait is known only for a whole run. It is known even if the other shares of the time were not counted.
     """
     stories = (comparison.before, comparison.after)
     waits = [story.data_stall_ratio for story in stories if story.jobs and story.data_stall_ratio is not None]

@@ -23,7 +23,7 @@ _MODE = 0o644
 class Textfile:
     """Writes the file at most every EVERY_S seconds. Raises UsageError for a path that node_exporter would not read.
 
-    ``close`` removes the file, because old metrics would look current. It leaves a file that another program wrote.
+    ``close`` removes the file, because old metrics would look current. It keeps a file that another program wrote.
     """
 
     def __init__(self, path: str, devices: tuple[str, ...] = ()) -> None:

@@ -60,7 +60,7 @@ class StoryBuilder:
         self._more_events = 0
         self._gaps: list[Gap] = []
         self._judged_ns = 0
-        """The wall time at which the newest JudgedSpan ends. If only keyframes are read, their newest is earlier."""
+        """The wall time at which the newest JudgedSpan ends. If only keyframes are read, the newest Snapshot is earlier."""
 
     def add(self, item: RunItem) -> None:
         """Add a Frame, a RatedSnapshot or a JudgedSpan."""
@@ -168,7 +168,7 @@ class StoryBuilder:
 
 
 def _ahead_ns(before: Snapshot | None, after: Snapshot) -> int:
-    """By how much the wall time grew more than the monotonic time; 0 if the two Snapshots are not from the same boot.
+    """How much more the wall time grew than the monotonic time; 0 if the two Snapshots are not from the same boot.
 
     It grows more while the machine is suspended, and if the clock is set ahead.
     """

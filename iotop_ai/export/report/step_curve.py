@@ -107,9 +107,9 @@ def _main_series(points: Sequence[StepPoint]) -> list[StepPoint]:
 
 
 def _with_evaluations(all_points: Sequence[StepPoint], points: Iterable[StepPoint]) -> list[StepPoint]:
-    """The points; ``after_evaluation`` is whether the log shows an evaluation since the point before.
+    """The points; ``after_evaluation`` is whether the log shows an evaluation since the previous point.
 
-    all_points: those of the whole log. A progress bar other than the most frequent one shows an evaluation, too.
+    all_points: the points of the whole log. A progress bar other than the most frequent one shows an evaluation, too.
     """
     selected, total, after_evaluation = set(points), _main_total(all_points), False
     out: list[StepPoint] = []
@@ -165,8 +165,8 @@ def _spans(timed_steps: Sequence[_TimedStep]) -> tuple[int, list[_Span]]:
 def _grid(story: Story, usual_ns: int) -> Grid:
     """The grid of the steps per second. usual_ns: the usual time between two logged steps.
 
-    It has a point for each usual time that fits into the run, but at most one for each interval of the recording. More
-    points would repeat the same value, and a comparison would take them for readings.
+    The grid has a point for each usual time that fits into the run, but at most one for each interval of the recording.
+    More points would repeat the same value, and a comparison would take them for readings.
     """
     run_ns = max(1, story.end_ns - story.begin_ns)
     most_points = run_ns // usual_ns if usual_ns else run_ns

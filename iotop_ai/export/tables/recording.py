@@ -61,9 +61,9 @@ class LoadedTable:
 class Recording:
     """The tables of a recording as attributes: each of ``NAMES``, and ``marks``.
 
-    A table is read when it is first used, together with all other tables that are not in _LARGE. begin, end: read only
-    the part between these times, as in ``iotop-ai export``. cmdline: one of CMDLINE_LEVELS. allow_root: whether root
-    may open a file of any owner. ``about``: facts about the recording from its header (host, interval_s, ...); for a
+    A table is read when it is first used: a table in _LARGE alone, and the others together. begin, end: read only the
+    part between these times, as in ``iotop-ai export``. cmdline: one of CMDLINE_LEVELS. allow_root: whether root may
+    open a file of any owner. ``about``: facts about the recording from its header (host, interval_s, ...); for a
     stream they are known only after a table was read.
     """
 

@@ -46,7 +46,7 @@ class LogSummary(NamedTuple):
 
     reports: the number of reports
     interval_s: the user's interval, or else the most frequent one; None if the log has no times or does not show it
-    run_intervals_s: the most frequent interval by run, where the log shows it; {} with an interval of the user
+    run_intervals_s: the most frequent interval by run, where the log shows it; {} if the user gives an interval
     timed: whether every report has a time
     dates: the finder for the order of day and month
     sparse: the runs whose reports leave out idle devices (``-z``), so that a missing device did nothing
@@ -193,7 +193,7 @@ def _product(rate: float | None, factor: float | None) -> float | None:
 def assumed_start(
     summary: LogSummary, interval_s: float, written_ns: int, zone: tzinfo | None, day_first: bool
 ) -> tuple[int, str]:
-    """Return (the start of a log without times in Unix ns, how it was found).
+    """Return (the start in Unix ns of a log without times, how it was found).
 
     The last report is assumed to be as old as the file. If the date in the banner contradicts this, the log is assumed
     to begin at midnight of that date.
@@ -246,7 +246,7 @@ def iostat_snapshots(
 def _info_in(name: str, names: frozenset[str]) -> BlockInfo:
     """Return the record of a device in a run with these devices.
 
-    A partition or a path counts as a disk if the run does not list its disk, because only the disk is shown otherwise.
+    A partition or a path counts as a disk if the run does not list its disk, so that its I/O is shown.
     """
     info = device_info(name)
     return info._replace(kind="disk", parent="") if info.parent and info.parent not in names else info

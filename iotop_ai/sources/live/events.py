@@ -86,7 +86,7 @@ def _growth(old: int | None, new: int | None) -> int:
 class DescendantTracker:
     """Follows the descendants of a process. ``update`` has to be called for each Snapshot.
 
-    members: the descendants that run, at the newest ``update``
+    members: the descendants that ran at the newest ``update``
     """
 
     def __init__(self, pid: int) -> None:

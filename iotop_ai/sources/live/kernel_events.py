@@ -34,8 +34,8 @@ class KernelEvents:
         self._uuids: dict[str, str] = {}
         """The UUID of each GPU by its PCI address."""
         self._xids: dict[tuple[str, int], int] = {}
-        """The time of an Xid's newest Event, by (GPU, Xid number). The GPU is its UUID; without one, its PCI
-        address in the log, and "" in NVML, which also stands for every GPU in the log.
+        """The time of an Xid's newest Event, by (GPU, Xid number). The GPU is its UUID; if that is unknown, it is
+        the PCI address for an Xid in the log, and "" for one of NVML. Each Xid in the log has a second entry with "".
         """
         self._unidentified: set[int] = set()
         """The numbers of the Xids that NVML has reported without a UUID, and that the log has not had since."""

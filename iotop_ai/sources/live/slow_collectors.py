@@ -27,7 +27,7 @@ from iotop_ai.model.settings import Settings
 class SlowCollectors:
     """The collectors that ``LiveSource.begin`` makes.
 
-    gpu, details: the collectors of the GPUs' Readings that are read in each sweep, and less often
+    gpu, details: the collectors of the GPU figures that are read in each sweep, and of those that are read less often
     smart: the SMART collector; None if SMART is switched off
     rare: collectors that are read rarely and do not have their own thread
     """

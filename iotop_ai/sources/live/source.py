@@ -384,8 +384,8 @@ class LiveSource:
     def pending(self, seq: int) -> tuple[Event, ...]:
         """Return the events after the Snapshot with number ``seq``. The events stay in the source.
 
-        If several Snapshots have followed it, the events of all but the newest of them are missing. Events that a
-        comparison of two Snapshots shows are not included.
+        If several Snapshots have followed, only the events of the newest one are included. Events that a comparison of
+        two Snapshots shows are not included.
         """
         with self._lock:
             number, events = self._newest_events

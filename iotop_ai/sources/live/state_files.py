@@ -12,7 +12,7 @@ from iotop_ai.model.reading import Reading, Status
 
 READ_EVERY_NS = 4_900_000_000
 """The minimum time between two reads of the acknowledged findings, in nanoseconds. A change by this program is read at
-the next tick. Waking the thread in each tick takes 0.2 of 10 ms/s."""
+the next tick. Waking the thread in each tick would take 0.2 ms/s of the 10 ms/s that the monitor uses."""
 FIRST_WAIT_S = 0.25
 """The longest wait of the first tick for the first read, in seconds. On a local disk, this read takes a millisecond."""
 WAIT_S = 0.005

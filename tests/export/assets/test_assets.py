@@ -65,7 +65,7 @@ def test_each_panel_has_data_and_an_alert_fires_and_ends(folder: Path, tmp_path:
     healthy = threading.Event()
 
     def feed() -> None:
-        for frame in session(240):  # more than the test takes; each is made only when it is taken
+        for frame in session(240):  # more Frames than the test needs; each is made only when it is needed
             scrape.put(frame if healthy.is_set() else failing(frame))
             if stop.wait(0.5):
                 return

@@ -197,7 +197,7 @@ def node(host: str, gpus: int, disk: str = "sda", label: str = f"slurm {JOB}", *
     return {"machine": {"host": host}, "jobs": [job]}
 
 
-def test_nodes_are_added_and_the_largest_loss_is_named() -> None:
+def test_the_hours_of_nodes_are_added_up_and_the_largest_loss_is_named() -> None:
     nodes = [
         node("gpu07", 8, compute=35.0, data_disk=18.8, data_cpu=2.45),
         node("gpu08", 8, label=f"slurm {JOB}.0", compute=51.0, collective=5.25),

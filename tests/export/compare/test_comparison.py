@@ -77,7 +77,7 @@ def test_the_sentence_names_the_difference_and_its_cause(before: str, after: str
     assert reason in text.split(", because ")[1]
 
 
-def test_a_disk_that_both_runs_read_alike_is_no_cause_if_one_job_has_no_known_disk() -> None:
+def test_a_disk_that_both_runs_read_alike_is_not_a_cause_if_one_jobs_disk_is_unknown() -> None:
     slow, fast = story("slow", True), story("memory", True)
     unknown = fast._replace(devices=slow.devices)
     for pair in ((slow, unknown), (unknown, slow)):

@@ -20,7 +20,7 @@ def test_the_growth_of_a_figure_is_coloured_as_worse_better_or_neutral(name: str
     assert _hue(Change(name, name, "ratio", 0.1, 0.4, Interval(0.25, 0.35))) == hue
 
 
-@pytest.mark.xdist_group("comparison")  # which shares the cached comparisons
+@pytest.mark.xdist_group("comparison")  # the tests of this group share cached comparisons
 @pytest.mark.parametrize(
     ("before", "after", "steps", "state"),
     [

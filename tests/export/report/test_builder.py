@@ -46,7 +46,7 @@ def many_blocks(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def set_back(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The same run, in which the clock is set back by an hour."""
     path = tmp_path_factory.mktemp("stepped") / "run.iotop.jsonl"
-    record(path, _again(stepped(slow_disk(), {12: -3600 * 10**9})), keyframe_every=5)
+    record(path, _frames_of(stepped(slow_disk(), {12: -3600 * 10**9})), keyframe_every=5)
     return path
 
 
@@ -76,7 +76,7 @@ def _marks(count: int, last: Snapshot) -> list[Event]:
 
 
 def _story_with(events: Iterable[Event]) -> Story:
-    """The Story of a run, the last Snapshot of which has these events."""
+    """The Story of a run whose last Snapshot has these events."""
     *before, last = (one.snapshot._replace(events=()) for one in slow_disk()[-5:])
     builder = StoryBuilder(None, None)
     for one in frames([*before, last._replace(events=tuple(events))]):
@@ -203,7 +203,7 @@ def test_a_clock_that_was_set_back_loses_nothing(
     assert one.gaps == right.gaps
 
 
-def _again(snapshots: Iterable[Snapshot]) -> list[Frame]:
+def _frames_of(snapshots: Iterable[Snapshot]) -> list[Frame]:
     return list(frames(snapshots))
 
 
@@ -211,7 +211,7 @@ def test_two_sessions_with_fewer_readings_give_the_same_sums(tmp_path: Path) -> 
     """The end of a session is not paired with the start of the next, so reading all keyframes gives no more."""
     path = tmp_path / "run.iotop.jsonl"
     record(path, slow_disk()[:23], keyframe_every=5)
-    record(tmp_path / "more", _again(one.snapshot for one in slow_disk()[30:]), keyframe_every=5)
+    record(tmp_path / "more", _frames_of(one.snapshot for one in slow_disk()[30:]), keyframe_every=5)
     with path.open("ab") as out:
         out.write((tmp_path / "more").read_bytes())
     each, few = read(path, every=False), read(path, every=False, most=3)
@@ -234,7 +234,7 @@ def _with_jobs_in(seen: range) -> list[Snapshot]:
 
 def test_a_short_job_between_readings_is_counted(tmp_path: Path) -> None:
     path = tmp_path / "run.iotop.jsonl"
-    record(path, _again(_with_jobs_in(range(11, 23))), keyframe_every=5)
+    record(path, _frames_of(_with_jobs_in(range(11, 23))), keyframe_every=5)
     fine, coarse = read(path, every=True), read(path, every=False, most=1)
     assert [job.name for job in coarse.jobs] == ["trainer.py"]
     assert gpu_time(coarse.jobs) == gpu_time(fine.jobs) is not None
@@ -250,7 +250,7 @@ def test_the_time_of_a_job_between_two_keyframes_is_counted(tmp_path: Path, repo
         worker = ended._replace(wall_ns=last.wall_ns - 10**9, pid=key.pid + 1, role="worker")
         snapshots[18] = last._replace(events=(worker, ended))
     path = tmp_path / "run.iotop.jsonl"
-    record(path, _again(snapshots), keyframe_every=5)
+    record(path, _frames_of(snapshots), keyframe_every=5)
     fine, coarse = read(path, every=True), read(path, every=False, most=1)
     (seen,), (job,) = fine.jobs, coarse.jobs
     assert (job.pid, job.name, job.counts) == (seen.pid, seen.name, seen.counts)
@@ -283,7 +283,7 @@ def test_most_snapshots_are_not_folded(many_blocks: Path) -> None:
 
     each, few = kinds(480), kinds(3)
     assert (each.count(JudgedSpan), each.count(RatedSnapshot), each.count(Frame)) == (8, 9, 5)
-    # It reads the first block with its Frames, the second (the first with the job), every third block, and the last.
+    # The reader takes the first block with its Frames, the second (the first with the job), every third, and the last.
     assert (few.count(JudgedSpan), few.count(RatedSnapshot), few.count(Frame)) == (8, 6, 5)
 
 

@@ -56,7 +56,7 @@ def test_only_steps_during_the_recording_count() -> None:
     assert steps.steps == 50
 
 
-def test_a_part_of_a_step_is_not_the_steps_of_the_whole_log() -> None:
+def test_a_run_shorter_than_a_step_does_not_get_the_steps_of_the_whole_log() -> None:
     steps = with_steps(story("slow"), points(*((at, at // 90) for at in range(-9000, 9000, 90)))).steps
     assert steps is not None
     assert (steps.steps, steps.per_s) == (0, pytest.approx(1 / 90))
@@ -106,7 +106,7 @@ def test_a_restart_does_not_count_as_a_slow_step(tmp_path: Path) -> None:
     assert (steps.steps, steps.per_s) == (49 + 48, pytest.approx(10, rel=0.02))
 
 
-def test_an_evaluation_in_most_lines_explains_no_long_time(tmp_path: Path) -> None:
+def test_evaluations_in_most_lines_do_not_explain_a_long_time(tmp_path: Path) -> None:
     lines = [(at, f"{text} val loss 0.6") for at, text in (*FIRST_50, *LAST_50)]
     assert printed(tmp_path, *lines).per_s == pytest.approx(99 / 34.9, rel=0.01)
 

@@ -316,7 +316,7 @@ def test_missing_times_have_to_be_given(tmp_path: Path) -> None:
     ],
 )
 @pytest.mark.parametrize("json", [False, True])
-def test_times_that_cannot_be_read_are_not_missing(tmp_path: Path, when: str, json: bool) -> None:
+def test_times_that_cannot_be_read_are_not_reported_as_missing(tmp_path: Path, when: str, json: bool) -> None:
     times = [when.format(second) for second in range(3)]
     text = log(*((time, row("sda", 6)) for time in times))
     if json:

@@ -117,7 +117,7 @@ def test_a_log_without_times_requires_a_start_and_an_interval(tmp_path: Path) ->
     ]
 
 
-def test_a_log_that_is_cut_off_anywhere_has_no_other_figures(tmp_path: Path) -> None:
+def test_cutting_a_log_off_in_its_last_row_changes_no_remaining_figure(tmp_path: Path) -> None:
     whole = LOG.read_text()
     *_, last_row = whole.splitlines(keepends=True)
     *_, shown = nvidia_smi_snapshots(written(tmp_path, whole.removesuffix(last_row)), ONE_SECOND)

@@ -195,7 +195,7 @@ def test_events_wait_until_a_snapshot_carries_them() -> None:
     assert [e.text for e in source.pending(second.seq) if e.kind == "mark"] == ["b"]
 
 
-def test_of_a_flood_of_marks_the_newest_are_kept_and_the_others_counted() -> None:
+def test_the_newest_marks_of_a_flood_are_kept_and_the_others_counted() -> None:
     source = LiveSource(QUICK)
     source.snapshot()
     for number in range(MOST_EVENTS + 800):

@@ -1,4 +1,4 @@
-"""A state folder that cannot be read for a moment."""
+"""A state folder that cannot be read at first, and changes that this or another program makes in it."""
 
 from __future__ import annotations
 

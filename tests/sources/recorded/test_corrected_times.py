@@ -1,6 +1,6 @@
 """A wall clock that was set back: the index of a file and a stream without an index give the same corrected times.
 
-Only a file shows the times before a clock was first set."""
+The times before a clock was first set are corrected only in a file."""
 
 from __future__ import annotations
 
