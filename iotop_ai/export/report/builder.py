@@ -60,7 +60,7 @@ class StoryBuilder:
         self._more_events = 0
         self._gaps: list[Gap] = []
         self._judged_ns = 0
-        """The wall time at which the newest JudgedSpan ends. If only keyframes are read, the newest Snapshot is earlier."""
+        """The wall time at which the newest JudgedSpan ends; after the newest Snapshot if only keyframes are read."""
 
     def add(self, item: RunItem) -> None:
         """Add a Frame, a RatedSnapshot or a JudgedSpan."""

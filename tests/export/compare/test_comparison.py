@@ -184,7 +184,7 @@ DISK = BlockInfo("sda", 8, 0, "disk", "sda", "SATA SSD", model="Fast", serial="S
         (DISK, DISK._replace(name="sdb", label="sdb", serial=""), False),
     ],
 )
-def test_the_disk_of_two_jobs_is_the_same(before: BlockInfo, after: BlockInfo, same: bool) -> None:
+def test_the_disks_of_two_jobs_are_compared_by_their_identity(before: BlockInfo, after: BlockInfo, same: bool) -> None:
     found = compare_runs(with_job_disk(story("slow", True), before), with_job_disk(story("fast_disk", True), after))
     assert found.same_disk is same
     if before.name == after.name:

@@ -166,7 +166,7 @@ def test_in_a_log_without_idle_rows_a_missing_device_was_idle(tmp_path: Path) ->
     ]
 
 
-def test_each_run_may_leave_out_idle_devices_or_not(tmp_path: Path) -> None:
+def test_each_run_may_leave_out_idle_devices_or_list_them(tmp_path: Path) -> None:
     plain = [f"{row('sda', 7)}\nsdb{' 0.00' * 8}", f"{row('sda', 3)}\nsdb{' 0.00' * 8}"]
     sparse = [f"{row('sda', 7)}\n{row('sdb', 5)}", row("sda", 3), f"{row('sda', 3)}\n{row('sdb', 900)}"]
     runs = [
