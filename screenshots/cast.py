@@ -87,7 +87,7 @@ def cleaned(text: str) -> str:
 
 
 def main() -> int:
-    """Record the cast and keep it; return 1 when it holds something of this machine."""
+    """Record the cast; keep it, or return 1 if it names this machine or its paths."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--asciinema", default="asciinema", help="the program that records")
     parser.add_argument("--recording", type=Path, default=RECORDING, help="what is replayed")

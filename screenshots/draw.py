@@ -103,7 +103,7 @@ SCENES: dict[str, Callable[[int], list[Snapshot]]] = {
 """Machines with other hardware or other load than this one. Each function returns one Snapshot per second."""
 
 _TO_DISKS = ("tab",) * 4
-"""The keys from the banner to the disks: over path, graphs and GPUs. A low window with many GPUs has no graphs."""
+"""The keys from the banner to the disks: past path, graphs and GPUs. A low window with many GPUs has no graphs."""
 
 PICTURES = (
     Picture("main-80x24", 80, 24, "dark"),
@@ -203,7 +203,7 @@ def record(seconds: float) -> MemoryRecording:
 
 
 class ThisMachine(MemoryRecording):
-    """A source that stands for the live machine, so that keys that act on it are enabled. No picture presses one."""
+    """A source that stands for the live machine, so that keys that act on it are enabled. No picture runs an action."""
 
     live = True
     smartctl = ""

@@ -212,7 +212,7 @@ class TerminalApp(ExceptionKeepingApp, inherit_bindings=False):
         os._exit(128 + self.ended_by)
 
     def handle_hangup(self) -> None:
-        """End the app, because the terminal was closed. In another session, the process gets no SIGHUP."""
+        """End the app, because the terminal was closed. A process in another session gets no SIGHUP from it."""
         if self.ended_by is None:
             self._end(signal.SIGHUP)
 

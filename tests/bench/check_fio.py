@@ -42,8 +42,7 @@ class Rig(NamedTuple):
     """A disk to measure. bytes_per_s, delay_us: its limits; both 0: a file in memory, without a limit.
 
     seconds: the duration of one check, long enough that p99 does not depend on single reads; a slower disk needs more
-    for the same number of reads. serial: whether the disk
-    does one request at a time.
+    for the same number of reads. serial: whether the disk does one request at a time.
     """
 
     name: str
@@ -259,7 +258,7 @@ def page(rows: list[Row], answers: dict[str, str], rounds: int) -> str:
     bound = sum(not row.met and row.cpu_bound for row in rows)
     missed = len(rows) - met - bound
     unsteady = sum(not row.met and not row.cpu_bound and row.spread > LIMITS[row.figure] for row in rows)
-    hangs = "".join(f"- {who}: {answer}\n" for who, answer in answers.items())
+    hangs = "".join(f"- {program}: {answer}\n" for program, answer in answers.items())
     today = datetime.date.today().isoformat()
     return f"""# `iotop-ai check` beside fio
 
@@ -277,7 +276,7 @@ differs.
 
 {markdown(head, lines, {1: False})}
 
-A disk that answers nothing:
+A disk that does not answer:
 
 {hangs}
 Why figures differ:
@@ -288,8 +287,9 @@ Why figures differ:
 - "memory" is a loop over a file in /dev/shm: a read costs as much CPU as the copy, so where the program, the loop's
   thread and anything else share two cores, a read waits for a core. A disk of a virtual machine is not steadier: there,
   runs of one command differed by a factor of four.
-- Our own reader needs some microseconds of Python for each read. Only where a read takes as little, as in memory, does
-  that show: with 4 reads of 4 KB in flight it gets about two fifths less than fio there, and marks its figure with `+`.
+- Our own reader needs some microseconds of Python for each read. That shows only where a read itself is as
+  short, as in memory: with 4 reads of 4 KB in flight, it gets about two fifths less than fio there, and marks its
+  figure with `+`.
 - When its time is over, fio waits until every read in flight has ended, and only then notes their times. With N in
   flight, the times of its last N reads are therefore too long, up to twice as long on a disk that serves one read
   after the other; its p99 shows that where a row has fewer than 100 N reads. `--engine own` does not do that, so its
@@ -323,8 +323,8 @@ def main() -> int:
                 rows += (found := measured(rig, folder, args.rounds))
                 print(*map(line_of, found), sep="\n", flush=True)
         answers = hung(Path(name))
-    for who, answer in answers.items():
-        print(f"a hung disk: {who}: {answer}")
+    for program, answer in answers.items():
+        print(f"a hung disk: {program}: {answer}")
     print(f"{sum(row.met for row in rows)} of {len(rows)} figures are within their limits")
     if args.write:
         DOCUMENT.write_text(page(rows, answers, args.rounds))

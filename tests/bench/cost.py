@@ -60,7 +60,7 @@ class Run(NamedTuple):
     bytes_per_refresh: float
     refreshes_per_s: float
     sitting: str = ""
-    """The time at which the sitting began to which this round belongs."""
+    """The time at which the sitting of this round began."""
 
 
 @contextlib.contextmanager
@@ -144,7 +144,10 @@ def program_environment() -> dict[str, str]:
 
 
 class Running(NamedTuple):
-    """A program in its terminal. group: its control group. first_s: the seconds until its first paint; None without."""
+    """A program in its terminal. main: the pid of its main process.
+
+    first_s: the seconds until its first paint; None for a program without a screen.
+    """
 
     group: Path
     main: int
@@ -168,9 +171,9 @@ def running(
     for node in (go, fifo):
         node.unlink(missing_ok=True)
         os.mkfifo(node)
-    home = [f"HOME={one_hertz(folder)}"] if program.name in CONFIGURED_BY_FILE else []
-    home += [f"{name}={value}" for name, value in launch.environment.items()]
-    usual = ["env", *(f"-u {name}" for name in UNUSUAL), *home]
+    variables = [f"HOME={one_hertz(folder)}"] if program.name in CONFIGURED_BY_FILE else []
+    variables += [f"{name}={value}" for name, value in launch.environment.items()]
+    usual = ["env", *(f"-u {name}" for name in UNUSUAL), *variables]
     script = folder / "start"
     script.write_text("exec " + " ".join([*usual, *launch.before, path, *program.argv[1:]]) + "\n")
     with contextlib.closing(Output(fifo)) as output, cpu_group() as group, Terminal(*size) as terminal:

@@ -290,7 +290,7 @@ HEAD = """# Exactness
 {seconds:.0f} s in three ways: `iostat -x` and `pidstat -d`, `iotop-ai snapshot --json -d {seconds:.0f}` (which starts
 later, by Python's start-up time), and our collectors as a library.
 
-"off" is in percent, of shares in points. Allowed: 1 for rates, 3 for awaits, sizes and queues, 1 for %util and the
+"off" is in percent, for shares in points. Allowed: 1 for rates, 3 for awaits, sizes and queues, 1 for %util and the
 merged shares; half of the last printed decimal does not count. A figure beyond that is marked OUT, and the exit code is
 1.
 

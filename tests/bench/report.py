@@ -1,8 +1,8 @@
 """The cost of the report on a long run: CPU time, size of the HTML file, and memory.
 
 Run ``python -m tests.bench.report [--hours 1 24]``. The run is synthetic (``Training`` of tests/bench/fold.py): a job
-on 8 GPUs, 16 disks, 100 processes, and a reading per second. It is recorded as ``record`` does it, which takes minutes
-for a day. Exit code 1: a limit is exceeded.
+on 8 GPUs, 16 disks, 100 processes, and a reading per second. The bench records it as ``record`` does; a day takes
+minutes. Exit code 1: a limit is exceeded.
 """
 
 from __future__ import annotations

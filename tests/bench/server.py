@@ -49,7 +49,7 @@ class Server:
         self.now = 86_400 * SECOND + rng.randrange(SECOND)
         self.wall = 1_795_250_000 * SECOND + rng.randrange(SECOND)
         self.seq = 0
-        self.coarse = TimeRounder()
+        self.rounder = TimeRounder()
         self.cpu_ns = 10**9
         self.clock = self.now
         names = [f"nvme{i}n1" for i in range(disks)]
@@ -96,7 +96,7 @@ class Server:
             for i, key in enumerate(self.keys)
         }
         self.stat_at = (self.now,) * COHORTS
-        self.out: dict[ProcessKey, int] = {}
+        self.stat_out: dict[ProcessKey, int] = {}
         self.gpus = [
             GpuState(
                 f"GPU-{rng.getrandbits(32):08x}-4c1a-9f2e-77aa-{rng.getrandbits(48):012x}",
@@ -194,7 +194,7 @@ class Server:
             network=self.reading(self._network(), 80),
             netfs=Reading(NetfsTable({}, {}), Status.OK, at_ns=self.clock, took_ns=3000),
         )
-        rounded = {name: self.coarse.reading(name, getattr(snapshot, name), STEP_NS) for name in TIMED}
+        rounded = {name: self.rounder.reading(name, getattr(snapshot, name), STEP_NS) for name in TIMED}
         return snapshot._replace(own=rounded_cost(cost), **rounded)
 
     def _block(self) -> dict[BlockKey, BlockCounters]:
@@ -230,7 +230,7 @@ class Server:
         daemons = self.keys[self.workers :]
         wake = min(len(daemons), self.every * max(1, len(daemons) // 25))
         moved = self.keys[: self.workers] + rng.sample(daemons, wake)
-        self.out = {k: t for k, t in self.out.items() if k.pid % COHORTS != cohort}
+        self.stat_out = {k: t for k, t in self.stat_out.items() if k.pid % COHORTS != cohort}
         self.io, self.stat = dict(self.io), dict(self.stat)
         threads, wchan = {}, {}
         for i, key in enumerate(moved):
@@ -256,7 +256,7 @@ class Server:
                     minflt=stat.minflt + rng.randrange(2), utime_ticks=stat.utime_ticks + rng.randrange(2)
                 )
             if key.pid % COHORTS != cohort:
-                self.out[key] = io_at + 500_000
+                self.stat_out[key] = io_at + 500_000
         stat_at = io_at + 500_000
         self.stat_at = tuple(stat_at if i == cohort else t for i, t in enumerate(self.stat_at))
         self.clock = stat_at + 200_000
@@ -268,7 +268,7 @@ class Server:
             io_at,
             stat_at,
             self.stat_at,
-            dict(self.out),
+            dict(self.stat_out),
             {},
             threads,
             wchan,

@@ -122,7 +122,7 @@ class Start(NamedTuple):
     cpu_ms: float
 
 
-def begin(argv: list[str]) -> Start:
+def timed_start(argv: list[str]) -> Start:
     """Start the screen once, wait until its help answers, and return the times."""
     shows = re.compile(next(program.shows for program in PROGRAMS if program.name == OURS))
     pid, terminal = pty.fork()
@@ -173,8 +173,8 @@ def main() -> int:
             put_section(DOCUMENT, HEADING, section)
         return 0
     argv = [sys.executable, "-m", "iotop_ai", "-d", "1"]
-    begin(argv)  # the first start compiles and fills the page cache
-    starts = [begin(argv) for _ in range(args.rounds)]
+    timed_start(argv)  # the first start compiles and fills the page cache
+    starts = [timed_start(argv) for _ in range(args.rounds)]
     for name, values in zip(Start._fields, zip(*starts, strict=True), strict=True):
         print(f"{name:<8} {min(values):7.1f} ({statistics.median(values):.1f})")
     return 0

@@ -1,7 +1,7 @@
-/* The same reads as one sweep of the monitor, by kept descriptors, in C: the limit of what an exact sweep can cost.
+/* Does the reads of one sweep of the monitor in C, with descriptors that stay open: the least cost of an exact sweep.
 
-   sweep TICKS: each second /proc/loadavg, the io of every process and the stat of a fifth of them, compared with what
-   they held before, parsed where they changed. Prints the CPU time of each sweep in microseconds. */
+   sweep TICKS: each second, reads /proc/loadavg, the io of every process and the stat of a fifth of them, compares
+   each with its last content, and parses an io that has changed. Prints the CPU time of each sweep in microseconds. */
 #include <dirent.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -72,7 +72,7 @@ int main(int argc, char **argv)
         all[count].io = io;
         all[count++].stat = -1;
     }
-    /* As many stat as there are descriptors left; the rest is opened at each look. */
+    /* Keep stat files open while descriptors are left; the others are opened for each read. */
     for (int i = 0; i < count && (all[i].stat = open_of(all[i].pid, "stat")) >= 0; i++)
         if (all[i].stat > (int)limit.rlim_cur - 500)
             break;

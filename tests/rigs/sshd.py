@@ -28,7 +28,7 @@ def why_no_sshd() -> str:
         return "needs ssh (openssh-client)"
     if os.geteuid() == 0 and not os.path.isdir("/run/sshd"):
         try:
-            # this is sshd's privilege separation directory, which normally the package's service creates
+            # this is sshd's privilege separation directory, which the package's service normally creates
             os.mkdir("/run/sshd", 0o755)
         except OSError as error:
             return f"/run/sshd: {error.strerror}"

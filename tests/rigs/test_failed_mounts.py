@@ -22,7 +22,7 @@ def programs(folder: Path, monkeypatch: pytest.MonkeyPatch, **scripts: str) -> N
     monkeypatch.setenv("PATH", str(folder), prepend=":")
 
 
-def test_a_home_without_a_mount_ends_its_processes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_home_whose_mount_fails_ends_its_processes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     programs(tmp_path, monkeypatch, unshare="echo && exec sleep 600", nsenter="exit 1", fusermount3="exit 1")
     home = Home(tmp_path, hidden=True)
     with pytest.raises(RuntimeError, match="bindfs does not mount"):
@@ -32,7 +32,7 @@ def test_a_home_without_a_mount_ends_its_processes(tmp_path: Path, monkeypatch: 
         assert process.returncode is not None
 
 
-def test_a_failing_folder_without_a_mount_ends_its_server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failing_folder_whose_mount_fails_ends_its_server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     calls = tmp_path / "calls"
     programs(tmp_path, monkeypatch, fusermount3=f'echo "$@" >> {calls}')
     # The folder is gone before the rig looks at it again, and the server keeps running.

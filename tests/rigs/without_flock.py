@@ -1,4 +1,4 @@
-"""Code that runs a program as on a filesystem without locks."""
+"""Code that runs a program as if its filesystem had no locks."""
 
 from __future__ import annotations
 

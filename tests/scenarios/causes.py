@@ -98,7 +98,7 @@ def _computing(cause: Cause, chance: random.Random) -> Cause:
     )  # fmt: skip
 
 
-def _alone(cause: Cause, chance: random.Random) -> Cause:
+def _without_workers(cause: Cause, chance: random.Random) -> Cause:
     cpu, batch = chance.randrange(10, 30), chance.randrange(4, 13)
     step = round(batch * cpu / 1000 * chance.uniform(0.2, 0.6), 3)
     return with_options(
@@ -185,7 +185,7 @@ CAUSES: dict[str, Cause] = {
     ),
     "single_thread": Cause(
         "single_thread", plain, (*NO_WORKERS, "--warm", "--cpu-ms", "20", "--batch", "8"), gpu=True, window_s=15.0,
-        draw=_alone,
+        draw=_without_workers,
     ),
     "checkpoint_write": on_slow_disk(
         "checkpoint_write", slow(0, 10_000_000),

@@ -225,7 +225,7 @@ def main() -> int:
     trouble, board = Trouble(a.trouble, a.amount, a.with_ if a.trouble else 0), Board(a.ranks)
     stranger = bystander() if trouble.kind == "shared" else 0
     if a.ranks == 1:
-        # Stands for the threads of a GPU library and for the library's report.
+        # This thread stands for those of a GPU library, and writes the figures of the GPUs.
         threading.Thread(target=report, args=(a.gpu, board, a, trouble, stranger), daemon=True).start()
         train(a, board, 0, trouble)
     for rank in range(a.ranks):

@@ -2,8 +2,8 @@
 
 Other jobs that were on the machine are left out, because a kept recording is about one job.
 
-The names of other programs, of the machine and of its users are replaced. What the rules see of the rest (CPU, memory,
-pressure, devices) stays as it was.
+The names of other programs, of the machine and of its users are replaced. The figures of the whole machine (CPU,
+memory, pressure, devices) stay as they were.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Slim:
             # If all jobs were kept, the verdict could be about one job and the account of time about another one.
             raise ValueError(f"pid {pid} belongs to none of {len(jobs)} jobs")
         self._others = _members_of_other_jobs(snapshots, self._own_job)
-        self._init = _first_process(snapshots)
+        self._init = _init_pattern(snapshots)
         tables = [s.processes.value for s in snapshots if s.processes.value is not None]
         self._jobs = {
             key
@@ -148,7 +148,7 @@ class Slim:
         return known[1]  # type: ignore[no-any-return]
 
 
-def _first_process(snapshots: Sequence[Snapshot]) -> re.Pattern[str]:
+def _init_pattern(snapshots: Sequence[Snapshot]) -> re.Pattern[str]:
     """Return a pattern for the name of process 1 and the ids of its control groups, which may identify the machine."""
     for table in (s.processes.value for s in snapshots):
         for key, info in ({} if table is None else table.info).items():

@@ -237,7 +237,7 @@ def main() -> int:
         start_up(a.start, a.folder)
     peers = [rank(a.method) for _ in range(a.peers)]
     if a.gpu:
-        # Stands for the threads of a GPU library and for the library's report of utilisation.
+        # This thread stands for those of a GPU library, and writes the utilisation.
         threading.Thread(target=report, args=(a.gpu, [peer.pid or 0 for peer in peers]), daemon=True).start()
     dataset = Dataset(a)
     if a.torch:

@@ -43,7 +43,7 @@ def followed(takes: bool) -> tuple[FakeApp, list[Frame]]:
     return app, made
 
 
-def test_for_a_stuck_screen_only_the_newest_frame_waits() -> None:
+def test_only_the_newest_frame_waits_for_a_stuck_screen() -> None:
     app, made = followed(takes=False)
     first, last = app.held
     assert isinstance(first, FrameReady)

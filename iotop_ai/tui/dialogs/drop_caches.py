@@ -38,8 +38,8 @@ class ProgressUpdate(Message):
 class CacheResult(Message):
     """The result of a drop or an eviction.
 
-    dropped: None for an eviction; without an effect if the drop was refused or failed. evicted: None for a drop, or if
-    the eviction was refused or failed.
+    dropped: None for an eviction; its ``effect`` is None if the drop was refused or failed. evicted: None for a drop,
+    or if the eviction was refused or failed.
     """
 
     def __init__(self, outcome: Outcome, dropped: Dropped | None = None, evicted: Evicted | None = None) -> None:

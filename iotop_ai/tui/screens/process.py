@@ -39,7 +39,7 @@ class ProcessDetailScreen(ScrolledScreen):
         self._threads: DetailThreads | None = None
         self._asked_ns = self._asked_whole_ns = self._answered_ns = 0
         self._sampled_key: ProcessKey | None = None
-        """The process that py-spy is sampling, which may be another than that of the page."""
+        """The process that py-spy is sampling, which may differ from the process of the page."""
         self.page = ProcessPage(key)
 
     def rows(self, width: int, height: int) -> list[Line]:

@@ -1,4 +1,4 @@
-"""Ends an app after an exception, or by force if its event loop is stuck."""
+"""Keeps the exception that ends an app, and restores the terminal even if the event loop is stuck."""
 
 from __future__ import annotations
 

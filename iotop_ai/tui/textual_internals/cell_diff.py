@@ -14,8 +14,8 @@ from iotop_ai.lazy.regex import pattern
 from iotop_ai.present.text.line import Line, is_single_width
 
 _RANGE = pattern(rb"[^\0]+(?:\0{1,4}[^\0]+)*")
-"""Matches a range of changed columns in bytes, one for each column, that are 0 if the column is unchanged. Up to four
-unchanged columns within the range are sent again, because moving the cursor would take as many bytes.
+"""Matches a range of changed columns. There is one byte for each column; it is 0 if the column is unchanged. Up to
+four unchanged columns within the range are sent again, because moving the cursor would take as many bytes.
 """
 _FIRST_MARK = 0x21
 """The code of the character that stands for the first style. It is low, because CPython caches only the characters up

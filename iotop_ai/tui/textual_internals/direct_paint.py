@@ -53,7 +53,7 @@ class DirectPainter:
         self._waiting: dict[PaintedPanel, None] = {}
 
     def _filtered(self, token: str, background: str) -> Style:
-        """The style of a token after Textual's filters; ANSIToTruecolor has nothing to translate."""
+        """The style of a token after Textual's filters, except ANSIToTruecolor, which has nothing to translate."""
         app = self._app
         strip = Strip([Segment("x", self.theme_styles.style(token, background))])
         for line_filter in app.get_line_filters():

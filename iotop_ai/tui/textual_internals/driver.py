@@ -1,8 +1,8 @@
-"""The terminal driver. Its input thread sleeps until a key arrives, it does not clear a first frame that is already on
-the terminal, and it writes without another thread what the terminal takes at once.
+"""The terminal driver. Its input thread sleeps until a key arrives. The driver does not clear a first frame that is
+already on the terminal. It needs its output thread only for text that the terminal does not accept at once.
 
 Textual's input thread wakes ten times a second, which costs more than drawing a quiet screen. Waking Textual's output
-thread for each refresh takes 0.5 of 10 ms/s at 120x40.
+thread for each refresh takes 0.5 of 10 ms/s of CPU at 120x40.
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ ESCAPE_WAIT_MS = int(constants.ESCAPE_DELAY * 1000) + 5
 class TerminalFile:
     """A terminal's file that drops writes after the terminal was closed, and counts the texts that it has flushed.
 
-    Textual's output thread would end with the error, and the app would wait forever for room in its queue. A hang-up
-    also sends SIGCONT, after which Textual writes again.
+    Otherwise, Textual's output thread would end with the error, and the app would wait forever for room in its queue.
+    A hang-up also sends SIGCONT, after which Textual writes again.
     """
 
     def __init__(self, file: TextIO) -> None:
@@ -107,7 +107,7 @@ class MonitorDriver(LinuxDriver):
         self._file = self._terminal  # type: ignore[assignment]
         self._write_lock = threading.RLock()  # a signal's handler writes, too, perhaps during a write
         self._sent = 0
-        """The number of texts for the terminal so far, those that still wait in the output thread's queue included."""
+        """The number of texts for the terminal so far, including those that still wait in the output thread's queue."""
         self._direct = _open_again(file)
         """A descriptor of the terminal that never waits; None if only the output thread can write."""
 

@@ -33,8 +33,8 @@ MOST_PAGES = 32
 _KEY_BYTES = 24
 _KEEP_ALIVE_S = 75.0
 """The seconds that an idle connection stays open between two requests for valid addresses."""
-_REPEAT_S = 60.0
 _MOST_MESSAGES = 256
+_REPEAT_S = 60.0
 """The seconds within which a library's message is reported once. Every user can cause some messages, with any text."""
 _Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 

@@ -22,7 +22,7 @@ _RANGE = json.dumps(
 
 
 class Answering(http.server.ThreadingHTTPServer):
-    """fault: the bytes sent in place of every answer; b"" closes the connection, None sends the recorded answers."""
+    """The server. fault: the bytes sent in place of every answer; b"" closes the connection, None sends the answers."""
 
     daemon_threads = True
 

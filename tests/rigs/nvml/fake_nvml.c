@@ -8,7 +8,7 @@
  *   count=2   driver=570.124.06   nvml=12.570.124.06   cuda=12080
  *   init_ret=18                  nvmlInit returns this
  *   delay_us=200000              every call takes this long; delay_us.nvmlDeviceGetPowerUsage=... delays only that call
- *   jitter_us.nvmlDeviceGetPowerUsage=9000   this call takes up to so long, a different time each time
+ *   jitter_us.nvmlDeviceGetPowerUsage=9000   this call takes a random time of up to this long
  *   gpu0.uuid=GPU-...            a key that is absent makes its call NOT_SUPPORTED (3), as on consumer cards
  *   gpu0.err=15                  every call on this GPU returns 15; gpu0.err.nvmlDeviceGetPowerUsage=4 for one call
  *   gpu0.procs=PID:BYTES:SM:MEM:ENC:DEC:INSTANCE,...   gpu0.gprocs=PID:BYTES (graphics), mprocs (MPS); -1: unknown
@@ -348,14 +348,14 @@ SELECTED(nvmlDeviceGetMaxClockInfo, "max_clock")
 SELECTED(nvmlDeviceGetPcieThroughput, "pcie_kbs")   /* pcie_kbs0 sent, 1 received */
 
 /* Functions that other monitors call, and that no test of ours needs. */
-#define NOBODY(function)                                                                                               \
+#define UNSUPPORTED(function)                                                                                          \
 	EXPORT Ret function(Handle handle)                                                                             \
 	{                                                                                                              \
 		ENTER_GPU(handle);                                                                                     \
 		return NOT_SUPPORTED;                                                                                  \
 	}
-NOBODY(nvmlDeviceGetDriverModel)
-NOBODY(nvmlDeviceGetDriverModel_v2)
+UNSUPPORTED(nvmlDeviceGetDriverModel)
+UNSUPPORTED(nvmlDeviceGetDriverModel_v2)
 
 /* How busy an engine is, and the driver's sampling period. */
 #define ENGINE(function, key)                                                                                          \

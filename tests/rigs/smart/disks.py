@@ -84,7 +84,7 @@ class Smartctl:
         self.write_script(f'exec {SMARTCTL} "$@"')
 
     def write_script(self, *lines: str) -> None:
-        """Write the script that replaces smartctl: the shim is set up, the call is logged, these shell lines run."""
+        """Write the script that replaces smartctl: it logs the call, sets up the shim, and runs these shell lines."""
         fakes = ",".join(f"/dev/{name}={self.folder / name}.conf" for name in self._disks)
         satas = self._satas
         text = [

@@ -1,1 +1,1 @@
-"""Training stacks from the package registry, used as their documentation shows; what is true of each run is known."""
+"""Training stacks from the package registry, used as their documentation shows. The truth of each run is known."""

@@ -61,7 +61,7 @@ def account_of(recording: Sequence[Snapshot], pid: int) -> dict[str, float] | No
 
 
 def other_jobs(recording: Sequence[Snapshot], pid: int) -> int:
-    """Return the number of other training jobs that ran on the machine meanwhile; it is 0 on a benchmark's machine."""
+    """Return the number of other training jobs that ran on the machine meanwhile; 0 if only the benchmark runs."""
     tables = [snapshot.jobs.value for snapshot in recording if snapshot.jobs.value is not None]
     jobs = [job for table in tables for job in table.jobs.values()]
     return len({job.key for job in jobs if pid not in {member.pid for member in job.members}})

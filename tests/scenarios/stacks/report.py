@@ -38,7 +38,7 @@ HEAD = """# {title}
 Each run is a trainer as its stack's documentation shows it, from the package registry. A library in the place of NVML
 shows the GPU busy while the trainer is in its step, and the trainer's own clock gives the truth: the time in `next()`
 against the time of the step. During a step the main thread sleeps, spins, waits in a futex for another thread, polls,
-or waits in an ioctl. The losses aimed at are between 0 and 90 %, a third of them between 3 and 30 %.
+or waits in an ioctl. The intended losses are between 0 and 90 %, a third of them between 3 and 30 %.
 
 ```
 python -m tests.scenarios.stacks.install

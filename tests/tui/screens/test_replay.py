@@ -168,7 +168,7 @@ async def test_a_jump_out_of_the_recording_says_where_it_stopped(
         assert answer in replay.text("keys")
 
 
-async def test_the_end_of_a_jump_is_named_before_the_recomputed_verdicts(tmp_path: Path) -> None:
+async def test_where_a_jump_stops_is_shown_before_the_note_on_recomputed_verdicts(tmp_path: Path) -> None:
     path = Path(record(tmp_path / "old.iotop.jsonl", LIVE))
     path.write_bytes(path.read_bytes().replace(stamp().encode(), b"x" * len(stamp())))
     async with replaying(str(path)) as replay:

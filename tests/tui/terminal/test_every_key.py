@@ -60,7 +60,7 @@ ANY = ""
 
 
 class Answer(NamedTuple):
-    """seen: a pattern that the screen must newly match; ANY: the screen must change in any way.
+    """The effect of a key. seen: a pattern that the screen must newly match; ANY: the screen must change in any way.
 
     undo: the keys that undo the effect; Esc closes what was opened. before: keys to press first.
     """

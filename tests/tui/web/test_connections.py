@@ -1,4 +1,4 @@
-"""Users without the key, who can connect as well, neither keep the browser's screen away nor flood the terminal."""
+"""Users without the key can connect too, but they neither block the screen in a browser nor flood the terminal."""
 
 from __future__ import annotations
 

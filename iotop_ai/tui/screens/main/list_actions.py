@@ -56,13 +56,13 @@ class ListActions:
         return next((row for row in job_rows(frame, self._state.view) if row.pid == frame.verdict.job_pid), None)
 
     def device_of_job(self) -> str:
-        """The kernel name of the disk that the verdict's job reads from; "" without one and when unknown."""
+        """The kernel name of the disk that the verdict's job reads from; "" without a job or if unknown."""
         row = self._row_of_job()
         return "" if row is None else row.disk
 
     def _followed_device(self) -> str:
-        """The device to select while the user follows the job: its disk; "" if it reads from a mount without a disk;
-        the device selected so far when unknown.
+        """The device to select while the user follows the job: the job's disk; "" if the job reads from a mount without
+        a disk; the present selection while the job's device is unknown.
         """
         row = self._row_of_job()
         return row.disk if row is not None and row.device else self._state.view.device
@@ -171,7 +171,7 @@ class ListActions:
         self._state.change(f"done: {title} {'left out' if action.name in left_out else 'shown'}", no_columns=left_out)
 
     def toggle_tree(self) -> None:
-        """Show each process under its parent, or processes of one name, user and job in one row."""
+        """Show each process under its parent, or again one row for the processes of one name, user and job."""
         tree = not self._state.view.tree
         self._state.change("done: a tree" if tree else "done: grouped", tree=tree, cursor="", scroll=0)
 

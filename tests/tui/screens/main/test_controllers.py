@@ -133,7 +133,7 @@ def test_a_device_in_the_list_has_its_size_as_on_the_other_screens(canvas: Count
     assert opened[0][-1].action.text.endswith("275 GB")
 
 
-async def test_of_the_disks_of_a_job_the_slow_one_is_followed(canvas: CountingCanvas) -> None:
+async def test_the_slow_disk_of_a_job_is_followed(canvas: CountingCanvas) -> None:
     disks = (
         Disk("sda", mount="/tank", fstype="zfs", read_bytes_per_s=12 * MB, await_ms=0.8, busy=0.1),
         Disk("sdb", mount="/tank", fstype="zfs", read_bytes_per_s=36 * MB, await_ms=20.0, busy=0.1),

@@ -55,7 +55,7 @@ async def test_a_leap_back_from_a_paused_screen_begins_at_its_frame(monkeypatch:
 
 
 @pytest.mark.parametrize(("keys", "base"), [((), 80), (("a",), 60), (("a", "a"), None)])
-async def test_sums_go_on_after_a_look_back_to_before_them(keys: tuple[str, ...], base: int | None) -> None:
+async def test_sums_continue_after_a_look_back_to_before_their_start(keys: tuple[str, ...], base: int | None) -> None:
     async with live_session(kept_count=80) as session:
         await session.press("a")
         await session.arrive(81, 90)
