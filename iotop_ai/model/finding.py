@@ -9,7 +9,7 @@ from iotop_ai.model.verdict_class import CLASS_SPECS, INSTEAD_OF_UNSURE, State
 
 _STATE_BY_VALUE: dict[object, State] = {state.value: state for state in INSTEAD_OF_UNSURE}
 SHORTEST_S = 10.0
-"""The shortest window of a rule, in seconds. At long intervals between readings, all windows are longer."""
+"""The shortest window of a rule, in seconds. If the interval between readings is long, all windows are longer."""
 
 
 class Severity(StrEnum):

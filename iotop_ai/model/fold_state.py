@@ -41,7 +41,7 @@ class JobMemory(NamedTuple):
     restarts: tuple[WorkerRestart, ...] = ()
     """The restarts, oldest first, at most eight."""
     following: bool = False
-    """Whether the wait after the newest restart is not over, so that lost time is charged to that restart."""
+    """Whether the wait after the newest restart still lasts, so that lost time is charged to that restart."""
     idle_s: float = 0.0
     """Seconds without data since the last worker ended. At the next restart, a part of them is charged to that restart.
     """
@@ -91,7 +91,7 @@ class FoldState(NamedTuple):
     memory: Mapping[ProcessKey, JobMemory] = {}
     """The worker restarts of each job."""
     fed_ns: int | None = None
-    """The time of the newest Sample that has been added to learned, memory, gpus, ended and hung."""
+    """The time of the newest Sample that was added to ``learned``, ``memory``, ``gpus``, ``ended`` and ``hung``."""
     acked: Mapping[str, str] = {}
     """The severity and figures of each acknowledged finding when the user acknowledged it, by the finding's identity;
     "" once the acknowledgement is over."""

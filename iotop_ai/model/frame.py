@@ -10,8 +10,8 @@ from iotop_ai.model.snapshot import Snapshot
 
 HISTORY_S = 60.0
 HISTORY_LEAST = 5
-"""A history keeps at least this many Samples, however old they are. At long intervals, the window of a rule contains
-three Samples, or four if the intervals vary; the fifth is a reserve."""
+"""A history keeps at least this many Samples, however old they are. If the interval is long, the window of a rule
+contains three Samples, or four if the intervals vary; the fifth is a reserve."""
 
 
 class Frame(NamedTuple):

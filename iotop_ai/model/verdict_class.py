@@ -52,7 +52,7 @@ class ClassSpec(NamedTuple):
     its own condition has lasted for some time."""
     confirm_s: float = 0.0
     """For how many seconds beyond the window the condition must have been true before the finding becomes active. If
-    less time beyond the window has been observed, all of that time is enough."""
+    less time beyond the window has been observed, the condition must have been true for all of that time."""
     leave: float | None = None
     """The finding ends when its main signal falls below this share of the threshold; None for
     Thresholds.leave_level."""

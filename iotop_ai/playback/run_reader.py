@@ -83,12 +83,12 @@ class RunReader:
         if self._folds:
             yield from self._recorded
             return
-        for item in self._blocks(begin_ns, end_ns):
+        for item in self._items(begin_ns, end_ns):
             wall_ns = None if isinstance(item, JudgedSpan) else item.snapshot.wall_ns
             if wall_ns is None or ((begin_ns is None or wall_ns >= begin_ns) and (end_ns is None or wall_ns <= end_ns)):
                 yield item
 
-    def _blocks(self, begin_ns: int | None, end_ns: int | None) -> Iterator[RunItem]:
+    def _items(self, begin_ns: int | None, end_ns: int | None) -> Iterator[RunItem]:
         parts = self._recorded.source.parts
         depth = Depth.SNAPSHOTS if self._every else Depth.KEYFRAME
         last: RatedSnapshot | None = None
@@ -156,7 +156,7 @@ def _snapshot_count(recorded: RecordedFrames) -> float:
 
 
 def _keyframe_spacing_s(recorded: RecordedFrames, blocks: list[ShownBlock]) -> float:
-    """The mean seconds from one keyframe to the next; bursts make them fewer."""
+    """The mean seconds from one keyframe to the next; bursts shorten this time."""
     parts = recorded.source.parts
     steps_ns = [after.begin_ns - one.begin_ns for one, after in pairwise(blocks) if _continues(parts, one, after)]
     if steps_ns:

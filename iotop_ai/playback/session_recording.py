@@ -154,7 +154,7 @@ class SessionRecorder:
     def close(self, seconds: float = CLOSE_S) -> None:
         """End the ring and the recording, even a recording that is just being started.
 
-        seconds: how long to wait for the disk, and half as long again while a file is being opened. Afterwards ``last``
+        seconds: how long to wait for the disk; if a file is being opened, up to half as long again. Afterwards ``last``
         is the state of the recording, or None if there was none.
         """
         self.last = None

@@ -180,7 +180,7 @@ class TimelineReader:
         least_ns = max(_LEAST_GAP_NS, GAP_FACTOR * self._usual_ns, 0.0 if dropped else self._least_gap_s * _SECOND)
         if self._usual_ns and interval_ns > least_ns:
             if self._gap_ns and abs(interval_ns - self._gap_ns) <= self._gap_ns // _EQUAL_DIVISOR:
-                # A second interval of this length: the first was not a gap, but the period has become longer.
+                # A second interval of this length: the first was not a gap; the usual interval has become longer.
                 self._gaps.pop()
                 self._usual_ns, self._gap_ns = interval_ns, 0
             else:

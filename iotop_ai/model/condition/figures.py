@@ -216,7 +216,7 @@ def fields_of(family: str) -> dict[str, tuple[str, str]]:
 def _levels(record: type) -> list[str]:
     """The numeric fields of a record without metrics, and the used ratios of a filesystem.
 
-    Of memory only the sizes, because the other fields are counters.
+    For memory, only the sizes are included, because the other fields are counters.
     """
     if record is MemoryState:
         return [name for name in MemoryState._fields if name.endswith("_bytes") and name != "page_bytes"]
@@ -289,7 +289,7 @@ _ALL_REQUESTS = dict.fromkeys(("await_ms", "request_size_bytes"), "reads_per_s")
 
 
 def values(figure: Figure, frame: Frame) -> list[Value]:
-    """The figure's value for each object in the Frame that the figure names, and for each object without a name."""
+    """The figure's value in a Frame for each object that the figure names, and for each object without a name."""
     if not figure.family:
         return _verdict_job_share(figure, frame)
     out, left_out = [], _left_out(figure, frame)
@@ -329,7 +329,7 @@ _NOT_COUNTED_KINDS = ("ram", "zram", "partition", "nvme-path")
 def _left_out(figure: Figure, frame: Frame) -> set[str]:
     """The devices that a figure about disks ignores although its pattern matches them; empty for any other figure.
 
-    They are partitions and paths if the pattern also matches their disk and, for the pattern ``*``, memory devices.
+    Partitions and paths are ignored if the pattern also matches their disk; memory devices, for the pattern ``*``.
     """
     table, infos = frame.sample.block.value, frame.snapshot.disks.value
     if figure.family != "disks" or table is None or infos is None:

@@ -113,7 +113,7 @@ class ConditionOverRun:
         return ConditionResult(self.condition, all_clauses_met(results), tuple(results))
 
     def _or_unknown(self, i: int, result: ClauseResult) -> ClauseResult:
-        """The result, but unknown instead of "not met" if an object was never read and so may have met the clause."""
+        """The result; "not met" becomes unknown if an object that may meet the clause was never read."""
         name = next((name for name, failed in self._failed.get(i, {}).items() if failed), None)
         return result if result.met is not False or name is None else ClauseResult(result.clause, name=name)
 

@@ -73,7 +73,8 @@ class ClauseWatch:
 
         The time for which an object meets the clause starts again after a gap, an unknown value, the object's
         disappearance, or another disk with its name. It goes on in Frames that have no new reading of the object. The
-        result is unknown if every value is unknown, but "not met" once all objects with known values have disappeared.
+        result is unknown if every value is unknown. It is "not met" if values were known and all objects have since
+        disappeared.
         """
         now_ns, begin_ns = frame.snapshot.at_ns, frame.snapshot.at_ns
         if frame.sample.gap or frame.sample.seconds is None:

@@ -64,7 +64,7 @@ class Rule(NamedTuple):
 
 
 def with_verdict(state: SmartState) -> SmartState:
-    """The state with severity, judgements and reasons filled in: the worst first, those of equal severity as in RULES.
+    """The state with severity, judgements and reasons filled in. The worst come first; ties keep the order of RULES.
 
     severity is "unknown" if there is nothing to judge.
     """
@@ -224,7 +224,7 @@ def _self_test(state: SmartState) -> tuple[str, ...]:
 
 
 def _limits(state: SmartState) -> tuple[int | None, int | None]:
-    """The temperatures in °C at or above which the disk is too warm, and critically hot; None without a limit."""
+    """The temperatures in °C at or above which the disk is too warm or critically hot; None without such a limit."""
     if state.protocol == "nvme" or state.rotation_rpm == 0:
         return state.warning_celsius or FLASH_WARNING_CELSIUS, state.critical_celsius
     # A hard disk is too warm above the constants, hence + 1.

@@ -148,8 +148,9 @@ def _evidence(tree: CandidateTree, roles: RayRoles, work: Work) -> dict[ProcessK
 def _may_prepare_data(info: ProcessInfo, working_children: int) -> bool:
     """Whether a program's busy children may prepare data.
 
-    Those of a program whose command line names a Python file always may. Those of a module (``python -m``) may if
-    enough of them work and the module is not a known server. Those of a notebook never may.
+    The children of a program whose command line names a Python file always may. The children of a module
+    (``python -m``) may if enough of them work and the module is not a known server. The children of a notebook never
+    may.
     """
     if is_notebook(info):
         return False
@@ -273,8 +274,7 @@ def _worker_kind(search: _Search, key: ProcessKey, workers: Sequence[ProcessKey]
 def _top(search: _Search, key: ProcessKey) -> ProcessKey:
     """The highest launcher, trainer or multiprocessing parent above a process; without one, the process itself.
 
-    For a worker of Ray, it is the top of the program that the worker works for. A process of another user does not
-    count.
+    For a worker of Ray, it is the top of the program that the worker works for. Processes of other users are skipped.
     """
     tree, top, uid = search.tree, key, search.tree.info[key].uid
     owner = search.roles.owner.get(key)

@@ -72,8 +72,8 @@ _NOTEBOOKS = (
 """The modules that run the cells of notebooks in Jupyter, Colab, Databricks (as a script) and Spyder."""
 _BUILD_MODULES = ("pip", "build", "setuptools", "wheel")
 _BUILD_SCRIPTS = ("pip", "setup.py", "_in_process.py")
-_BUILD_LINES = ("<pip-setuptools-caller>", "setuptools.build_meta", "pyproject_hooks")
-"""What the command lines of programs that build a package contain (pip/_internal/utils/setuptools_build.py,
+_BUILD_TEXTS = ("<pip-setuptools-caller>", "setuptools.build_meta", "pyproject_hooks")
+"""Texts in the command lines of programs that build a package (pip/_internal/utils/setuptools_build.py,
 pyproject_hooks). Such a program may import PyTorch to compile an extension of it.
 """
 _RAY = "ray::"
@@ -213,7 +213,7 @@ def _builds_package(info: ProcessInfo, line: str) -> bool:
     return (
         script.rstrip(_DIGITS) in _BUILD_SCRIPTS
         or module in _BUILD_MODULES
-        or any(word in line for word in _BUILD_LINES)
+        or any(text in line for text in _BUILD_TEXTS)
     )
 
 

@@ -119,21 +119,21 @@ def step_counts_of(message: Mapping[str, Any], now_ns: int, oldest_ns: int) -> S
     Any other count that is missing or invalid is None. A time outside ``oldest_ns`` to ``now_ns`` comes from another
     clock and is replaced by ``now_ns``.
     """
-    at_ns, batches = _whole(message, "at_ns", MOST_COUNT), _whole(message, "batches", MOST_COUNT)
+    at_ns, batches = _whole_number(message, "at_ns", MOST_COUNT), _whole_number(message, "batches", MOST_COUNT)
     if at_ns is None or batches is None:
         return None
     return StepCounts(
         at_ns if oldest_ns <= at_ns <= now_ns else now_ns,
-        _whole(message, "steps", MOST_COUNT),
+        _whole_number(message, "steps", MOST_COUNT),
         batches,
-        _whole(message, "data_ns", MOST_COUNT),
-        _whole(message, "rank", MOST_RANK),
-        _whole(message, "local_rank", MOST_RANK),
-        _whole(message, "world_size", MOST_RANK),
+        _whole_number(message, "data_ns", MOST_COUNT),
+        _whole_number(message, "rank", MOST_RANK),
+        _whole_number(message, "local_rank", MOST_RANK),
+        _whole_number(message, "world_size", MOST_RANK),
     )
 
 
-def _whole(message: Mapping[str, Any], name: str, most: int) -> int | None:
+def _whole_number(message: Mapping[str, Any], name: str, most: int) -> int | None:
     """The whole number called ``name``, from 0 to ``most``; None for any other value."""
     value = message.get(name)
     return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= most else None

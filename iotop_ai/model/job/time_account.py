@@ -27,13 +27,13 @@ SAVE_BYTES_PER_S = 1e6
 SAVE_READS = 0.1
 """Few bytes are read if they are less than this share of the bytes written."""
 LOADERS_REST = 0.2
-"""The loaders count as resting if a loader works in less than this share of the looks."""
+"""The loaders count as resting if less than this share of the looks finds a loader at work."""
 DUMPS_BYTES_PER_S = 20e6
 """A running main thread saves data if it writes at least this many bytes per second: far more than any log, yet little
 for a checkpoint."""
 LEAST_OWN_WAIT = 0.1
-"""The least share of time that the ranks of a job wait for data in the mean, for their waits to add up. Ranks that
-wait less may be independent of each other, so that their waits would seem to add up to a loss.
+"""The waits of a job's ranks add up only if the ranks wait for data for at least this share of the time on average.
+Ranks that wait less may be independent of each other, and then the sum of their waits would overstate the loss.
 """
 _DATA_KINDS = ("data_disk", "data_network", "data_cpu", "data_other")
 """The shares that the fields of a Split belong to, in their order."""
@@ -116,7 +116,7 @@ def account(interval: Interval) -> tuple[float, ...]:
 
 
 def ranks_wait_in_turns(accounts: Sequence[tuple[tuple[float, ...], Interval]]) -> bool:
-    """Whether the waits of several ranks add up: they wait for LEAST_OWN_WAIT in the mean, and none saves a checkpoint.
+    """Whether the waits of several ranks add up: their mean wait is LEAST_OWN_WAIT or more, and none saves.
 
     accounts: the shares of each rank, and its interval
     """
@@ -126,13 +126,13 @@ def ranks_wait_in_turns(accounts: Sequence[tuple[tuple[float, ...], Interval]]) 
 
 
 def account_with_peers(interval: Interval) -> tuple[float, ...]:
-    """The shares of ``account`` with the time in which the rank does not wait for data while another rank of its job
-    does.
+    """The shares of ``account``, where the time in which only another rank of the job waits for data counts as a wait
+    for data too.
 
-    Ranks that step together lose that time too: the GPUs of those whose batch has come compute their step, or spin in
+    Ranks that step together lose that time too: the GPUs of a rank whose batch has come compute its step, or spin in
     a collective, until the last batch has come. Which rank is the last may change with each step, so the wait of one
-    rank alone would be too small. As with its own waits, only a part of the looks costs the GPUs time if the main
-    threads run ahead of them.
+    rank alone would be too small. As with the rank's own waits, only a part of the looks costs the GPUs time if the
+    main threads run ahead of them.
     """
     shares, looks = account(interval), interval.looks
     own_looks = looks.waits.whole + looks.main_disk + looks.main_net

@@ -32,7 +32,7 @@ class RdmaCounters(NamedTuple):
 
 
 class RdmaRates(NamedTuple):
-    """One RDMA port over one interval; errors_per_s is the sum of the known rates except the three of congestion."""
+    """One RDMA port over one interval; errors_per_s sums the known rates except the three congestion rates."""
 
     symbol_error_per_s: Annotated[float | None, Metric("1/s", "Symbol errors of the link: its cable or optics.")]
     link_downed_per_s: Annotated[float | None, Metric("1/s", "Times that the link went down.")]

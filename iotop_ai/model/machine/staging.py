@@ -12,7 +12,7 @@ _MEMORY_FLOOR_SHARE = 0.1
 
 
 def disk_floor_bytes(total_bytes: int) -> int:
-    """The bytes that a copy leaves free on a filesystem: a full one is slow, and other writers fail."""
+    """The bytes that a copy leaves free on a filesystem: a full filesystem is slow, and other programs cannot write."""
     return int(min(total_bytes * _FLOOR_SHARE, _MOST_FLOOR_BYTES))
 
 

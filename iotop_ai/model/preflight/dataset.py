@@ -220,7 +220,7 @@ def _slower_source(supply: Supply, rate: float) -> str:
 
 
 def _later_share(demand: Demand, supply: Supply) -> float | None:
-    """The share in later epochs, which read everything from memory; None if the rate of that is unknown."""
+    """The share in later epochs, which read everything from memory; None if the rate of memory is unknown."""
     if supply.memory_s is None:
         return None
     if not demand.workers:

@@ -51,7 +51,7 @@ class Measured(NamedTuple):
 
     size_bytes: the bytes read or written by all operations
     cpu_bound: whether one reader used a whole core, or all readers together used all cores that they can run on
-    unread_bytes: the bytes that were not read of files whose reading had begun when the time was over
+    unread_bytes: the bytes left unread in files whose reading had begun when the time was over
     """
 
     name: str

@@ -86,7 +86,7 @@ def process_rates(
 
 
 def _maybe_active(pair: _Pair, settlement: Settlement) -> list[ProcessKey]:
-    """The processes that may have a rate; all others are known to have been idle."""
+    """The processes that may have been active; all others are known to have been idle."""
     before, after, last, unlisted_idle = pair
     if not unlisted_idle:
         return list(after.stat)

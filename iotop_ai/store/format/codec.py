@@ -217,7 +217,7 @@ class Encoder:
 
 
 def _clock_was_set(before: Snapshot, after: Snapshot) -> bool:
-    """Whether the two clocks moved by different amounts (CLOCK_STEP_NS). This also happens during a suspend."""
+    """Whether the two clocks moved by amounts that differ by more than CLOCK_STEP_NS, as also happens in a suspend."""
     return abs((after.wall_ns - before.wall_ns) - (after.at_ns - before.at_ns)) > CLOCK_STEP_NS
 
 

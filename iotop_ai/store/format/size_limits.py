@@ -3,7 +3,7 @@
 A machine with 40,000 processes, 2,000 block devices and 16 GPUs, read once a second, stays below each limit: its
 keyframe is 11 MB with 1.6 million values, a line of changes 0.15 MB, a block of 60 s 20 MB
 (tests/store/format/test_size_limits.py). The writer observes LONGEST_LINE by shortening command lines, and
-LARGEST_BLOCK by an earlier keyframe.
+LARGEST_BLOCK by writing a keyframe earlier.
 """
 
 from __future__ import annotations

@@ -117,7 +117,7 @@ class FileRecording:
         if warming:
             fold = self._last_at(low, high, at_ns - int(WARM_UP_S * 1e9))
         fold_ns = blocks[fold].at_ns
-        # At long intervals, a minute may contain too few Samples, but the block before always contains enough.
+        # If the interval is long, a minute may contain too few Samples, but the block before always contains enough.
         history = min(self._last_at(low, high, fold_ns - int((HISTORY_S - SPACING_S) * 1e9)), max(low, fold - 1))
         return Entry(history, fold_ns, warming)
 
