@@ -48,8 +48,8 @@ class Settings(NamedTuple):
     tree: whether each process is listed below its parent
     no_columns: the ids of the process columns that are hidden
     exact: whether every process is read in every tick, no matter how many there are
-    procfs, sysfs: the folders with the /proc and /sys to read; "" for those of this machine. ``readonly`` is always set
-        with other folders
+    procfs, sysfs: the folders with the /proc and /sys to read; "" for those of this machine. ``readonly`` is always
+        true with other folders
     """
 
     interval_s: float = 1.0

@@ -13,8 +13,8 @@ class FindingTotal(NamedTuple):
     """The time of one finding. Times are integers in ns, whose sum does not depend on the order."""
 
     finding: Finding
-    """The finding at its highest confidence. If that was reached several times: the newest of those with a lost share
-    at the threshold or above, else the newest of all."""
+    """The finding at its highest confidence. If it reached this confidence several times, this is the newest of those
+    with a lost share at the threshold or above, or else the newest of all."""
     active_ns: int
     """How long the finding was active."""
     lost_ns: int
@@ -43,7 +43,7 @@ class VerdictSpan(NamedTuple):
 class JobTime(NamedTuple):
     """The time of one job.
 
-    counts: the milliseconds of its time, by category; all are 0 if not recorded
+    counts: the milliseconds of its time, by share; all are 0 if not recorded
     """
 
     key: ProcessKey

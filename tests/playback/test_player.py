@@ -355,7 +355,7 @@ def test_no_rule_runs_to_draw_the_graphs(tmp_path: Path, monkeypatch: pytest.Mon
     live = lived(0, 150)
     cursor = FrameCursor([FileRecording(record(tmp_path / "a", live))])
     frame = cursor.seek(live[140].snapshot.wall_ns)
-    monkeypatch.setattr("iotop_ai.diagnosis.engine.fold", lambda *_, **__: pytest.fail("changed"))
+    monkeypatch.setattr("iotop_ai.diagnosis.engine.fold", lambda *_, **__: pytest.fail("a rule ran"))
     assert cursor.past(frame, 60)
 
 

@@ -71,7 +71,7 @@ def same(path: Path | str, begin: str | None = None, end: str | None = None) -> 
 
 
 def agree_on_kept(name: str, folder: Path) -> None:
-    """Assert that both agree on a stored recording of a real cause, with another spacing of keyframes."""
+    """Assert that totals and folding agree on a stored recording, recorded again with another spacing of keyframes."""
     live = list(frames(snapshots(VERDICTS / name)))
     path = record(folder / "a.iotop.jsonl", live, keyframe_every=13)
     totals = same(path)
@@ -164,7 +164,7 @@ def test_totals_and_folding_agree_on_a_file_with_a_reboot_and_an_append(tmp_path
     assert same(path).tallies == 9
 
 
-def test_totals_after_a_gap_are_not_used(tmp_path: Path) -> None:
+def test_a_block_after_a_gap_gets_no_totals(tmp_path: Path) -> None:
     """The recorder saw more than is in the file, so its totals would differ."""
     live = lived(0, 200)
     recorder = Recorder(FileSink(str(tmp_path / "a")), Clock(), min_free_bytes=0, keyframe_every=20)
@@ -206,7 +206,7 @@ def test_totals_and_folding_agree_on_a_file_whose_writer_was_killed(tmp_path: Pa
         {"k": "tally", "m": 1, "t": 1, "v": "no array"},
     ],
 )
-def test_totals_of_another_program_do_not_change_the_diagnosis(tmp_path: Path, bad: dict[str, Any]) -> None:
+def test_malformed_totals_are_refused_with_the_number_of_their_line(tmp_path: Path, bad: dict[str, Any]) -> None:
     path = tmp_path / "a.iotop.jsonl"
     record(path, lived(0, 50), keyframe_every=20)
     lines = path.read_bytes().splitlines(keepends=True)
@@ -214,7 +214,7 @@ def test_totals_of_another_program_do_not_change_the_diagnosis(tmp_path: Path, b
     lines[first] = json.dumps(bad, separators=(",", ":")).encode() + b"\n"
     path.write_bytes(b"".join(lines))
     if bad.get("v") == []:
-        assert Counted(path).tallies == 2  # a line that has only defaults is not shown at all
+        assert Counted(path).tallies == 2  # an empty array is valid: all fields have their defaults
         return
     with pytest.raises(InputError, match="line"):
         Counted(path)

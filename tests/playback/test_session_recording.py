@@ -161,8 +161,8 @@ def test_the_last_hour_and_a_recording_begin_when_their_threads_can_start(
         return Recorder(FileSink.new(str(tmp_path / "run.iotop.jsonl")), Clock(), preroll=lines, min_free_bytes=0)
 
     keeper = SessionRecorder(Clock(), Ring, record, "full")
-    with monkeypatch.context() as full:
-        full.setattr(threading.Thread, "start", no_thread)
+    with monkeypatch.context() as patch:
+        patch.setattr(threading.Thread, "start", no_thread)
         for frame in frames_[:3]:
             keeper.put(frame)
         with pytest.raises(RuntimeError):

@@ -180,7 +180,7 @@ class FleetMachine(NamedTuple):
     """One machine.
 
     instance: its value of the label ``instance`` in Prometheus
-    sources: the exporters that report about it: iotop, node, dcgm, smartctl
+    sources: the exporters that report on it: iotop, node, dcgm, smartctl
     state: the word of its verdict; "" without a verdict
     age_s: the age of its newest reading in seconds; None if iotop-ai does not run on it
     gpu_busy: the mean utilisation of its GPUs, 0 to 1

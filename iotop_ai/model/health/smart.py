@@ -111,7 +111,7 @@ class SmartState(NamedTuple):
     judgements: the judgement behind each of ``reasons``, in the same order
     read_wall_s: the time of the query, in Unix seconds
     earlier: the known reading nearest to 24 h before this one
-    recent: the known reading nearest to 1 h before this one; None if that is more than 2 h before this one
+    recent: the known reading nearest to 1 h before this one; None if it is more than 2 h before this one
     past: temperature and wear over all known time, oldest first; the last point is this reading; () without a history
     history_note: why stored readings are missing; "" if none is missing
     self_tests: whether the disk supports self-tests; None if not reported

@@ -103,7 +103,7 @@ class RankIds(NamedTuple):
         """The name that the ranks of a group on several machines share: "RUN@address:port", "address:port" or "".
 
         "" also for a loopback address, because then all ranks are on this machine. The name includes the address even
-        with a run id, because many scripts copy their id from the manual.
+        with a run id, because many scripts copy the same run id from the manual.
         """
         if not self.master or _LOOPBACK.match(self.master):
             return ""

@@ -231,7 +231,7 @@ class LookTally:
         return True
 
     def add_peers(self, wait: Split, times: int = 1) -> None:
-        """Count the wait for data of the job's other ranks in the newest look ``times`` times."""
+        """Count, ``times`` times, the wait for data of the job's other ranks in the newest look."""
         self._add_split("peer_waits", wait, times)
 
     def _add_split(self, name: str, split: Split, times: int) -> None:

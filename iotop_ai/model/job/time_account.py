@@ -116,7 +116,7 @@ def account(interval: Interval) -> tuple[float, ...]:
 
 
 def ranks_wait_in_turns(accounts: Sequence[tuple[tuple[float, ...], Interval]]) -> bool:
-    """Whether the waits of several ranks add up: their mean wait is LEAST_OWN_WAIT or more, and none saves.
+    """Whether the waits of several ranks add up: their mean wait reaches LEAST_OWN_WAIT, and none saves a checkpoint.
 
     accounts: the shares of each rank, and its interval
     """

@@ -101,7 +101,7 @@ class _Heirs:
     def cminflt_before(self, earlier: Mapping[ProcessKey, int]) -> dict[ProcessKey, int]:
         """For each process with unclaimed faults, the cminflt from which its growth counts with the next table.
 
-        Claims first use up the growth before ``before``; what is left of that growth no longer counts.
+        Claims first use up the growth that precedes ``before``; what is left of it no longer counts.
         """
         out = {}
         for key, left in self.unclaimed_faults.items():

@@ -157,7 +157,7 @@ class ProcessTable(NamedTuple):
 
     io: the io of each process that is not in ``denied``
     io_at_ns: the time of this tick's sweep over io, at which the io records were read unless io_stale, io_out or io_at
-        has another time
+        gives another time
     io_stale: the time of each older io record that is kept because its process could not be read in this sweep
     stat_at_ns: the time of this tick's sweep over stat, which reads cohort ``seq % cohorts`` and the processes whose io
         changed

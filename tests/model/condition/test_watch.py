@@ -111,7 +111,7 @@ def test_a_condition_that_the_totals_answer_needs_no_frame() -> None:
     assert ConditionOverRun(parse_condition("disks.*.r_await > 10")).needs_frames
 
 
-def test_on_the_live_machine_a_condition_is_met_once_it_lasted_and_ends_with_a_gap() -> None:
+def test_on_the_live_machine_a_condition_is_met_once_it_has_lasted_and_ends_at_a_gap() -> None:
     watch = ConditionWatch(parse_condition("data_wait > 20% for 10s"))
     met = [all_clauses_met(watch.add(frame)) for frame in slow_disk()]
     assert met[0] is None

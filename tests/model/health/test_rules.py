@@ -12,7 +12,7 @@ from tests import health_doc
 from tests.health_doc import EXAMPLES, NOW_S, example
 
 DAY_AGO = HealthPoint(NOW_S - 86_400)
-FIVE_MINUTES = HealthPoint(NOW_S - 300, crc_errors=500)
+FIVE_MINUTES_AGO = HealthPoint(NOW_S - 300, crc_errors=500)
 
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.id)
@@ -47,9 +47,9 @@ def test_the_page_is_up_to_date() -> None:
         ({"crc_errors": 523, "earlier": DAY_AGO._replace(crc_errors=500)}, ["crc"]),
         ({"crc_errors": 524, "earlier": DAY_AGO._replace(crc_errors=500)}, ["crc-grows"]),
         # The first cable fails now, after a calm day; the others had too few errors in this hour.
-        ({"crc_errors": 520, "earlier": DAY_AGO._replace(crc_errors=500), "recent": FIVE_MINUTES}, ["crc-grows"]),
-        ({"crc_errors": 509, "earlier": DAY_AGO._replace(crc_errors=500), "recent": FIVE_MINUTES}, ["crc"]),
-        ({"crc_errors": 500, "earlier": DAY_AGO._replace(crc_errors=500), "recent": FIVE_MINUTES}, ["crc"]),
+        ({"crc_errors": 520, "earlier": DAY_AGO._replace(crc_errors=500), "recent": FIVE_MINUTES_AGO}, ["crc-grows"]),
+        ({"crc_errors": 509, "earlier": DAY_AGO._replace(crc_errors=500), "recent": FIVE_MINUTES_AGO}, ["crc"]),
+        ({"crc_errors": 500, "earlier": DAY_AGO._replace(crc_errors=500), "recent": FIVE_MINUTES_AGO}, ["crc"]),
         ({"warning_temperature_minutes": 44, "earlier": DAY_AGO._replace(warning_temperature_minutes=44)}, []),
         ({"error_log_entries": 9000, "earlier": DAY_AGO._replace(error_log_entries=1)}, []),
         ({"used_percent": 50, "past": health_doc._MONTH}, []),

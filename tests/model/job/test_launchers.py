@@ -156,9 +156,9 @@ def test_ranks_started_by_hand_are_joined_by_their_master() -> None:
 
 
 def in_containers(master: str, *sizes: int, each: int = 0) -> list[list[int]]:
-    """The pids of the ranks of each job found.
+    """The pids of the ranks of each job that is found among programs with the same master.
 
-    Each size is that of a program with this master, whose ranks are in one container, or in one of their own.
+    sizes: the number of ranks of each program. each: 1 if each rank has its own container, 0 if a program has one.
     """
     m, inspections = Machine(), {}
     for program, size in enumerate(sizes, 1):
@@ -315,7 +315,7 @@ def test_a_job_of_papermill_is_named_by_its_notebook() -> None:
     kernel = m.add(10, "python", 9, KERNEL)
     (job,) = m.jobs({kernel: TORCH})
     assert (job.key.pid, job.name, job.evidence) == (9, "in.ipynb", ("library", "notebook"))
-    assert not job.notebook, "nobody runs its cells by hand"
+    assert not job.notebook, "its cells are not run by a person"
     info = m.info[ProcessKey(9, 9)]
     assert script_name(info._replace(cmdline=("python", "papermill", "-p", "secret"))) == "papermill"
 

@@ -35,7 +35,7 @@ SAVING = Interval(
 """A GPU that is idle for a fifth of the time, while a thread of the trainer computes and writes."""
 
 
-def named(interval: Interval) -> dict[str, float]:
+def nonzero_shares(interval: Interval) -> dict[str, float]:
     """The shares that are not 0, rounded to a thousandth."""
     return {name: round(share, 3) for name, share in zip(SHARES, account(interval), strict=True) if share > 1e-9}
 
@@ -62,7 +62,7 @@ def named(interval: Interval) -> dict[str, float]:
             Interval(LookCounts(looks=20, running=10, crowded=5, waits=Split(cpu=10.0)), NAMED, 0.0),
             {"data_cpu": 0.5, "host": 0.5},
         ),
-        # Without a GPU, the rest of its running time counts as computing, as in a job that takes turns with simulators.
+        # Without a GPU, the other time of a running main thread is computing: the job takes turns with its simulators.
         (
             Interval(LookCounts(looks=20, running=4, crowded=4, waits=Split(cpu=16.0)), OTHERS, None, core_wait=0.75),
             {"compute": 0.059, "data_cpu": 0.941},
@@ -239,7 +239,7 @@ def named(interval: Interval) -> dict[str, float]:
     ],
 )
 def test_the_time_of_an_interval_goes_to_these_shares(interval: Interval, shares: dict[str, float]) -> None:
-    assert named(interval) == shares
+    assert nonzero_shares(interval) == shares
 
 
 def test_reads_show_loading_and_writes_show_saving() -> None:
@@ -271,7 +271,7 @@ ON_NETWORK_FS = Interval(QUEUE_DISK, NAMED, 0.1, 0.0, 80 * MB, 1.2 * MB, reads_n
     ],
 )
 def test_on_a_gpu_with_another_job_only_proven_waits_count(looks: LookCounts, shares: dict[str, float]) -> None:
-    assert named(Interval(looks, NAMED, 0.05, others_busy=0.9)) == shares
+    assert nonzero_shares(Interval(looks, NAMED, 0.05, others_busy=0.9)) == shares
 
 
 @pytest.mark.parametrize(
@@ -302,7 +302,7 @@ def test_on_a_gpu_with_another_job_only_proven_waits_count(looks: LookCounts, sh
     ],
 )
 def test_reads_of_a_network_filesystem_do_not_count_as_saving(interval: Interval, shares: dict[str, float]) -> None:
-    assert named(interval) == shares
+    assert nonzero_shares(interval) == shares
 
 
 @pytest.mark.parametrize(
@@ -329,7 +329,7 @@ def test_reads_of_a_network_filesystem_do_not_count_as_saving(interval: Interval
             Interval(LookCounts(looks=20, waits=Split(disk=10.0), asleep=10, peer_waits=Split(disk=8.0)), NAMED, 0.8),
             {"compute": 0.64, "data_disk": 0.36},
         ),
-        # Without a wait of its own, it is unknown which part that is.
+        # If the rank itself never waits, that part is unknown.
         (
             Interval(LookCounts(looks=20, asleep=20, peer_waits=Split(disk=8.0)), NAMED, 0.8),
             {"compute": 0.8, "unexplained": 0.2},
@@ -417,7 +417,7 @@ def test_time_in_which_the_gpu_works_is_not_lost(interval: Interval) -> None:
 
 
 @given(INTERVALS)
-def test_in_a_phase_all_time_that_is_not_computed_or_stopped_belongs_to_it(interval: Interval) -> None:
+def test_all_time_of_a_phase_except_compute_and_stopped_goes_to_its_share(interval: Interval) -> None:
     shares = dict(zip(SHARES, account(interval), strict=True))
     if interval.phase is Phase.TRAINING:
         assert shares["startup"] == shares["compile"] == shares["hung"] == 0.0
@@ -446,7 +446,7 @@ IN_A_THREAD = Interval(
 def test_one_busy_thread_beside_a_main_thread_that_never_runs_may_be_the_training_loop() -> None:
     in_poll = IN_A_THREAD._replace(looks=LookCounts(looks=20, waits=Split(cpu=20.0)))
     for interval in (IN_A_THREAD, in_poll):
-        assert named(interval) == {"compute": 0.5, "unexplained": 0.5}
+        assert nonzero_shares(interval) == {"compute": 0.5, "unexplained": 0.5}
 
 
 @pytest.mark.parametrize(
@@ -461,6 +461,6 @@ def test_one_busy_thread_beside_a_main_thread_that_never_runs_may_be_the_trainin
     ],
     ids=lambda sign: next(iter(sign)),
 )
-def test_threads_that_may_load_data_still_do(sign: dict[str, Any]) -> None:
-    found = named(IN_A_THREAD._replace(**sign))
+def test_threads_that_may_load_data_count_as_loading(sign: dict[str, Any]) -> None:
+    found = nonzero_shares(IN_A_THREAD._replace(**sign))
     assert found["data_cpu"] == 1 - found.get("compute", 0.0)

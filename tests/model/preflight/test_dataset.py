@@ -23,7 +23,7 @@ def test_more_workers_hide_the_latency() -> None:
     assert found.workers == 4
     # Forty times as many workers would be too far from what was measured.
     assert forecast(demand(4000, 2), Supply(50, 100), fits=None).workers is None
-    # By the time that each takes for a sample, four workers suffice, so no larger number is named.
+    # Judged by the time that each takes for a sample, four workers suffice, so no larger number is named.
     assert forecast(demand(395, 4), Supply(100, 380), fits=None).workers is None
 
 

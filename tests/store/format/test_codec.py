@@ -26,7 +26,7 @@ NS = st.integers(0, 2**63 - 1)
 
 
 def changed(data: st.DataObject, before: Snapshot) -> Snapshot:
-    """The Snapshot with other values in some of its fields, because drawing a whole one takes long."""
+    """The Snapshot with new values in only some of its fields, because drawing a whole Snapshot takes long."""
     fields = dict(zip(Snapshot._fields, shape_of(Snapshot).fields.values(), strict=True))  # type: ignore[attr-defined]
     names = data.draw(st.sets(st.sampled_from(sorted(fields)), max_size=8))
     return plausible(data, before._replace(**{name: data.draw(values(fields[name])) for name in sorted(names)}))

@@ -38,7 +38,7 @@ def test_a_state_of_an_older_version_has_unknown_figures() -> None:
     assert (read.gpm_sm_percent, read.power_cap_ns, read.instances, read.earlier) == (None, None, None, ())
 
 
-def test_mig_instances_and_ages_come_back_equal() -> None:
+def test_mig_instances_and_earlier_readings_come_back_equal() -> None:
     state = computing(
         0,
         1,

@@ -56,7 +56,7 @@ GPU = "GPU-6ffbd1c2-91aa-4c1e-b7b2-0123456789ab"
         ((), ()),
     ],
 )
-def test_the_level_of_names_keeps_only_the_program_and_its_script(
+def test_the_names_level_keeps_only_the_program_and_its_script(
     cmdline: tuple[str, ...], names: tuple[str, ...]
 ) -> None:
     assert command_names(cmdline) == names
@@ -117,7 +117,7 @@ def test_a_text_of_the_program_itself_is_not_changed(kind: str, text: str) -> No
     "kind",
     ["mark", "action", "alert", "process_ended", "oom_kill", "hung_task", "of_a_newer_version"],
 )
-def test_an_event_with_text_of_others_shows_no_secret(kind: str) -> None:
+def test_an_event_with_text_from_outside_shows_no_secret(kind: str) -> None:
     assert redacted_event(kind, "curl --password=Tr0ub4dor") == f"curl --password={HIDDEN}"
 
 

@@ -111,7 +111,7 @@ def many(name: str, count: int) -> Callable[[dict[str, Any]], None]:
     ("name", "record"),
     [("block", "BlockCounters"), ("disks", "BlockInfo"), ("gpu", "GpuState"), ("smart", "SmartState")],
 )
-def test_a_table_may_have_as_many_entries_as_a_large_machine(name: str, record: str) -> None:
+def test_a_table_may_have_as_many_entries_as_its_limit(name: str, record: str) -> None:
     most = MOST_ENTRIES_OF[record]
     assert refusal(HEAD, edited(many(name, most))) == ""
     assert refusal(HEAD, edited(many(name, most + 1))) == f"line 2: more than {most} entries in one table"
@@ -271,14 +271,14 @@ def test_too_many_keyframes_are_refused(
     assert "more than 5 keyframes in one file" in capsys.readouterr().err
 
 
-def bounded() -> None:
+def limit_memory() -> None:
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
 
 
 def run(*arguments: str, stdin: bytes = b"") -> subprocess.CompletedProcess[bytes]:
     return subprocess.run(
         command(*arguments), cwd=TOP, env=PLAIN, input=stdin, capture_output=True, timeout=QUICK_S, check=False,
-        preexec_fn=bounded,
+        preexec_fn=limit_memory,
     )  # fmt: skip
 
 
@@ -310,7 +310,7 @@ def refused_in_one_line(error: str) -> None:
 
 
 def mutated(chance: random.Random, lines: list[bytes]) -> list[bytes]:
-    """The lines with random damage: a line is doubled, dropped or swapped, or a value in the JSON is changed."""
+    """The lines with random damage: a line is duplicated, dropped or swapped, or a value in the JSON is changed."""
     lines = list(lines)
     for _ in range(chance.choice([1, 1, 2, 5])):
         at = chance.randrange(len(lines))

@@ -1,4 +1,4 @@
-"""The index that is read from the end of a recording equals the one from reading all of it, for any damage."""
+"""The index read from the end of a recording equals the index from reading the whole file, whatever the damage."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def write(path: Path, *lengths: int, preroll: tuple[str, ...] = ()) -> Recorder:
 
 
 def indexes_of(path: Path) -> tuple[list[Block], list[Block], int]:
-    """(the blocks found by opening, those found by reading all, the offset to which the backward index reaches)."""
+    """(the blocks found by opening, by reading the whole file, and the offset to which the backward index reaches)."""
     opened = PlainBlocks(os.open(path, os.O_RDONLY))
     data = path.read_bytes()
     head = data.index(b"\n") + 1
@@ -128,10 +128,10 @@ def test_a_damaged_file_is_indexed_as_if_all_of_it_were_read(tmp_path: Path, see
     lines = data.splitlines(keepends=True)
     assert len(_BACK.findall(data)) > 20
     edited = {
-        "taken": b"".join(line for line in lines if chance.random() < 0.9 or line.startswith(b'{"k":"hdr"')),
+        "lines removed": b"".join(line for line in lines if chance.random() < 0.9 or line.startswith(b'{"k":"hdr"')),
         "wrong": _BACK.sub(lambda _: b'"back":%d,' % chance.randrange(0, 50_000), data),
         "a few wrong": _BACK.sub(lambda m: m[0] if chance.random() < 0.8 else b'"back":1,', data),
-        "silent": _BACK.sub(b"", data),
+        "no lengths": _BACK.sub(b"", data),
         "joined": data + data,
         "torn": data[: chance.randrange(len(data) // 2, len(data))],
     }
@@ -169,7 +169,7 @@ def test_a_header_before_its_keyframe_begins_a_session(tmp_path: Path) -> None:
 
 
 def keyframe(back: int | None) -> bytes:
-    """A line of 160 bytes that begins like a keyframe. back: its length of the block before; None for none."""
+    """A line of 160 bytes that begins like a keyframe. back: the length of the block before it, or None."""
     head = b'{"k":"snap","m":1,"t":1,"key":true,' + (b"" if back is None else b'"back":%d,' % back)
     return (head + b'"seq":"').ljust(157, b"a") + b'"}\n'
 

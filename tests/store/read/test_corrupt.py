@@ -119,7 +119,7 @@ def test_flipped_digits_are_read_or_refused(tmp_path: Path, tries: int) -> None:
         assert "cannot be evaluated" not in line, line
 
 
-def bounded() -> None:
+def limit_memory() -> None:
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
 
 
@@ -128,7 +128,7 @@ def export(path: str, stdin: int = subprocess.DEVNULL) -> subprocess.CompletedPr
     return subprocess.run(
         command("export", "--allow-root", path),
         cwd=TOP, env=PLAIN, stdin=stdin, capture_output=True, text=True, timeout=QUICK_S, check=False,
-        preexec_fn=bounded,
+        preexec_fn=limit_memory,
     )  # fmt: skip
 
 
@@ -253,7 +253,7 @@ JSON = st.recursive(
 )
 
 
-def decoded(*lines: bytes) -> None:
+def decode(*lines: bytes) -> None:
     """Decode these lines, which may raise nothing but an InputError."""
     decoder = Decoder()
     for number, line in enumerate(lines, 1):
@@ -265,14 +265,14 @@ def decoded(*lines: bytes) -> None:
 
 @given(st.lists(st.binary(max_size=200), max_size=4))
 def test_any_bytes_can_be_decoded_or_are_refused(lines: list[bytes]) -> None:
-    decoded(*LINES[:2], *lines)
+    decode(*LINES[:2], *lines)
 
 
 @given(st.sampled_from(["hdr", "snap", "ev", "verdict", "end", "x"]), st.dictionaries(st.text(max_size=4), JSON), JSON)
 def test_any_json_can_be_decoded_or_is_refused(kind: str, rest: dict[str, object], value: object) -> None:
     line = {**rest, "k": kind, "m": 1, "t": 1, "v": value, "key": True}
-    decoded(*LINES[:2], json.dumps(line).encode())
-    decoded(*LINES[:2], json.dumps({**line, "key": False}).encode())
+    decode(*LINES[:2], json.dumps(line).encode())
+    decode(*LINES[:2], json.dumps({**line, "key": False}).encode())
 
 
 def replaced(raw: object, steps: list[int], value: object) -> object:
@@ -293,7 +293,7 @@ def test_lines_with_one_part_replaced_are_decoded_or_refused(
 ) -> None:
     lines = list(LINES)
     lines[which] = json.dumps(replaced(json.loads(lines[which]), steps, value)).encode()
-    decoded(*lines)
+    decode(*lines)
     path = tmp_path_factory.mktemp("r") / "a.iotop.jsonl"
     path.write_bytes(b"\n".join(lines) + b"\n")
     assert error_line(path).isprintable()

@@ -128,7 +128,7 @@ def test_a_class_of_finding_that_only_other_rules_know_does_not_prevent_reading(
     recording = FileRecording(str(path))
     shown, wanted = ([(f.snapshot, f.verdict.state) for f in made] for made in (played(recording), live))
     assert shown == wanted
-    assert list(recording.items(2)), "the header is not in the block at which this reading begins"
+    assert list(recording.items(2)), "nothing is read from a block that does not contain the header"
 
 
 @pytest.mark.parametrize("seed", SEEDS)

@@ -32,16 +32,16 @@ def snapshots(count: int = 130) -> Iterator[Snapshot]:
     """A machine with a job and, for a while, a second job."""
     pick = random.Random(9)
     times: dict[ProcessKey, TimeCounts] = {}
-    earlier = 0
+    earlier_ns = 0
     for n, snapshot in enumerate(session(4, count)):
         keys = (FIRST, SECOND) if BEGINS <= n < ENDS else (FIRST,)
-        grown = (snapshot.at_ns - earlier) // 1_000_000 if n else 0
-        earlier = snapshot.at_ns
+        elapsed_ms = (snapshot.at_ns - earlier_ns) // 1_000_000 if n else 0
+        earlier_ns = snapshot.at_ns
         for key in keys:
             weights = [pick.choice((0, 0, 0, 1, 5)) for _ in SHARES]
             weights[pick.randrange(len(SHARES))] += 1
             shares = [weight / sum(weights) for weight in weights]
-            times[key] = add_time(times.get(key, TimeCounts()), shares, grown)
+            times[key] = add_time(times.get(key, TimeCounts()), shares, elapsed_ms)
         jobs = {key: Job(key, "train.py", "alice", 1000, (Rank(key),)) for key in keys}
         table = JobTable(jobs, own_cpu_ns=n * 1000, times={key: times[key] for key in keys})
         yield snapshot._replace(jobs=Reading(table, Status.OK, at_ns=snapshot.at_ns))

@@ -61,7 +61,7 @@ def test_a_recording_of_40_000_long_command_lines_can_be_read(tmp_path: Path) ->
     only_names_are_recorded(tmp_path / "a.iotop.jsonl", 40_000)
 
 
-def test_of_a_flood_of_events_as_many_are_written_as_a_reader_accepts(tmp_path: Path) -> None:
+def test_a_flood_of_events_is_cut_to_the_number_that_a_reader_accepts(tmp_path: Path) -> None:
     path = tmp_path / "a.iotop.jsonl"
     first, second = machine(3, 2)
     marks = tuple(Event(i, i, "mark", str(i)) for i in range(9_000))

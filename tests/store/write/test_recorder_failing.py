@@ -48,7 +48,7 @@ def missing(path: Path) -> list[str]:
 
 
 def own_seqs(path: Path) -> list[int]:
-    """The numbers of the Snapshots in a file, without those of the minute before it."""
+    """The sequence numbers of the Snapshots in a file, without those of its pre-roll."""
     return [
         item.snapshot.seq for item in FileRecording(str(path)).lines() if isinstance(item, SnapLine) and not item.pre
     ]
@@ -108,7 +108,7 @@ def test_after_a_permanent_error_the_recording_continues_in_a_new_file(rig: Fail
     assert shown[-1].carry == live[-1].carry
 
 
-def test_without_a_new_file_the_old_one_is_tried_again(rig: FailingFolder) -> None:
+def test_a_new_file_that_is_still_empty_is_tried_again(rig: FailingFolder) -> None:
     live = list(frames(session(5, 40)))
     path, clock = rig.folder / "run.iotop.jsonl", ShiftedClock()
     recorder = Recorder(FileSink(str(path)), clock, cmdline="full", min_free_bytes=0)

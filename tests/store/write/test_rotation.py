@@ -105,7 +105,7 @@ def test_a_path_that_leads_up_from_a_link_is_rotated_above_the_target_of_the_lin
     assert reports == []
 
 
-def test_a_clock_that_is_set_back_does_not_remove_a_part_before_its_hook_ran(tmp_path: Path) -> None:
+def test_no_part_is_removed_before_its_hook_ran_even_if_the_clock_is_set_back(tmp_path: Path) -> None:
     path, shipped, reports = tmp_path / "run.iotop.jsonl", tmp_path / "shipped", []
     shipped.mkdir()
     clock = Fixed()
@@ -212,7 +212,7 @@ def test_without_a_next_file_the_old_file_continues(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("rotation", [Rotation(bytes=60_000), Rotation(seconds=86_400)])
 def test_the_size_and_age_of_a_file_count_from_before_a_restart(tmp_path: Path, rotation: Rotation) -> None:
-    """The recorder of a day writes less than the limit, and ends."""
+    """The recorder of each day writes less than the limit, and ends."""
     path, reports, clock = tmp_path / "run.iotop.jsonl", [], Fixed()
     rotator = Rotator(clock, reports.append)
     live = lived(2, 20)
