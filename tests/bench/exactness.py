@@ -278,7 +278,7 @@ def table(measured: Measured) -> str:
     command = f"fio --ioengine=libaio --direct=1 --time_based {measured.load.fio}"
     text = f"### {measured.load.title}\n\n`{command}`\n\n{markdown(header, rows)}\n"
     if idle:
-        text += f"\nThe other {len(idle)} are 0 in all three, or a mean of nothing.\n"
+        text += f"\nThe other {len(idle)} are 0 in all three, or a mean over no requests.\n"
     if bad := [f.name for f in idle if f in wrong]:
         text += f"\nOUT: {', '.join(bad)}.\n"
     return text

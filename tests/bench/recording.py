@@ -268,7 +268,7 @@ The last hour in memory, {RING_BYTES >> 20} MB at most, and its reach:
 
 A day of the synthetic server with two busy disks, each figure from a fresh process, the worst of five places in the
 file. First screen: from the command to the first screen. Numbers, verdict: from a jump to its numbers and its verdict.
-The index of both files holds their keyframes alone; a plain file of an older version is read once, at about 0.2 s per
+The index of both files holds only their keyframes; a plain file of an older version is read once, at about 0.2 s per
 GB from the page cache.
 
 {markdown(READ_HEADS, read_rows)}

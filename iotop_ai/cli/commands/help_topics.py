@@ -14,7 +14,10 @@ from iotop_ai.present.screen.bounds import clamp_size
 _INDENT = 22
 _STATES = (
     ("STARVED", "a job waits for data, because of storage, the network, the CPUs, a single thread or the loader"),
-    ("BLOCKED", "a job has stopped or died, because of a checkpoint, another rank, a GPU fault or a full filesystem"),
+    (
+        "BLOCKED",
+        "a job died, or stands still at times: a checkpoint, another rank, a GPU fault, a full filesystem",
+    ),
     ("SLOWED", "a job is slowed by memory pressure, throttled GPUs, PCIe or ranks of different speed"),
     ("FAILING", "a disk, or the path to it, is failing; data is in danger"),
     ("WASTED", "a GPU does nothing, whether it is free or a process holds it"),

@@ -52,7 +52,7 @@ def note_text(comparison: Comparison) -> str:
     if any("-" in _values(change) for change in changes):
         marks += " -: no value (no such disk, no request, a change from 0)."
     if any(clear_text(change) == "?" for change in changes):
-        marks += " ?: unknown if clear (no value, or too few)."
+        marks += " ?: unknown whether clear (no value, or too few)."
     return NOTE + marks
 
 

@@ -47,7 +47,7 @@ def disk_families(frame: Frame, devices: Collection[str] = ()) -> list[Family]:
             [(labels, rates[key]) for key, _, _, labels in entries if key in rates],
         ),
         family(
-            *(DISK, INFO, "Identity of a disk, to join with."),
+            *(DISK, INFO, "Identity of a disk, for joins."),
             [(_identity(info), 1) for _, _, info, _ in entries if info is not None],
         ),
     ]

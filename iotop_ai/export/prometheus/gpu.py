@@ -40,7 +40,7 @@ def gpu_families(frame: Frame) -> list[Family]:
         *families_of(columns_of(GPU, GpuState), [(labels[uuid], state) for uuid, state in states]),
         *families_of(columns_of(GPU, GpuDetail), [(labels[uuid], detail) for uuid, detail in known_details.items()]),
         family(
-            *(GPU, INFO, "Identity of a GPU, to join with."),
+            *(GPU, INFO, "Identity of a GPU, for joins."),
             [
                 (
                     (

@@ -42,7 +42,7 @@ def job_families(frame: Frame) -> list[Family]:
             [(_labels(job), len(job.gpus)) for job in jobs.values()],
         ),
         family(
-            *(JOB, INFO, "Identity of a job, to join with: its ranks' numbers, and a name that all its ranks share."),
+            *(JOB, INFO, "Identity of a job, for joins: its ranks' numbers, and a name that all its ranks share."),
             [((*_labels(job), *_identity(job)), 1) for job in jobs.values()],
         ),
         family(

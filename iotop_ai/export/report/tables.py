@@ -197,7 +197,7 @@ def device_table(story: Story) -> ReportTable:
     note = "Means over the run; an await is a mean over requests. CV: standard deviation "
     note += "divided by mean, over the intervals. Full: at least 90 % busy. MB is 1,048,576 B, as in iostat -m."
     if story.spacing_s is not None and any(device.busy and device.full_s is None for device in devices):
-        note += f" Full for ?: means over {duration(story.spacing_s)} do not show how long."
+        note += f' Full for "?": means over {duration(story.spacing_s)} do not show it.'
     others = [device for device in story.devices if device not in devices]
     unknown = sum(device.read_bytes is None or device.written_bytes is None for device in others)
     note += f" {plural(len(others) - unknown, 'more disk')} moved less." if len(others) > unknown else ""

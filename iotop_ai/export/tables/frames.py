@@ -65,7 +65,7 @@ _DEVICES = (
     INTERVAL,
     *texts("device", "kind", "label", "model", "mounted"),
     *map(term_column, _TERMS),
-    Column("hung_s", "real", "s", "Seconds without completing any of its pending requests."),
+    Column("hung_s", "real", "s", "Seconds in which none of its pending requests has completed."),
 )
 _GPU_LEVELS = {
     *("memory_reserved_bytes", "memory_mhz", "sm_max_mhz", "memory_celsius", "fan_percent", "performance_state"),
@@ -86,7 +86,7 @@ _PROCESSES = (
     TIME,
     INTERVAL,
     Column("pid", "int"),
-    Column("start_ticks", "int", "", "Start time in clock ticks after boot; with the pid it names one process."),
+    Column("start_ticks", "int", "", "Start time in clock ticks after boot; with the pid it identifies one process."),
     *texts("name", "user", "command", "state", "wchan"),
     Column("threads", "int"),
     Column("rss_bytes", "int", "B"),

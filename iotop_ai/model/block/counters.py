@@ -46,7 +46,7 @@ class BlockCounters(NamedTuple):
     busy_ms: Annotated[int, Exported("ms", "Time with a request in flight.", "io_time")]
     queue_ms: Annotated[
         int,
-        Exported("ms", "Time of all requests together, since Linux 5.0 only of completed ones.", "io_time_weighted"),
+        Exported("ms", "Total time of all requests; since Linux 5.0 of completed ones only.", "io_time_weighted"),
     ]
     dc_ios: Annotated[int | None, Exported("count", "Discards completed.", "discards_completed")] = None
     dc_merges: Annotated[int | None, Exported("count", "Discard requests merged.", "discards_merged")] = None

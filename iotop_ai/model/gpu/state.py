@@ -129,7 +129,9 @@ class GpuState(NamedTuple):
     """The number of these samples below 10 %, in which the GPU was idle; a counter."""
     power_cap_ns: Annotated[int | None, Exported("ns", "Time throttled by the power limit.")] = None
     """Field 74 of NVML. This and the next four fields count ns since the driver was loaded."""
-    sync_boost_ns: Annotated[int | None, Exported("ns", "Time held to the slowest GPU of its group.")] = None
+    sync_boost_ns: Annotated[
+        int | None, Exported("ns", "Time with the clock held to the slowest GPU of its group.")
+    ] = None
     sw_thermal_ns: Annotated[int | None, Exported("ns", "Time slowed because GPU or memory was too hot.")] = None
     hw_thermal_ns: Annotated[int | None, Exported("ns", "Time at half clock or less because of heat.")] = None
     power_brake_ns: Annotated[
@@ -241,7 +243,7 @@ class GpuRates(NamedTuple):
     ] = None
     sm_ratio: Annotated[float | None, Metric("ratio", "SM activity (GPM): SM time with a warp resident.")] = None
     occupancy_ratio: Annotated[
-        float | None, Metric("ratio", "SM occupancy (GPM): resident warps of the possible ones.")
+        float | None, Metric("ratio", "SM occupancy (GPM): resident warps as a share of the maximum.")
     ] = None
     tensor_ratio: Annotated[float | None, Metric("ratio", "Tensor core activity (GPM).")] = None
     dram_ratio: Annotated[float | None, Metric("ratio", "Memory bandwidth used, as a share of the maximum (GPM).")] = (
@@ -257,7 +259,7 @@ class GpuRates(NamedTuple):
         float | None, Metric("ratio", "Share of time throttled by the power limit; normal at full load.")
     ] = None
     sync_boost_ratio: Annotated[
-        float | None, Metric("ratio", "Share of time held to the slowest GPU of its group.")
+        float | None, Metric("ratio", "Share of time with the clock held to the slowest GPU of its group.")
     ] = None
     sw_thermal_ratio: Annotated[
         float | None, Metric("ratio", "Share of time slowed because GPU or memory was too hot.")

@@ -15,12 +15,12 @@ from iotop_ai.lazy.regex import pattern
 from iotop_ai.model.health.smart import SmartAttribute
 
 MEANINGS: dict[int, str] = {
-    1: "errors while reading, before correction; the raw value is the vendor's own",
+    1: "errors while reading, before correction; the raw value is vendor-specific",
     2: "throughput, by the vendor's own measure",
     3: "ms to reach full speed",
     4: "spindle starts and stops",
     5: "bad sectors replaced by spare ones",
-    7: "seek errors; the raw value is the vendor's own",
+    7: "seek errors; the raw value is vendor-specific",
     8: "seek speed, by the vendor's own measure",
     9: "hours powered on",
     10: "spin-ups that needed another try",
@@ -55,7 +55,7 @@ MEANINGS: dict[int, str] = {
     200: "errors while writing",
     202: "rated life used or left, by vendor",
     206: "flash write errors",
-    210: "recoveries by the drive's own parity",
+    210: "errors recovered with the drive's internal parity",
     230: "life used, by vendor",
     231: "rated life left, by vendor",
     232: "spare blocks left",

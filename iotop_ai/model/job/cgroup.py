@@ -125,7 +125,9 @@ class CgroupRates(NamedTuple):
         float | None, Metric("B/s", "File pages read again after eviction (memory.stat workingset_refault_file).")
     ]
     high_per_s: Annotated[float | None, Metric("1/s", "Times over memory.high per second (memory.events high).")]
-    max_per_s: Annotated[float | None, Metric("1/s", "Times at memory.max per second (memory.events max).")]
+    max_per_s: Annotated[
+        float | None, Metric("1/s", "Times that memory.max was reached, per second (memory.events max).")
+    ]
     io_some_ratio: Annotated[
         float | None, Metric("ratio", "Share of time in which a task waited for I/O (io.pressure).")
     ]

@@ -57,7 +57,7 @@ class StepRates(NamedTuple):
     rank: int | None
     steps_per_s: Annotated[
         float | None,
-        Metric("1/s", "Training steps per second; batches if the process counts no steps."),
+        Metric("1/s", "Training steps per second; batches if the process does not count steps."),
     ]
     data_wait_ms: Annotated[float | None, Metric("ms", "Mean wait of a step for its data, as the process measures it.")]
     data_wait_ratio: Annotated[

@@ -221,7 +221,7 @@ class TaskRates(NamedTuple):
     running_ratio: Annotated[float | None, Metric("ratio", "Share of samples in state R.")]
     queue_ratio: Annotated[float | None, Metric("ratio", "Share of samples asleep in a queue.")]
     cpu_ratio: Annotated[float | None, Metric("ratio", "Share of time on a CPU, of its main thread.")]
-    cpu_wait_ratio: Annotated[float | None, Metric("ratio", "Share of time runnable without a CPU.")]
+    cpu_wait_ratio: Annotated[float | None, Metric("ratio", "Share of time runnable, but waiting for a CPU.")]
     grown_bytes_per_s: Annotated[float | None, Metric("B/s", "Growth of resident memory; 0 when it shrinks.")] = None
 
     @property

@@ -7,6 +7,7 @@ from textwrap import wrap
 from iotop_ai.model.frame import Frame
 from iotop_ai.model.gpu.state import GpuInstance
 from iotop_ai.model.reading import Status
+from iotop_ai.model.verdict_class import LOSING
 from iotop_ai.present.gpu.context import detail_of, gpu_sentences
 from iotop_ai.present.gpu.facts import facts
 from iotop_ai.present.gpu.graphs import MOST_GRAPH_ROWS, gpu_graph_rows, gpu_graphs
@@ -14,6 +15,7 @@ from iotop_ai.present.gpu.groups import Gpu, gpus, selected_gpu, short_model
 from iotop_ai.present.gpu.meaning import Meaning, worst_token
 from iotop_ai.present.gpu.process_table import PROCESS_COLUMNS, process_row, process_slots
 from iotop_ai.present.gpu.users import GpuUser, gpu_users
+from iotop_ai.present.job.current import current_job
 from iotop_ai.present.screen.graphs import room, time_shown
 from iotop_ai.present.screen.key_row import above_rows, keys_text, mode_spans, words_above
 from iotop_ai.present.screen.selection import next_in_order
@@ -106,6 +108,14 @@ def _body(frame: Frame, view: View, width: int, height: int, gpu: Gpu) -> list[L
     return out + _process_rows(width, users, height - len(out))
 
 
+def _job_loses_time(frame: Frame, uuid: str) -> bool:
+    """Whether the verdict above is about a loss of the job that uses this GPU. A green OK below it would contradict."""
+    job = current_job(frame)
+    return (
+        frame.verdict.state in LOSING and job is not None and job.key.pid == frame.verdict.job_pid and uuid in job.gpus
+    )
+
+
 def _top(frame: Frame, view: View, width: int, gpu: Gpu, sentences: list[Meaning]) -> list[Line]:
     """The state word and the GPU's identity, then the sentences with their remedies."""
     all_gpus = gpus(frame, view)
@@ -115,6 +125,8 @@ def _top(frame: Frame, view: View, width: int, gpu: Gpu, sentences: list[Meaning
         word, hue = _WORDS.get(sentences[0].id, (word, hue))
     if sentences and sentences[0].id in _SLOWED:
         word = "SLOWED"
+    if word == "OK" and _job_loses_time(frame, gpu.uuid):
+        word, hue = _WORDS["partly"]
     if gpu.state is None:
         # A GPU whose query failed is lost. If the query is not permitted or still pending, the state is unknown.
         word = "LOST" if gpu.reading.status is Status.FAILED else "UNSURE"

@@ -192,7 +192,7 @@ STATE_HELP: dict[str, Entries] = {
     ),
     "gpu": (
         ("OK", "it computes, and nothing holds it up"),
-        ("PARTLY", "it is busy for a part of the time"),
+        ("PARTLY", "it is busy for a part of the time, or its job loses time"),
         ("IDLE", "it has nothing to do now"),
         ("FREE", "no process uses it, while jobs use other GPUs"),
         ("WAITS", "it is idle in many samples, or spins: it waits for work or for another rank"),

@@ -370,7 +370,7 @@ def test_how_long_a_disk_was_full_is_unknown_if_the_means_do_not_show_it(
     assert story.devices[0].full_s == (minutely_s if minutely_s is None else pytest.approx(minutely_s))
     table = device_table(story)
     assert table.rows[0][-1] == text
-    assert (" Full for ?: means over 60 s do not show how long." in table.note) is (text == "?")
+    assert (' Full for "?": means over 60 s do not show it.' in table.note) is (text == "?")
 
 
 SLOW = BlockInfo("sdb", 8, 16, "disk", "sdb", "SATA HDD", model="SLOW", serial="A", size_bytes=1 << 40)

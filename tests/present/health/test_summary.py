@@ -111,7 +111,7 @@ def test_a_failing_disk_has_the_cure_that_the_verdict_has() -> None:
     assert "sda" in cures
     for view in (LIST._replace(cursor="sda"), LIST._replace(disk="sda")):
         assert " do       back up sda now, then replace it" in text(shown, view)
-    assert "back sda up now" not in text(shown, LIST._replace(cursor="nvme1n1"))
+    assert "back up sda now" not in text(shown, LIST._replace(cursor="nvme1n1"))
 
 
 def test_a_remedy_is_not_cut() -> None:

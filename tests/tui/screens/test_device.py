@@ -132,7 +132,7 @@ async def test_the_screen_of_a_removed_disk_reports_its_removal() -> None:
         app.main.panels["disk"].focus()
         await pilot.press("enter")
         await pilot.pause()
-        assert "sdb is not here" not in text(app)
+        assert "sdb is no longer present" not in text(app)
         app.post_message(FrameReady(made[5]))
         await pilot.pause()
         assert "sdb is no longer present" in text(app)

@@ -438,7 +438,7 @@ class MainScreen(RootScreen):
         shown = [name for name in (self.view.focus, "process", *ZOOMABLE) if name not in self.view.hidden]
         panel = next((name for name in shown if name in ZOOMABLE), "")
         if not panel:
-            self.state.change("nothing to show alone: these panels are hidden")
+            self.state.change("no panel to zoom: all are hidden")
             return
         if not self.view.zoom and panel != self.view.focus:
             self._focus(panel)

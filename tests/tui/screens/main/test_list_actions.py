@@ -121,7 +121,7 @@ async def test_hidden_processes_get_neither_the_focus_nor_the_window() -> None:
         assert shown.view.message == "done: graphs alone; z shows all"
         await shown.press("z", "3", "4", "5", "7", "z")
         assert not shown.view.zoom
-        assert shown.view.message.startswith("nothing to show alone")
+        assert shown.view.message.startswith("no panel to zoom")
 
 
 @pytest.mark.parametrize("panel", ["graphs", "system"])
