@@ -21,8 +21,8 @@ _FAR_RATIO = 10.0
 flatten the curves.
 """
 _NEAR_HALF = 0.02
-"""The middle row is labelled with half of the scale if its value differs from the half by at most this fraction of it,
-and if a figure of the screen can show the half exactly.
+"""The middle row is labelled with half of the scale's top if the row's highest value is within this fraction of that
+half, and if one decimal shows the half exactly.
 """
 
 

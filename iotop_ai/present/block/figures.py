@@ -180,10 +180,10 @@ def process_attribution(frame: Frame, view: View, device: BlockDevice) -> tuple[
     """(the reason for the choice of processes that the disk's screen lists, the job as "NAME of USER" for JOB_FILES,
     otherwise "").
 
-    ONLY_DISK: only this disk moved bytes, so all disk I/O of processes was on it. Nothing may have been written to the
-    other disks, or to other partitions or volumes of the same disks, over the whole history either: bytes may reach a
-    disk long after a process wrote them. JOB_FILES: the job's files are on this disk. BUSIEST: neither is true, and the
-    kernel does not say which disks a process uses, so the busiest processes are listed.
+    ONLY_DISK: only this disk moved bytes, so all disk I/O of processes was on it. This also requires that nothing was
+    written to other disks, or to other partitions or volumes of the same disks, in the whole history, because bytes can
+    reach a disk long after a process wrote them. JOB_FILES: the job's files are on this disk. BUSIEST: neither is true,
+    and the kernel does not say which disks a process uses, so the busiest processes are listed.
     """
     below = set(devices.leaves(device.name, frame))
     others = [d for d in devices.all_devices(frame, view) if _is_other(frame, device, d)]

@@ -58,7 +58,7 @@ def _on_one_scale(graphs: list[Graph]) -> list[Graph]:
     largest = max(graphs, key=lambda graph: graph.top)
     out = []
     for graph in graphs:
-        # The text of a rate depends on its scale. All awaits have the same scale, but a text for each direction.
+        # The text of a rate depends on its scale; the text of an await depends on its direction instead.
         text = graph.text if graph.scale == largest.scale else largest.text
         out.append(graph._replace(top=largest.top, scale=largest.scale, unit=largest.unit, text=text))
     return out

@@ -188,9 +188,9 @@ def _device_rows(frame: Frame, view: View, width: int, stack: list[tuple[BlockDe
     """
     if view.base is None:
         return device_rows(frame, view, width, time_shown(frame, view), stack)
-    seconds = duration(devices.rates_of(frame, view)[1])
-    hours = " ".join(seconds.split()[:2])  # "2 h" of "2 h 5 min", for a narrow screen
-    return device_rows(frame, view, width, "sum", stack, (f"of {seconds}", seconds, f"of {hours}"))
+    length = duration(devices.rates_of(frame, view)[1])
+    short_length = " ".join(length.split()[:2])  # "2 h" of "2 h 5 min", for a narrow screen
+    return device_rows(frame, view, width, "sum", stack, (f"of {length}", length, f"of {short_length}"))
 
 
 def _limits(recent: DeviceWindow) -> AwaitLimits:
@@ -259,7 +259,7 @@ def _tab_key(view: View) -> list[Span]:
 
 
 def _state(frame: Frame, device: BlockDevice, recent: DeviceWindow) -> tuple[str, str]:
-    """(the word for the disk's state, its token). In accumulation mode too, it is the state now."""
+    """(the word for the disk's current state, its token); current even in accumulation mode."""
     own_health = health(frame, device.name)
     if own_health.token == "bad":
         return own_health.word.upper(), "bad"

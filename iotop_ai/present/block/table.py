@@ -262,7 +262,7 @@ def _row(
     has_health = not nested or (device.info is not None and device.info.kind == "disk")
     return _device_line(
         width,
-        device._replace(info=None, totals=NO_TOTALS),  # parts that the row does not show, but that may change
+        device._replace(info=None, totals=NO_TOTALS),  # not shown, but would vary the key of the cache
         selected is not None and selected.name == device.name,
         " " + name if nested else name,
         tuple(slots),

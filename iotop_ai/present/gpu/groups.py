@@ -117,11 +117,11 @@ def link_text(state: GpuState) -> str:
     """
     if state.pcie_generation is None or state.pcie_width is None:
         return "?"
-    now = f"Gen{state.pcie_generation} x{state.pcie_width}"
+    link = f"Gen{state.pcie_generation} x{state.pcie_width}"
     # The generation drops while a GPU is idle, but the width does not.
     if state.pcie_max_width is not None and state.pcie_width < state.pcie_max_width:
         return f"{state.pcie_generation}x{state.pcie_width}/x{state.pcie_max_width}"
-    return now
+    return link
 
 
 @cached_per_frame

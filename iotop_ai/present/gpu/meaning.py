@@ -35,7 +35,7 @@ CAPPED for the power limit.
 GAPS = 0.2
 """The share of idle samples from which a partly busy GPU counts as waiting for work."""
 HELD_SHARE, HELD_S = 0.05, 60.0
-"""An idle GPU is wasted if at least HELD_SHARE of its memory is in use, from HELD_S seconds of idleness on."""
+"""A GPU is wasted if it has been idle for at least HELD_S seconds while at least HELD_SHARE of its memory is in use."""
 MEMORY_FULL = 0.95
 """The share of used memory from which the memory counts as full."""
 HOT_MARGIN_CELSIUS = 3

@@ -155,7 +155,7 @@ def _top(frame: Frame, view: View, width: int, gpu: Gpu, sentences: list[Meaning
                 Span(text, _text_token(sentence)),
             ]
             out.append(row(width, left, remedy if fits and j == len(lines) - 1 else []))
-        # Without this row, the first remedy on the screen would be that of a lesser sentence.
+        # Without this row, the first remedy on the screen would be that of a less severe sentence.
         if i == 0 and remedy and not fits:
             out.append(row(width, [Span(" do".ljust(_STATE_CELLS + 1), "dim"), Span(sentence.remedy, "strong")]))
     return out

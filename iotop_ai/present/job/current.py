@@ -49,8 +49,8 @@ def job_hops(job: Job, culprit: Culprit) -> list[list[Span]]:
 
 
 def job_waits(frame: Frame, width: int, culprit: Culprit = NO_CULPRIT) -> Line | None:
-    """The shares of time that the job's workers spend in each state, in a fixed order; None when unknown, or if they
-    have ended: the last shares are not those of now.
+    """The shares of time that the job's workers spend in each state, in a fixed order; None when unknown, or if the
+    workers have ended, because the last shares are then out of date.
 
     For a job without workers, the row shows the time of the first rank's trainer. The state that the verdict names has
     the verdict's colour.

@@ -184,8 +184,8 @@ def _is_idle(device: BlockDevice) -> bool:
 
 
 def _process_hop(frame: Frame, view: View, device: BlockDevice, direction: str) -> list[Span]:
-    """The process with the most I/O on the disk; "?" if the visible processes do not account for the disk's bytes; the
-    words that say so if no process is known to read or write it.
+    """The process with the most I/O on the disk; "?" if the visible processes do not account for the disk's bytes; a
+    sentence such as "no process reads or writes" if no process is known to read or write the disk.
 
     A process whose disk is unknown is named as the reader only if it reads clearly more than all other disks deliver,
     and as the writer only if nothing is written to another disk.
@@ -259,8 +259,8 @@ def _may_be_on(device: BlockDevice, group: Group, way: str, moved: float, frame:
 def _bytes_elsewhere(
     device: BlockDevice, frame: Frame, view: View, bytes_of: Callable[[BlockDevice], float | None]
 ) -> float | None:
-    """The bytes of the other disks. Unless the device is an md array, the bytes by which the disks below it exceed its
-    own are added. None when unknown. bytes_of: the function that returns the bytes of a device.
+    """The bytes of the other disks; None when unknown. If the disks below the device move more bytes than the device
+    does, the excess is added, except for an md array. bytes_of: the function that returns the bytes of a device.
     """
     own, below, total = {device.name, *devices.leaves(device.name, frame)}, 0.0, 0.0
     for other in devices.all_devices(frame, view):

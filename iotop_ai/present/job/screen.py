@@ -188,8 +188,8 @@ def _body(frame: Frame, view: View, width: int, height: int, jobs: tuple[JobRow,
 
 
 def _column_slots(width: int, jobs: tuple[JobRow, ...]) -> list[ColumnSlot]:
-    """The columns that fit. Those of counts widen for large counts of these jobs, and the column of the user's name
-    narrows by as much.
+    """The columns that fit. The columns of counts widen for large counts, and the column of the user's name narrows by
+    as much.
     """
     start = 30 if width >= _WIDE else _NAME_END
     texts = [_counts_of(job_row.facts) for job_row in jobs]
@@ -206,8 +206,8 @@ def _counts_of(facts: JobFacts) -> dict[str, str]:
 
 
 def row_names(jobs: Sequence[JobRow], room: int) -> dict[int, str]:
-    """The name of each job by its pid, in at most ``room`` cells. Jobs of one name and user have their PID behind it,
-    and the name is cut rather than the PID.
+    """The name of each job by its pid, in at most ``room`` cells. If several jobs share a name and user, each name is
+    followed by the PID, and the name is cut rather than the PID.
     """
     counts = Counter((job_row.facts.job.name, job_row.facts.job.user) for job_row in jobs)
     out = {}

@@ -114,8 +114,8 @@ def gaps_text(unreadable: int, first: str, elsewhere: int, unknown: int) -> list
     out = []
     if unknown:
         owner = "their owner" if unknown > 1 else "its owner"
-        who = f"visible only to {owner} or with write permission"
-        out.append(f"? {plural(unknown, 'file')}: cached part {who}; use sudo")
+        visibility = f"visible only to {owner} or with write permission"
+        out.append(f"? {plural(unknown, 'file')}: cached part {visibility}; use sudo")
     if unreadable:
         out.append(f"? {plural(unreadable, 'file')} could not be opened, the first: {plain(first)}")
     if elsewhere:

@@ -23,8 +23,8 @@ from iotop_ai.present.text.units import UNDEFINED, UNKNOWN
 class _Disks(NamedTuple):
     """The disks that the column can name.
 
-    only: the only disk that moves bytes, by direction ("read" or "write"). For writes, it is the only one in the whole
-    history, because the kernel writes data later than the process. A direction is left out if no such disk is known.
+    only: the only disk that moves bytes, by direction ("read" or "write"). For writes, no other disk wrote in the
+    whole history, because the kernel writes data later than the process. A direction without such a disk is left out.
     by_pid: by the pid of a process, the disk that holds its job's files, as from ``_disk_name``. stack_by_pid: by the
     same pid, the kernel names of the device that holds these files and of the devices below it.
     """

@@ -2,7 +2,7 @@
 
 A query compares the values of a row: ``read write io`` (bytes per second, K M G T are powers of 1024), ``cpu delay``
 (percent), ``mem`` (bytes), ``threads pid ppid`` and ``name user command state``. The operators are ``= != > >= < <=``,
-and ``~`` and ``!~`` for a regular expression; with these two, ``name`` is the name in /proc and that in the list.
+and ``~`` and ``!~`` for a regular expression; these two test both the name in /proc and the name in the list.
 Comparisons are combined with ``and or not`` and brackets. A comparison with an unknown value does not match. Without
 an operator, the word ``tagged`` matches the tagged processes; any other word is searched in names, users, command
 lines and pids.

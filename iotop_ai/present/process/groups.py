@@ -54,7 +54,7 @@ class Group(NamedTuple):
 
     @property
     def row_key(self) -> str:
-        """The key of the group's row; outside a tree, it does not depend on which members are active."""
+        """The key of the group's row; outside a tree, it stays the same while members come and go."""
         if self.in_tree:
             return f"process:{self.keys[0].pid}"
         job = f":{self.job}" if self.job else ""
@@ -99,7 +99,7 @@ _PER_S = tuple(name for name in ProcessRates._fields if name.endswith("_per_s"))
 
 def _rates_over(rates: ProcessRates, seconds: float) -> ProcessRates:
     """The rates, converted so that they give the same growth over ``seconds``. Each rate covers the interval of its
-    process, which is shorter or longer, because many processes are not read in every interval.
+    process, which may have another length, because many processes are not read in every interval.
     """
     changes = {}
     for name in _PER_S:
@@ -353,8 +353,8 @@ class _IdleGroups:
         added: dict[GroupId, list[ProcessKey]] = {}
         new = changed(info, self.info)
         if job_of != self.job_of:
-            other_job = {key for key, _ in job_of.items() ^ self.job_of.items()}
-            new = (*new, *(key for key in other_job.difference(new) if key in info))
+            with_new_job = {key for key, _ in job_of.items() ^ self.job_of.items()}
+            new = (*new, *(key for key in with_new_job.difference(new) if key in info))
         reordered = any(key in self.info for key in new)
         for key in (*removed(info, self.info), *new):
             old = self.info.get(key)

@@ -168,7 +168,7 @@ def _title(frame: Frame, view: View, page: ProcessPage, info: ProcessInfo | None
     if key not in order:
         return row(width, left, [*mode_spans(frame, view), Span(f"{keys} ", "dim")])
     mode, position = mode_spans(frame, view), f"{order.index(key) + 1} of {len(order)}"
-    # The list lacks idle kernel threads and what the filter leaves out. The word makes way for the process's own facts.
+    # "listed": the list lacks idle kernel threads and what the filter leaves out. Without room, the word is dropped.
     ends = [[*mode, Span(f"{position}{word}  {keys} ", "dim")] for word in (" listed", "")]
     return row(width, left, ends[0] if spans_cells(left) + spans_cells(ends[0]) < width else ends[1])
 

@@ -246,8 +246,8 @@ def cut_left(text: str, width: int) -> str:
 
 
 def mount_disk(frame: Frame, mount: Mount | None) -> tuple[str, str]:
-    """(the disk that holds the mount, by its name in the disk panel, its token). Instead of a disk: "memory",
-    "network", "-" for another mount without a device, "?" when unknown.
+    """(the name in the disk panel of the disk that holds the mount, its token). Instead of a disk: "memory", "network",
+    "-" for another mount without a device, "?" when unknown.
     """
     if mount is None:
         return UNKNOWN, ""

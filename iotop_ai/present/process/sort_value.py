@@ -38,8 +38,8 @@ def order_words(sort: str, reverse: bool) -> str:
 
 
 def sort_values(rates: Sequence[ProcessRates], sort: str) -> list[float]:
-    """The figures by which processes are sorted: those of the column ``sort``, or the bytes of all I/O if it is not a
-    column of figures. An unknown figure is 0.
+    """The figures by which processes are sorted: those of the column ``sort``, or the bytes of all I/O if ``sort`` is
+    not a column of figures. An unknown figure is 0.
     """
     if figure := _FIGURES.get(sort):
         return [value or 0.0 for value in map(figure, rates)]

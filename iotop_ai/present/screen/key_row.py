@@ -153,7 +153,7 @@ def keys_text(name: str, view: View) -> str:
 
 @lru_cache(maxsize=32)
 def _while_playing(keys: tuple[Key, ...]) -> tuple[Key, ...]:
-    """The entries while the recording plays: the key that plays it stops it now."""
+    """The entries while the recording plays, with "pause" in place of "play"."""
     return tuple(key._replace(word="pause") if key.word == "play" else key for key in keys)
 
 

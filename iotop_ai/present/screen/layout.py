@@ -286,7 +286,7 @@ def _distribute_spare_rows(heights: _Heights, height: int, hidden: frozenset[str
     """
     spare = height - heights.total(hidden)
     if spare > 0 and heights.disk and "disk" not in hidden:
-        # The process list gets enough rows for its footer and a few processes before a fourth disk gets one.
+        # The process list gets enough rows for its footer and a few processes before a fourth disk gets a row.
         keep = max(0, 6 - heights.process)
         room = min(spare - keep, height // 3 - heights.disk)
         more = max(0, min(room, disks + 1 - heights.disk))

@@ -37,7 +37,7 @@ SECOND_NS = 1_000_000_000
 MINUTE_NS = 60 * SECOND_NS
 HOUR_NS = 60 * MINUTE_NS
 _WHOLE_HOUR_MIN = 59
-"""The states of that many minutes are labelled "hour": a recording of an hour lacks a few seconds of it."""
+"""The states of at least this many minutes are labelled "hour", because a recording of an hour lacks a few seconds."""
 
 
 @panel

@@ -1,4 +1,4 @@
-"""The tall chart of awaits: its tabs, its scales, and the percentiles of the interval means."""
+"""The tabs of the disk's screen, the scales of the chart of awaits, and the percentiles of the interval means."""
 
 from __future__ import annotations
 

@@ -113,7 +113,7 @@ def test_the_share_of_one_of_the_disks_of_a_pool_is_unknown() -> None:
     assert share(shown) == "?"
 
 
-def test_a_disk_without_bytes_has_no_shares() -> None:
+def test_a_disk_without_bytes_has_no_share() -> None:
     assert share(BUSY, "sdb") == "-"
 
 

@@ -74,7 +74,7 @@ def test_the_keys_beside_position_and_tabs_are_those_that_the_user_has_set() -> 
     assert no_key[3].endswith("  [all] 1/4")
 
 
-def test_while_figures_are_sums_the_table_says_so_and_the_state_is_that_of_now() -> None:
+def test_while_figures_are_sums_the_table_says_so_and_the_state_is_current() -> None:
     taken = snapshots(lambda _: Machine(disks=(Disk(disk("sda"), reads=100, read_bytes=10 * MIB),)), 61)
     made = frame(taken)
     for tab in TABS:
@@ -198,8 +198,8 @@ def test_peaks_are_the_highest_interval_of_all_samples() -> None:
 
 def fast(read_await: float, carry: FoldState | None = None) -> Frame:
     info = disk("nvme0n1", detail="NVMe", transport="nvme", serial="S1")
-    did = Disk(info, reads=500, read_bytes=500 * 64 * KIB, read_await=read_await, busy=0.5)
-    return frame(snapshots(lambda _: Machine((did,)), 15), carry=carry)
+    drive = Disk(info, reads=500, read_bytes=500 * 64 * KIB, read_await=read_await, busy=0.5)
+    return frame(snapshots(lambda _: Machine((drive,)), 15), carry=carry)
 
 
 def test_the_baseline_of_a_disk_takes_precedence_over_that_of_its_kind() -> None:
@@ -227,7 +227,7 @@ def test_the_baseline_of_a_disk_takes_precedence_over_that_of_its_kind() -> None
 
 
 def test_a_baseline_far_below_that_of_the_kind_is_not_called_the_disks_own() -> None:
-    """The normal await is then half of the kind's, which this disk has not shown."""
+    """The normal await is then half of the kind's, so it is not learned from this disk."""
     baseline = Baseline(((1, ((bin_of(0.01), 60),)),))
     made = fast(1.8, FoldState(0, learned={"S1": DeviceBaseline(sizes=(baseline, baseline, baseline))}))
     device = device_or_selected(made, VIEW, "nvme0n1")
@@ -243,29 +243,29 @@ def test_a_baseline_far_below_that_of_the_kind_is_not_called_the_disks_own() -> 
 def test_a_normal_latency_is_not_called_the_reason_for_a_fault(
     severity: str, reason: str, state: str, shown: str
 ) -> None:
-    did = Disk(disk("sda", transport="ata"), reads=500, read_bytes=500 * 64 * KIB, read_await=0.3, busy=0.2)
+    drive = Disk(disk("sda", transport="ata"), reads=500, read_bytes=500 * 64 * KIB, read_await=0.3, busy=0.2)
     report = {"sda": smart("sda", severity, (reason,))}
-    lines = text(frame(snapshots(lambda _: Machine((did,), smart=report), 15)), "sda").splitlines()
+    lines = text(frame(snapshots(lambda _: Machine((drive,), smart=report), 15)), "sda").splitlines()
     assert lines[1].startswith(f" {state} ")
     assert lines[2].startswith(" latency  a read took 0.3 ms in ")
     assert lines[3].startswith(f" health   {shown}  {reason}  temp ")
 
 
 def test_the_reason_for_calling_a_disk_with_a_normal_latency_slow_is_the_verdict() -> None:
-    did = Disk(disk("sda", transport="ata"), reads=500, read_bytes=500 * 64 * KIB, read_await=0.3, busy=0.2)
+    drive = Disk(disk("sda", transport="ata"), reads=500, read_bytes=500 * 64 * KIB, read_await=0.3, busy=0.2)
     verdict = unsure()._replace(slow_disk=SlowDisk("sda", "sda", 90.0, 1.0, 0.9, 0.0, 0.0))
-    lines = text(frame(snapshots(lambda _: Machine((did,)), 15), verdict), "sda", 160, 48).splitlines()
+    lines = text(frame(snapshots(lambda _: Machine((drive,)), 15), verdict), "sda", 160, 48).splitlines()
     assert lines[1].startswith(" SLOW ")
     assert lines[2].startswith(" because  the verdict names it; a read took 0.3 ms in ")
 
 
 def test_a_disk_that_seeks_is_judged_by_its_utilisation() -> None:
     info = disk("sdb", detail="HDD", transport="ata", rotational=True)
-    did = Disk(info, reads=100, read_bytes=100 * 64 * KIB, read_await=30.0, busy=0.9)
-    shown = text(frame(snapshots(lambda _: Machine((did,)), 15)), "sdb")
+    drive = Disk(info, reads=100, read_bytes=100 * 64 * KIB, read_await=30.0, busy=0.9)
+    shown = text(frame(snapshots(lambda _: Machine((drive,)), 15)), "sdb")
     assert shown.splitlines()[1].startswith(" SLOW ")
     assert "it seeks, so 90 %util is its load" in shown.replace("\n          ", " ")
-    calm = text(frame(snapshots(lambda _: Machine((did._replace(busy=0.3),)), 15)), "sdb")
+    calm = text(frame(snapshots(lambda _: Machine((drive._replace(busy=0.3),)), 15)), "sdb")
     assert calm.splitlines()[1].startswith(" OK ")
 
 
@@ -274,8 +274,8 @@ def test_a_note_tells_whether_the_listed_processes_are_known_to_use_the_disk() -
     reader = Proc(7, "reader", read=MIB)
 
     def made(more: int) -> Frame:
-        did = Disk(one, reads=10, read_bytes=MIB, read_await=1.0)
-        return frame(snapshots(lambda _: Machine((did, Disk(other, reads=more, read_bytes=more * 4096)), (reader,)), 5))
+        sda = Disk(one, reads=10, read_bytes=MIB, read_await=1.0)
+        return frame(snapshots(lambda _: Machine((sda, Disk(other, reads=more, read_bytes=more * 4096)), (reader,)), 5))
 
     for more, basis, note in (
         (0, ONLY_DISK, "no other disk moved a byte"),
@@ -329,8 +329,8 @@ def test_next_and_previous_go_through_the_devices_of_the_panel_in_a_circle() -> 
 
 def test_many_mounts_and_unknown_fullness_are_shown() -> None:
     info = disk("sda", mounts=[(f"/m{n}", "ext4") for n in range(7)], size_bytes=500 * GIB)
-    did = Disk(info, reads=10, read_bytes=MIB, read_await=1.0)
-    made = frame(snapshots(lambda _: Machine((did,), usage={"/m0": 0.9}), 5))
+    drive = Disk(info, reads=10, read_bytes=MIB, read_await=1.0)
+    made = frame(snapshots(lambda _: Machine((drive,), usage={"/m0": 0.9}), 5))
     shown = text(made, "sda", 160, 48)
     assert "── 7 mounts ─" in shown
     assert next(line for line in shown.splitlines() if line.startswith(" /m0 ")).split()[2] == "90"
@@ -345,7 +345,7 @@ def test_each_key_in_the_last_row_works() -> None:
             assert key in bound
 
 
-def test_files_of_the_job_show_which_of_its_processes_use_the_disk() -> None:
+def test_the_note_names_the_job_whose_files_are_on_the_disk() -> None:
     recording = Path(__file__).parents[2] / "data" / "jobs.iotop.jsonl.gz"
     *_, made = frames(islice(ReplaySource(str(recording), allow_root=True), 60))
     slow = next(name for name in devices.infos(made) if name.startswith("loop"))
@@ -378,8 +378,8 @@ def test_hostile_names_are_plain_text() -> None:
     odd = "[/x][@click=app.quit]\ufffd训练"
     more = {"label": odd, "model": odd, "detail": odd, "serial": odd, "scheduler": odd, "firmware": odd}
     info = disk("sdb", mounts=[("/" + odd, odd)], **more)
-    did = Disk(info, reads=9, read_bytes=5 * MIB, read_await=1.0)
-    made = frame(snapshots(lambda _: Machine((did,), (Proc(7, odd, odd, read=MIB),), usage={"/" + odd: 0.5}), 5))
+    drive = Disk(info, reads=9, read_bytes=5 * MIB, read_await=1.0)
+    made = frame(snapshots(lambda _: Machine((drive,), (Proc(7, odd, odd, read=MIB),), usage={"/" + odd: 0.5}), 5))
     for width, height in SIZES:
         lines = device_screen_rows(made, VIEW, width, height, "sdb")
         assert [cells(line.text) for line in lines] == [width] * height

@@ -178,7 +178,7 @@ def test_the_rows_with_problems_come_first_if_not_all_fit() -> None:
     assert numbers(gpu_rows(blamed, VIEW, 80, 4)) == ["2", ">7"]
 
 
-def test_the_mark_stays_on_its_gpu_when_another_joins_its_row() -> None:
+def test_the_cursor_stays_on_its_gpu_when_another_joins_the_row() -> None:
     def marked(busy: int) -> list[str]:
         gpus = tuple(gpu(n, busy if n == 0 else 90) for n in range(4))
         made = frame(snapshots(lambda _second: Machine(gpus=gpus), 6))
@@ -205,7 +205,7 @@ def test_at_160_columns_each_gpu_has_a_graph_of_its_last_minute() -> None:
     at = head.text.index("last 60 s")
     assert all(len(line.text[at : at + 30].strip()) == 30 for line in rows)
     assert "last 60 s" not in gpu_rows(EIGHT, VIEW, 120, 9)[0].text
-    assert "last 60 s" not in gpu_rows(EIGHT, VIEW, 160, 5)[0].text, "a group of GPUs has a title for its own minute"
+    assert "last 60 s" not in gpu_rows(EIGHT, VIEW, 160, 5)[0].text, "a row of several GPUs has a graph of one"
 
 
 def test_the_graph_of_the_last_minute_shows_a_minute_at_a_short_interval() -> None:
@@ -310,7 +310,7 @@ def test_graphs_grow_into_the_room_below_the_processes() -> None:
     assert 2 <= heights[48] < heights[70] <= 6
 
 
-def test_the_mode_of_the_gpu_is_on_the_screen() -> None:
+def test_the_screen_of_a_gpu_shows_the_mode() -> None:
     assert "PAUSED" in text(view=VIEW._replace(mode="paused")).splitlines()[1]
 
 
@@ -378,7 +378,7 @@ def test_a_process_of_a_job_without_a_batch_id_has_the_name_of_its_script() -> N
     assert user.job == "train.py"
 
 
-def test_the_idle_time_is_shown() -> None:
+def test_the_idle_time_begins_with_the_first_idle_sample() -> None:
     made = frame(snapshots(lambda s: Machine(gpus=(gpu(0, 50 if s < 10 else 0),)), 31))
     assert idle_seconds(made, VIEW, "GPU-0000") == 20.0
     assert idle_seconds(EIGHT, VIEW, "GPU-0000") is None

@@ -163,7 +163,7 @@ def with_a_second_disk() -> Frame:
     return play((replace(JOB_ALONE, disks=(*JOB_ALONE.disks, DiagnosedDisk("sdz", mount="/other", major=9))), 15))[-1]
 
 
-def test_the_jobs_waits_stand_only_below_the_jobs_path() -> None:
+def test_the_jobs_waits_are_shown_only_below_the_jobs_path() -> None:
     shown = with_a_second_disk()
     for view in (UTC, UTC._replace(device="sda")):
         _, path, waits = (line.text for line in path_rows(shown, view, 80, 3))
@@ -206,7 +206,7 @@ SLOW_LOOP = disk("loop1", "loop")._replace(minor=3)
 
 
 def beside_vda(slow: Disk, vda_bytes: int, reader: Proc) -> Frame:
-    """A machine with ``slow`` and vda, which reads ``vda_bytes``. Another process may not be read."""
+    """A machine with ``slow`` and vda, which reads ``vda_bytes``. The I/O of another process is unreadable."""
     drives = (Disk(ROOT, reads=90, read_bytes=vda_bytes, read_await=0.1), slow)
     shown = frame(snapshots(lambda second: Machine(drives, (reader, Proc(9, "other", cpu=0.1, denied=True))), 8))
     return shown._replace(carry=shown.carry._replace(active_ns={slow.info.name: shown.snapshot.at_ns}))
@@ -252,14 +252,14 @@ def test_a_selected_disk_that_mostly_writes_does_not_name_a_process_that_mostly_
 @pytest.mark.parametrize(
     ("write", "begin"), [(200 * MIB, "? process (not permitted)"), (0, "no process reads or writes")]
 )
-def test_a_process_that_may_not_be_read_can_be_the_writer(write: int, begin: str) -> None:
+def test_an_unreadable_process_can_be_the_writer(write: int, begin: str) -> None:
     drive = Disk(DRIVE, writes=400 if write else 0, write_bytes=write, write_await=2.0)
     procs = (Proc(7, "python"), Proc(8, "rsync", "bob", cpu=0.3, denied=True))
     shown = frame(snapshots(lambda second: Machine((drive,), procs), 8))
     assert path_of(shown, UTC).startswith(begin)
 
 
-def test_a_process_that_may_not_be_read_can_use_a_disk_whose_rates_are_unknown() -> None:
+def test_an_unreadable_process_can_use_a_disk_whose_rates_are_unknown() -> None:
     procs = (Proc(7, "python"), Proc(8, "rsync", "bob", cpu=0.3, denied=True))
     shown = frame(snapshots(lambda second: Machine((Disk(DRIVE),), procs), 8))
     unknown = shown.sample._replace(block=shown.sample.block._replace(value=None))

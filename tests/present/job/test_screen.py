@@ -1,4 +1,4 @@
-"""The screen of jobs: one row per job, the largest loss first, and all details of the marked job."""
+"""The screen of jobs: one row per job, the largest loss first, and all details of the job under the cursor."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def test_the_job_with_the_largest_loss_is_first_and_the_verdicts_job_is_marked()
     assert text(frame)[2].startswith(">")
 
 
-def test_the_marked_job_is_shown_with_all_details() -> None:
+def test_the_job_under_the_cursor_is_shown_with_all_details() -> None:
     limited = replace(PREPARES, limits=(IoLimit("8:0", "read_bytes", 10 << 20, "blkio/x/read_bps"),), quota=4.0)
     frame = two(JOB_STARVED, limited)
     first, other = ("\n".join(text(frame, cursor=pid)[1:]) for pid in (50, 500))

@@ -152,7 +152,7 @@ def test_the_job_page_has_a_row_for_each_share_of_the_whole_run() -> None:
     assert [span for span in wide[0].spans if span.token == "hot"] == [Span("━" * 76, "hot")]
 
 
-def test_the_job_page_names_a_recording_without_job_times() -> None:
+def test_the_job_page_shows_that_job_times_were_not_recorded() -> None:
     rows = [line.text.rstrip() for line in jobs_screen_rows(not_counted()[-1], UTC, 80, 24, 0)]
     assert " time     not recorded" in rows
     assert any("of its time since a loss was first reported" in line for line in rows if line.startswith(" lost "))

@@ -25,7 +25,7 @@ def report(*results: Measured, **fields: object) -> Report:
     return Report(Place("/d"), 1, results=(READ, *SMALL, *results))._replace(**fields)
 
 
-def test_the_samples_of_common_sizes_and_the_flags_for_a_need_are_named() -> None:
+def test_the_samples_of_common_sizes_and_the_flags_for_a_demand_are_named() -> None:
     assert supply_text(report(*files(1000, 3000))) == [
         "this storage gives at most 500 MB/s; what limits files of 128 KB: its bandwidth",
         "samples/s that it feeds, before decoding: 4000 of 4 KB, 3000 of 128 KB or 500 of 1 MB",
@@ -62,7 +62,7 @@ def test_the_datasets_own_files_are_counted() -> None:
     assert supply_text(report(row._replace(ops=9000), dataset=dataset))[2] == "of the dataset's own files: ?/s"
 
 
-def test_with_a_need_or_without_figures_there_is_no_supply_text() -> None:
+def test_with_a_demand_or_without_figures_there_is_no_supply_text() -> None:
     assert supply_text(report(demand=Demand(100.0, 4, 1.0, 2.0))) == []
     assert supply_text(report(hung_s=7.0)) == []
     assert supply_text(report(failed="Input/output error")) == []

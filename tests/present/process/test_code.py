@@ -47,7 +47,7 @@ def test_blocked_threads_are_listed_after_the_main_thread() -> None:
     assert rows[-1].text.strip() == "4 more threads"
 
 
-def test_the_rows_show_a_running_py_spy_and_a_missing_right() -> None:
+def test_the_rows_show_a_running_py_spy_and_a_missing_permission() -> None:
     sampling = code_rows(None, 80, sampling=True, blocked=frozenset())
     assert "py-spy samples" in sampling[1].text
     assert code_rows(None, 80, sampling=False, blocked=frozenset()) == []

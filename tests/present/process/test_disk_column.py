@@ -50,7 +50,7 @@ def test_a_disk_that_only_reads_is_not_the_disk_of_a_writer(
     assert named == {"reader": reader, "writer": writer, "both": both}
 
 
-def test_the_disk_of_a_writer_is_written_later() -> None:
+def test_the_disk_of_a_writer_may_have_written_earlier_in_the_history() -> None:
     def machine(second: int) -> Machine:
         return Machine(disks=(WRITTEN if second < 2 else IDLE, LOOP), procs=(Proc(2, "writer", write=MIB),))
 

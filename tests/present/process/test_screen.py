@@ -292,7 +292,7 @@ def test_the_next_process_is_the_next_one_in_the_unfolded_list() -> None:
     assert next_process(shown, view, second, -1) == first
 
 
-def test_the_target_of_a_waiting_thread_is_described() -> None:
+def test_the_wait_of_a_thread_is_described() -> None:
     assert wait_text(thread(1, "R", "", call="", target="unknown")) == "on a CPU"
     assert wait_text(thread(1, "D", "folio_wait_bit_common", call="", target="unknown")) == (
         "disk, page fault (folio_wait_bit_common)"

@@ -39,7 +39,7 @@ def test_processes_of_one_name_are_one_row_with_the_sum_of_their_bytes() -> None
     assert first.rates.io_delay_ratio == pytest.approx(0.75)
 
 
-def test_a_row_is_a_group_but_a_process_in_the_tree() -> None:
+def test_a_row_is_a_group_or_in_the_tree_a_process() -> None:
     workers = (Proc(100, "worker"), Proc(200, "worker", read=MIB), Proc(300, "worker", read=MIB))
     fewer, more = made(*workers), made(workers[0]._replace(read=MIB), *workers[1:])
     assert [g.row_key for g in groups(fewer, UTC)] == ["process:active:alice:worker", "process:idle:alice:worker"]
@@ -164,12 +164,12 @@ def test_the_footer_of_a_scrolled_list_counts_the_processes_above_its_rows() -> 
 
 
 @pytest.mark.parametrize("at", [0, 1, -1])
-def test_the_marked_row_is_shown_although_the_order_changed(at: int) -> None:
+def test_the_row_under_the_cursor_is_shown_although_the_order_changed(at: int) -> None:
     shown = made()
-    marked = groups(shown, UTC)[at].row_key
+    cursor = groups(shown, UTC)[at].row_key
     for scroll in (0, 99):
-        rows = process_rows(shown, UTC._replace(focus="process", cursor=marked, scroll=scroll), 80, 4)
-        assert [line.key for line in rows if line.background == "sel"] == [marked]
+        rows = process_rows(shown, UTC._replace(focus="process", cursor=cursor, scroll=scroll), 80, 4)
+        assert [line.key for line in rows if line.background == "sel"] == [cursor]
 
 
 def test_before_the_first_rate_no_row_claims_that_there_is_no_io() -> None:
@@ -310,7 +310,7 @@ def aged(one: Frame, seconds: float) -> Frame:
     [(0.0, "R"), (1.0, "R"), (2.1, "R"), (2.9, "R 3s"), (4.0, "R 4s"), (19.0, "R 19s")],
 )
 @pytest.mark.parametrize("width", [80, 120, 160, 220])
-def test_a_row_older_than_two_ticks_shows_its_age(seconds: float, shown: str, width: int) -> None:
+def test_a_row_older_than_two_intervals_shows_its_age(seconds: float, shown: str, width: int) -> None:
     lines = [line.text for line in process_rows(aged(made(), seconds), UTC, width, 9)]
     at = lines[0].index("state")
     (spinner,) = [line for line in lines if "spinner" in line]
@@ -322,7 +322,7 @@ def test_a_row_older_than_two_ticks_shows_its_age(seconds: float, shown: str, wi
         assert "R (4 s" in spinner
 
 
-def test_in_a_group_the_number_of_waiting_members_is_shown_instead_of_the_age() -> None:
+def test_in_a_group_the_number_of_blocked_members_is_shown_instead_of_the_age() -> None:
     lines = [line.text for line in process_rows(aged(made(), 4.0), UTC, 80, 9)]
     (workers,) = [line for line in lines if "worker x4" in line]
     assert "D 2/4" in workers

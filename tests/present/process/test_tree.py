@@ -85,6 +85,6 @@ def test_each_ancestor_is_listed_once() -> None:
     assert with_ancestors([c, b], {c: b, b: a}) == {a, b, c}
 
 
-def test_a_pid_that_a_younger_process_has_now_is_not_a_parent() -> None:
+def test_a_younger_process_that_now_has_the_pid_of_the_parent_is_not_the_parent() -> None:
     stale = made(Proc(1, "init", ppid=0), Proc(11, "train", ppid=12), Proc(12, "worker", ppid=11))
     assert [g.mark + g.name for g in groups(stale, TREE)] == ["init", "train", "└ worker"]

@@ -70,7 +70,7 @@ def test_every_default_key_has_a_name_that_users_can_write() -> None:
         ("f99", None),
     ],
 )
-def test_keys_have_names(typed: str, key: str | None) -> None:
+def test_the_name_of_a_key_is_parsed(typed: str, key: str | None) -> None:
     assert parse_key(typed) == key
 
 

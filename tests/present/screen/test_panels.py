@@ -50,11 +50,11 @@ def test_the_start_of_a_verdict_is_shown_if_no_second_finding_needs_the_row() ->
     assert banner_rows(STARVED, UTC, 160, 6)[5].text.startswith("▌since ")
 
 
-def test_the_confidence_is_on_the_row_of_the_cause_if_the_banner_is_high() -> None:
-    high, low = (
+def test_the_confidence_is_on_the_row_of_the_cause_if_the_banner_is_tall() -> None:
+    tall, low = (
         [row.text for row in banner_rows(STARVED, UTC, width, height)] for width, height in ((160, 6), (80, 4))
     )
-    assert [("confidence" in text, text[1:8]) for text in high[1:3]] == [(True, "because"), (False, "and    ")]
+    assert [("confidence" in text, text[1:8]) for text in tall[1:3]] == [(True, "because"), (False, "and    ")]
     assert [("confidence" in text, text[1:8]) for text in low[1:3]] == [(False, "because"), (True, "and    ")]
 
 

@@ -31,7 +31,7 @@ def drawn(line: Timeline, width: int = 80, **view: object) -> tuple[str, dict[st
 
 
 @pytest.mark.parametrize("width", [12, 40, 60, 80, 160, 250])
-def test_the_time_line_fills_the_width(width: int) -> None:
+def test_the_timeline_fills_the_width(width: int) -> None:
     assert cells(drawn(LINE, width)[0]) == width
 
 
@@ -101,7 +101,7 @@ def test_focus_colours_the_labels_and_the_ascii_form_has_only_ascii() -> None:
     assert drawn(LINE, ascii_only=True)[0].isascii()
 
 
-def test_without_a_recording_there_is_no_time_line() -> None:
+def test_without_a_recording_there_is_no_timeline() -> None:
     assert timeline_rows(FRAME, View(), 80, 1) == []
 
 

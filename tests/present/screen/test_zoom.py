@@ -30,7 +30,7 @@ def test_a_zoomed_panel_has_all_rows_except_the_verdict_and_the_keys(panel: str,
     assert " z:all " in lines[-1].text
 
 
-def test_a_hidden_panel_is_not_zoomed_and_a_time_line_stays() -> None:
+def test_a_hidden_panel_is_not_zoomed_and_the_timeline_stays() -> None:
     names = [s.panel for s in plan(80, 24, scenes.starved(61), UTC._replace(zoom="gpu", hidden=frozenset({"gpu"})))]
     assert {"path", "disk", "process"} <= set(names)
     past = UTC._replace(zoom="disk", timeline=Timeline(0, 60 * NS, 60 * NS))

@@ -53,7 +53,7 @@ def test_a_sentence_that_does_not_fit_ends_at_a_clause(begin: str, rest: str) ->
         (["cool GPU 2 (88 C", ", ", "655 W)", ": ", "fans", ", ", "room"], 30, "cool GPU 2 (88 C, 655 W): fans"),
     ],
 )
-def test_shortened_words_do_not_end_in_brackets_or_with_a_preposition(parts: list[str], width: int, begin: str) -> None:
+def test_a_cut_sentence_has_no_open_bracket_or_preposition_at_its_end(parts: list[str], width: int, begin: str) -> None:
     assert text_of(fit([Span(text) for text in parts], width)) == begin
 
 
@@ -66,7 +66,7 @@ def test_shortened_words_do_not_end_in_brackets_or_with_a_preposition(parts: lis
         (18, "copy /data…"),
     ],
 )
-def test_text_in_brackets_is_cut_before_the_words_that_it_explains(width: int, text: str) -> None:
+def test_text_in_brackets_is_dropped_first(width: int, text: str) -> None:
     spans = [Span("copy /data (at most 160 MB and ~26 s) to "), Span("/dev/shm"), Span(" (memory, 20 GB of room)")]
     assert text_of(fit(spans, width)) == text
 

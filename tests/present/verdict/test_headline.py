@@ -67,8 +67,8 @@ def test_every_class_has_a_scene() -> None:
     scenes = {**MACHINES, **DATA_SCENES, **STATE_SCENES, **TIME_SCENES, **GPU_SCENES, **HOST_SCENES}
     got = {name: last(machine).verdict.primary.class_id for name, machine in scenes.items()}
     assert got == {name: name.split()[0] for name in scenes}
-    turns = play(*epochs(20, 4, 4))[-1].verdict.primary.class_id
-    missing = set(PRECEDENCE) ^ {*got.values(), turns}
+    respawn_class = play(*epochs(20, 4, 4))[-1].verdict.primary.class_id
+    missing = set(PRECEDENCE) ^ {*got.values(), respawn_class}
     assert not missing, f"{missing}: tests/diagnosis/*_scenes.py lacks scenes of these names, or they do not exist"
 
 

@@ -93,7 +93,7 @@ def test_a_second_finding_has_its_evidence() -> None:
     assert "sda: reallocated" in page
 
 
-def test_other_classes_name_the_evidence_that_is_missing() -> None:
+def test_a_class_with_some_evidence_is_listed_as_considered() -> None:
     page = text(play((JOB_STARVED, 25), (JOB_PREPARING, 9))[-1], 80, 60)
     assert "── considered ─" in page
     assert "cpu_prep" in page
