@@ -35,7 +35,7 @@ class DeviceWindow(NamedTuple):
     facts: DeviceFacts | None
     """The rules' facts about the disk; None when nothing is known."""
     learned: bool
-    """Whether the normal read await was learned from this disk; otherwise, it is that of its kind of disk."""
+    """Whether the normal read await was learned from this disk; otherwise, it is the value for its kind."""
     seconds: float
     """The length of the window in seconds."""
 

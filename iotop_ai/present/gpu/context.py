@@ -59,7 +59,7 @@ def gpu_faults(frame: Frame, view: View) -> dict[str, str]:
 
 def gpu_context(frame: Frame, view: View, gpu: Gpu) -> GpuContext:
     """The facts that the sentences about a GPU need besides the GPU's own figures."""
-    jobs = _job_of_each(frame, view)
+    jobs = _job_of_each_gpu(frame, view)
     own_job = next((job for uuid, job in jobs if uuid == gpu.uuid), "")
     other_jobs = [job for uuid, job in jobs if uuid != gpu.uuid and job]
     names = sorted(set(other_jobs))
@@ -89,7 +89,7 @@ def idle_seconds(frame: Frame, view: View, uuid: str) -> float | None:
 
 
 @cached_per_frame
-def _job_of_each(frame: Frame, view: View) -> tuple[tuple[str, str], ...]:
+def _job_of_each_gpu(frame: Frame, view: View) -> tuple[tuple[str, str], ...]:
     """(UUID, job) of each GPU. job: the job of the compute process with the most memory; if it has no job, its user and
     name; "" without a compute process.
     """

@@ -102,7 +102,7 @@ def health(frame: Frame, name: str) -> Health:
 
 
 def _disk_health(name: str, smart: Reading[Any]) -> Health:
-    """The health of a disk; that of a RAID volume is the worst health of the disks behind it."""
+    """The health of a disk; a RAID volume has the worst health of the disks behind it."""
     readings = smart.value or {}
     own = readings.get(name)
     bus = "" if own is None else bus_in(own.reason)

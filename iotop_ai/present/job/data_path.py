@@ -30,7 +30,7 @@ from iotop_ai.present.verdict.culprit import Culprit, culprit_of
 _LEAST_READER_SHARE = 0.3
 """A process that reads less than this share of the disk's bytes is not named as its reader."""
 _OTHER_DISKS_FACTOR = 1.1
-"""Before a process's bytes are compared with those of the other disks, the latter are multiplied by this, because
+"""The bytes of the other disks are multiplied by this before a process's bytes are compared with them, because
 processes and disks are not read at the same instant.
 """
 

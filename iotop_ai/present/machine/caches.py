@@ -66,7 +66,7 @@ def running_text(snapshot: Snapshot, uid: int | None) -> str:
 
 
 def _is_named_user(uid: int, own_uid: int | None) -> bool:
-    """Whether the processes of this user are named: those of people, and of root unless the viewer is root."""
+    """Whether processes of the user ``uid`` are named: those of people, and those of root unless ``own_uid`` is 0."""
     return FIRST_USER <= uid != _NOBODY or (uid == 0 and own_uid != 0)
 
 

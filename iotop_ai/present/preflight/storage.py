@@ -241,7 +241,7 @@ def _without_forecast(report: Report) -> str:
 
 
 def earlier_text(report: Report) -> str:
-    """This check's figures beside those of the earlier ones, or that it cannot be kept for later comparisons.
+    """This check's figures beside the earlier ones, or a note that the check cannot be kept for later comparisons.
 
     "" without an earlier check, if ``findings_text`` names slower figures, or if the path is in memory.
     """

@@ -43,10 +43,10 @@ def selectable(frame: Frame, view: View, panel: str, height: int = 0) -> tuple[s
     if panel == "disk":
         return tuple(d.row_key for d, _ in ordered_rows(frame, view, height - 1))
     if panel == "process":
-        marked = group_at_cursor(frame, view)
+        at_cursor = group_at_cursor(frame, view)
         keys = tuple(g.row_key for g in groups(frame, view))
         # When a group becomes active or idle, its row key changes, but the cursor keeps the earlier key.
-        return keys if marked is None else tuple(view.cursor if key == marked.row_key else key for key in keys)
+        return keys if at_cursor is None else tuple(view.cursor if key == at_cursor.row_key else key for key in keys)
     if panel == "gpu":
         return gpu_keys(frame, view, height)
     return ()

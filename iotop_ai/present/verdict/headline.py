@@ -375,8 +375,8 @@ def confidence(verdict: Verdict) -> Spans:
 def loss(verdict: Verdict) -> Spans:
     """The lost GPU time: "6.2 GPU-h lost/h"; [] when none is lost.
 
-    If one of a job's GPUs is slow, all of the job's GPUs lose the time: ``team`` is their number, ``gpus`` only that of
-    the GPUs affected.
+    If one of a job's GPUs is slow, all of the job's GPUs lose the time: ``team`` counts all of them, ``gpus`` only the
+    slow ones.
     """
     a = dict(verdict.primary.args)
     lost = (number(a, "team") or number(a, "gpus") or 0.0) * (verdict.primary.lost_ratio or 0.0)
