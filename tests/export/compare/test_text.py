@@ -9,7 +9,8 @@ from tests.export.compare.kept import comparison
 
 def test_the_marks_for_unknown_values_are_explained_where_a_table_has_them() -> None:
     found = comparison("slow", "memory")
-    note = f"{NOTE} -: no value (no such disk, no request, a change from 0). ?: unknown whether clear (no value, or too few)."
+    marks = "-: no value (no such disk, no request, a change from 0). ?: unknown whether clear (no value, or too few)."
+    note = f"{NOTE} {marks}"
     assert changes_table(found).note == note
     assert note in render_compare_html(found)
     known = tuple(change for change in found.changes if change.is_known and change.relative is not None)
