@@ -244,13 +244,13 @@ def _cell(found: Sequence[Run], value: Callable[[Run], float], form: str = ".0f"
 
 HEAD = """# Cost
 
-`python -m tests.bench.cost` (as root) runs each program alone in tmux at {width}x{height} with one refresh a second, in
-its own CPU control group. CPU: growth of `cpuacct.usage` over {seconds:.0f} s after {settle:.0f} s of running, in
+`python -m tests.bench.cost` (as root) runs each program alone in tmux at {width}x{height} with one refresh a second,
+in its own CPU control group. CPU: growth of `cpuacct.usage` over {seconds:.0f} s after {settle:.0f} s of running, in
 milliseconds of one core per second. Peak memory: VmHWM of the main process, plus that of its helper processes. First
 paint: from `exec` until the terminal has received data. Refreshes: bursts of output, one a second unless stated. A
-figure is the median of the sittings and, in brackets, their range; a sitting's figure is the median of its rounds, and a ratio is one
-within a sitting. "paused" and "help open" are iotop-ai with an idle screen, "record" without one; "collector and
-diagnosis" only reads and judges.
+figure is the median of the sittings and, in brackets, their range; a sitting's figure is the median of its rounds,
+and a ratio is one within a sitting. "paused" and "help open" are iotop-ai with an idle screen, "record" without one;
+"collector and diagnosis" only reads and judges.
 
 Measured {date} on {machine}, in {sittings}. {versions}.
 
