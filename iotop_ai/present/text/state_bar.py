@@ -5,14 +5,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from iotop_ai.lazy.namedtuple import NamedTuple
-from iotop_ai.model.verdict_class import State
 from iotop_ai.present.text.line import Span
 from iotop_ai.present.text.units import duration
 
 MEASURING, GAP = "measuring", ""
 """The states of a Run without a verdict: before the first verdict, and between two verdicts."""
-_HUES = {"STARTING": "info", "BUSY": "warn", "WASTED": "warn", "SLOWED": "warn"}
-"""The tokens of states that are drawn as "━" but are not "hot"."""
+GOOD, UNCLEAR, BAD = "─", "╌", "━"
+STATE_GLYPHS = {
+    "OK": GOOD, "CALM": GOOD, "BUSY": GOOD, "STARTING": GOOD, "UNSURE": UNCLEAR,
+    "WASTED": BAD, "FAILING": BAD, "SLOWED": BAD, "BLOCKED": BAD, "STARVED": BAD,
+}  # fmt: skip
+"""The character of a cell of each state, so that bars and timelines can be read without colours."""
+_HUES = {
+    "OK": "ok", "CALM": "dim", "BUSY": "warn", "STARTING": "info", "UNSURE": "unsure",
+    "WASTED": "warn", "SLOWED": "warn",
+}  # fmt: skip
+"""The tokens of the states that are not "hot"."""
 
 
 class Run(NamedTuple):
@@ -37,8 +45,7 @@ def runs_between(states: Sequence[tuple[int, str]], from_ns: int, to_ns: int) ->
 
 
 def run_spans(runs: Sequence[Run], width: int) -> list[Span]:
-    """The bar: "─" for OK, "╌" for UNSURE and CALM, "·" for no verdict, "━" for any other state, so that it can be read
-    without colours.
+    """The bar, of the characters of STATE_GLYPHS, and "·" for no verdict.
 
     The width of a run is proportional to its duration; a run too short for a cell is left out.
     """
@@ -57,14 +64,10 @@ def run_spans(runs: Sequence[Run], width: int) -> list[Span]:
 
 
 def _run(run: Run, size: int) -> list[Span]:
-    if run.state == State.OK:
-        glyph, token = "─", "ok"
-    elif run.state in (State.UNSURE, State.CALM):
-        glyph, token = "╌", "unsure" if run.state == State.UNSURE else "dim"
-    elif run.state in (MEASURING, GAP):
+    if run.state in (MEASURING, GAP):
         glyph, token = "·", "dim"
     else:
-        glyph, token = "━", _HUES.get(run.state, "hot")
+        glyph, token = STATE_GLYPHS.get(run.state, BAD), _HUES.get(run.state, "hot")
     word = f" {run.state} {duration(run.seconds)} "
     if size < len(word) + 4 or not run.state:
         return [Span(glyph * size, token)] if size else []

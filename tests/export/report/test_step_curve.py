@@ -147,7 +147,7 @@ def test_progress_bars_of_epochs_have_a_mean_and_no_curve() -> None:
     steps = with_steps(story("slow"), StepLog(PRINTED, epoch * 3)).steps
     assert steps is not None
     assert (steps.steps, steps.per_s, steps.curve) == (300, 10.0, None)
-    assert "several progress bars" in steps.note
+    assert "each of its progress bars" in steps.note
 
 
 def test_progress_bars_of_evaluations_do_not_count() -> None:
