@@ -135,7 +135,7 @@ def _command_of(argv: Sequence[str]) -> str:
 
 
 def _command_at(argv: Sequence[str]) -> int:
-    """Return the place of the first word that is the name of a command and not a flag's value; else the end."""
+    """Return the index of the first word that names a command and is not a flag's value; without one, the end."""
     names = {command.name for command in COMMANDS}
     at = 0
     while at < len(argv) and argv[at] not in names:

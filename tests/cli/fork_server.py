@@ -25,9 +25,9 @@ from iotop_ai.cli.main import main
 
 RARE = ("iotop_ai.tui", "iotop_ai.train")
 """The packages that are not imported in advance, because only a screen or a training process needs them."""
-LOST = 120
+OUTPUT_LOST = 120
 """The exit status that Python has when its last output cannot be written."""
-NUMBER = 8
+NUMBER_BYTES = 8
 """The number of bytes of a pid or an exit status."""
 
 
@@ -62,7 +62,7 @@ def begin(request: bytes, files: list[int]) -> tuple[int, int, tuple[int, int]]:
         run(json.loads(request), files[:3])
     for file in files[:3]:
         os.close(file)
-    os.write(files[3], pid.to_bytes(NUMBER, "big"))
+    os.write(files[3], pid.to_bytes(NUMBER_BYTES, "big"))
     return os.pidfd_open(pid), selectors.EVENT_READ, (pid, files[3])
 
 
@@ -70,7 +70,7 @@ def end(process: int, pid: int, answer: int) -> None:
     """Write the exit status of a run that has ended."""
     code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
     with contextlib.suppress(BrokenPipeError):  # the test may have ended
-        os.write(answer, code.to_bytes(NUMBER, "big", signed=True))
+        os.write(answer, code.to_bytes(NUMBER_BYTES, "big", signed=True))
     os.close(answer)
     os.close(process)
 
@@ -102,7 +102,7 @@ def run(request: dict[str, Any], files: list[int]) -> NoReturn:
         try:
             sys.stdout.flush()
         except OSError:
-            code = LOST
+            code = OUTPUT_LOST
             raise
     except BaseException:
         traceback.print_exc()

@@ -18,7 +18,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import IO, Any
 
-from tests.cli.fork_server import NUMBER
+from tests.cli.fork_server import NUMBER_BYTES
 
 TOP = Path(__file__).resolve().parents[2]
 READ_AT_START = ("PYTHON", "LANG", "LC_")
@@ -62,7 +62,7 @@ class Run:
         self.pid = self._number()
 
     def _number(self) -> int:
-        data = self._status.read(NUMBER)
+        data = self._status.read(NUMBER_BYTES)
         assert data, "the server that forks has ended"
         return int.from_bytes(data, "big", signed=True)
 

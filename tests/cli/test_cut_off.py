@@ -29,7 +29,7 @@ def answer(
 
 
 @pytest.mark.parametrize("arguments", COMMANDS, ids=lambda a: a[0])
-def test_a_file_cut_in_a_later_part_is_named(
+def test_a_file_that_is_cut_off_near_its_end_is_named(
     tmp_path: Path, whole: bytes, arguments: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     cut, good = tmp_path / "cut.iotop.jsonl.gz", tmp_path / "good.iotop.jsonl.gz"

@@ -133,9 +133,9 @@ def _lines(diagnosis: Diagnosis, last: Frame, pid: int) -> Iterator[str]:
 
 
 def _listed_spans(diagnosis: Diagnosis) -> list[VerdictSpan]:
-    """Return the spans of the verdicts that are listed.
+    """Return the spans of verdicts that the text lists.
 
-    A short span is left out if its finding is not shown above; all spans are returned if none would be left.
+    A short span is left out if its finding is not shown above. If none would be left, all spans are returned.
     """
     shown = {(finding.class_id, finding.state) for finding in diagnosis.findings}
     spans = diagnosis.spans

@@ -115,9 +115,7 @@ def _states() -> Iterator[str]:
 
 
 def _state(name: str) -> Iterator[str]:
-    """Yield the meaning of a state of the verdict with the classes that show it, and of the same word on each screen
-    that prints it.
-    """
+    """Yield the meaning of a verdict's state, the classes that show it, and what the word means on each screen."""
     from iotop_ai.model.verdict_class import CLASS_SPECS
     from iotop_ai.present.screen.column_help import STATE_HELP
     from iotop_ai.present.screen.help import TITLES

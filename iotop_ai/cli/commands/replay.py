@@ -77,10 +77,10 @@ def _show_stdin(args: argparse.Namespace, settings: Settings) -> int:
 
     if args.at is not None or args.speed is not None:
         raise UsageError("--at and --speed work with files only, not with a stream")
-    return show_stream(settings, keys_from_terminal(), shared=True)
+    return show_stream(settings, switch_stdin_to_terminal(), shared=True)
 
 
-def keys_from_terminal() -> int:
+def switch_stdin_to_terminal() -> int:
     """Make the terminal the standard input; return a descriptor of the old standard input, which is the recording.
 
     Raises UsageError when the process has no terminal.
@@ -111,7 +111,7 @@ def _show_file(path: str, args: argparse.Namespace, settings: Settings) -> int:
     chain = Chain(path, allow_root=args.allow_root or args.file == STDIN)
     cursor = FrameCursor(chain.parts, chain.next_part)
     if args.file == STDIN:
-        os.close(keys_from_terminal())
+        os.close(switch_stdin_to_terminal())
     if settings.job:
         from iotop_ai.cli.options.job import check_recorded_job
         from iotop_ai.model.keyframe import Keyframe
@@ -149,7 +149,7 @@ def _show_file(path: str, args: argparse.Namespace, settings: Settings) -> int:
 
 
 def _opening_text(frame: Frame, begin_ns: int, settings: Settings) -> str:
-    """Where the replay opens, and the key that goes to the begin of the recording; "" if it opens there."""
+    """Return the message with the opening moment and the key for the start; "" if the replay opens at the start."""
     from iotop_ai.present.screen.keymap import first_key
     from iotop_ai.present.text.units import duration
 

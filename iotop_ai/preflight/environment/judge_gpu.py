@@ -29,7 +29,7 @@ OLDEST_CUDA = {8: (11, 0), 9: (11, 8), 10: (12, 8), 11: (13, 0), 12: (12, 8)}
 """The oldest CUDA that makes programs for GPUs with this major number of the compute capability."""
 BLACKWELL, BLACKWELL_INDEX = 10, "cu128"
 """GPUs with at least this major number of the compute capability cannot use torch for CUDA 12 from the index in
-INDICES; for them, it is in BLACKWELL_INDEX.
+INDICES. They need the one in BLACKWELL_INDEX.
 """
 CUDA_13_CAPABILITY = (7, 5)
 """The lowest compute capability for which CUDA 13 makes programs."""

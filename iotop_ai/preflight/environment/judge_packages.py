@@ -17,7 +17,7 @@ OK, WARN, FAIL, UNKNOWN = State
 CORE = ("torch", "torchvision", "torchaudio", "numpy", "tensorflow", "jax", "jaxlib", "triton")
 """A fault in one of these packages stops training. A fault in another package may not matter."""
 CONDA_NAMES = {"pytorch": "torch", "pytorch-gpu": "torch", "pytorch-cpu": "torch", "numpy-base": "numpy"}
-"""By a package's name in conda: its name on PyPI, if that differs."""
+"""The names on PyPI of packages that have another name in conda, by that name."""
 _LEGACY = {"manylinux1": (2, 5), "manylinux2010": (2, 12), "manylinux2014": (2, 17)}
 """The version of glibc that each of the old tags needs."""
 _MOST_NAMED = 3
@@ -168,14 +168,14 @@ def _conda(facts: PythonFacts) -> Iterator[Check]:
     """Yield checks for packages that conda and pip both installed, and for mixed installers and channels."""
     by_conda = {CONDA_NAMES.get(package.name, canonical(package.name)): package for package in facts.conda_packages}
     by_pip = {canonical(package.name): package for package in facts.packages if package.installer in ("pip", "uv")}
-    pip = facts.pip_uninstall
+    uninstall = facts.pip_uninstall
     both = sorted(by_conda.keys() & by_pip.keys(), key=lambda name: (name not in CORE, name))
     if both:
         words = [f"{name} {by_conda[name].version} by conda and {by_pip[name].version} by pip" for name in both]
         more = f"; {len(both) - _MOST_NAMED} more" if len(both) > _MOST_NAMED else ""
         state = FAIL if both[0] in CORE else WARN
         conda_names = " ".join(shlex.quote(by_conda[name].name) for name in both)
-        remedy = f"{pip} {' '.join(map(shlex.quote, both))}; conda install --force-reinstall {conda_names}"
+        remedy = f"{uninstall} {' '.join(map(shlex.quote, both))}; conda install --force-reinstall {conda_names}"
         yield Check("python", "conda and pip", state, "; ".join(words[:_MOST_NAMED]) + more, remedy)
     elif ("torch" in by_conda) != ("numpy" in by_conda) and {"torch", "numpy"} <= by_conda.keys() | by_pip.keys():
         from_conda, from_pip = ("torch", "numpy") if "torch" in by_conda else ("numpy", "torch")
@@ -185,7 +185,7 @@ def _conda(facts: PythonFacts) -> Iterator[Check]:
             "conda and pip",
             WARN,
             text,
-            f"{pip} {from_pip}; conda install {'pytorch' if from_pip == 'torch' else from_pip}",
+            f"{uninstall} {from_pip}; conda install {'pytorch' if from_pip == 'torch' else from_pip}",
         )
     yield from _channels(facts)
 

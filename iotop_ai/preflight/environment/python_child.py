@@ -120,13 +120,13 @@ def unmet_requirements(entries: list[tuple[dict[str, Any], Any]]) -> list[list[s
     lines = [(entry["name"], line) for entry, distribution in first_on_path for line in requirements_of(distribution)]
     if not lines:  # the import of the class is slow, because Python may first have to compile it from pip's wheel
         return []
-    requirement = requirement_class()
-    if requirement is None:
+    parse_requirement = requirement_class()
+    if parse_requirement is None:
         return None
     out = []
     for name, line in lines:
         try:
-            need = requirement(line)
+            need = parse_requirement(line)
             if need.marker is not None and not need.marker.evaluate({"extra": ""}):
                 continue
             have = versions.get(re.sub(r"[-_.]+", "-", need.name).lower())
@@ -178,8 +178,8 @@ def conda_packages() -> list[list[str]]:
 def can_be_hidden(name: str, folder: str) -> bool:
     """Whether a file in a folder can hide a standard module from a script there. folder: the folder's real path.
 
-    It cannot hide a module that is compiled in or frozen. It can hide a module that Python imports when it starts only
-    if Python has already imported the file in its place, because PYTHONPATH names the folder.
+    A module that is compiled in or frozen cannot be hidden. A module that Python imports when it starts is hidden only
+    if PYTHONPATH names the folder, because Python has then imported the file instead.
     """
     from importlib.machinery import FrozenImporter
 

@@ -17,7 +17,7 @@ LARGEST_BYTES = 4 << 20
 STARTS = ("Process", "Pool", "ProcessPoolExecutor", "spawn", "start_processes")
 """The calls that start processes, by the last part of their name."""
 MODULES = ("multiprocessing.", "torch.multiprocessing.", "concurrent.futures.", "multiprocess.")
-"""The modules of STARTS. psutil is not among them, because its class Process does not start a process."""
+"""The modules that have the calls in STARTS. psutil is not among them: its class Process starts no process."""
 THREADS = "multiprocessing.dummy."
 """A module with the same calls, which start threads instead of processes."""
 ITERATING_CALLS = ("iter", "list", "tuple", "fit", "validate", "test", "predict", "evaluate")

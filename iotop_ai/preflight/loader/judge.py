@@ -137,8 +137,8 @@ def _crash_failure(outcome: Outcome, output: str) -> Failure | None:
     during = _PHASES.get(outcome.phase, "reading batches")
     if outcome.returncode < 0:
         name = signal_name(-outcome.returncode)
-        memory = "memory is the usual reason: see dmesg for the OOM killer" if name == "SIGKILL" else ""
-        return Failure("crash", f"the loader's own process was killed by {name} while {during}", memory)
+        remedy = "memory is the usual reason: see dmesg for the OOM killer" if name == "SIGKILL" else ""
+        return Failure("crash", f"the loader's own process was killed by {name} while {during}", remedy)
     last = last_line(outcome.stderr)
     return Failure(
         "crash",
@@ -205,9 +205,9 @@ def message_line(text: str) -> str:
     frames.
     """
     lines = text.splitlines()
-    frames = [at for at, line in enumerate(lines) if _FRAME.search(line)] if "Original Traceback" in text else []
-    after = lines[frames[-1] + 1 :] if frames else lines
-    return next((clean(line.strip(), 200) for line in after if line.strip() and not (frames and line[0] == " ")), "")
+    places = [at for at, line in enumerate(lines) if _FRAME.search(line)] if "Original Traceback" in text else []
+    after = lines[places[-1] + 1 :] if places else lines
+    return next((clean(line.strip(), 200) for line in after if line.strip() and not (places and line[0] == " ")), "")
 
 
 def last_line(text: str) -> str:

@@ -163,7 +163,7 @@ def is_instance_of(value: Any, module: str, *path: str) -> bool:
 
 
 def reads_from_data_loader(result: Any) -> bool:
-    """Whether an object is an IterableDataset that holds a DataLoader, as webdataset's WebLoader in its pipeline."""
+    """Whether an object is an IterableDataset that holds a DataLoader, such as webdataset's WebLoader."""
     if not is_instance_of(result, "torch.utils.data", "IterableDataset"):
         return False
     parts = vars(result)
@@ -321,7 +321,7 @@ def samples_in(batch: Any, batch_size: int | None) -> int:
 
 
 def is_opaque(part: Any) -> bool:
-    """Whether a part is an object whose content is unknown: no array, number, text, list or mapping."""
+    """Whether a part is an object whose content is unknown: not an array, number, text, list or mapping."""
     plain = (int, float, str, bytes, list, tuple, Mapping)
     return part is not None and not isinstance(part, plain) and shape_of(part) is None
 

@@ -43,7 +43,7 @@ STACK_S = 0.5
 MOST_STACKS = 4
 """The largest number of processes whose stack is asked for."""
 _KEPT_BYTES = 16 << 10
-"""The number of bytes that are kept of the end of standard error."""
+"""The number of bytes that are kept from the end of standard error."""
 _SOURCE = Path(__file__).with_name("run_child.py")
 
 

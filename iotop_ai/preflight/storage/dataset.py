@@ -118,7 +118,7 @@ class _Links:
         """Return the file's path from "/" and its stat, or the link's path and stat if the link adds no file.
 
         A link adds no file if its target is in the dataset, has already been counted or is not a regular file. Raises
-        OSError. Whoever can write to a folder may put any link there. If another user than root can write to it, root
+        OSError. Whoever can write to a folder may put any link there. If a user other than root can write to it, root
         follows the link only to a file of the folder's owner, who must not be root.
         """
         handle = os.open(link.name, os.O_PATH | os.O_CLOEXEC, dir_fd=link.folder)
@@ -199,7 +199,9 @@ class Files:
         self._readers = readers
 
     def pieces(self, buffer: mmap.mmap, number: int) -> Generator[tuple[int, int], None, None]:
-        """Read the reader's next file; yield the bytes of each read and the bytes left. The file may be gone or empty.
+        """Read the reader's next file; yield the bytes of each read and the bytes left.
+
+        A file that is gone or empty yields nothing.
 
         number: the operation's number, as in Operation. If the caller closes the generator early, the rest of the file
         is not read.

@@ -40,9 +40,9 @@ def _memory_s(results: Sequence[Measured], sample_bytes: float, *, opens: bool) 
 
     opens: whether each sample is a file, which the reader opens first.
     """
-    rates = {result.name: result for result in results if result.name in (CACHED, STAT)}
-    bytes_per_s = rates[CACHED].bytes_per_s if CACHED in rates else None
-    opens_per_s = rates[STAT].ops_per_s if STAT in rates and opens else None
+    by_name = {result.name: result for result in results if result.name in (CACHED, STAT)}
+    bytes_per_s = by_name[CACHED].bytes_per_s if CACHED in by_name else None
+    opens_per_s = by_name[STAT].ops_per_s if STAT in by_name and opens else None
     if not bytes_per_s:
         return None
     return sample_bytes / bytes_per_s + (1.0 / opens_per_s if opens_per_s else 0.0)

@@ -1,4 +1,4 @@
-"""The loops of a reader: operations one at a time, whole or in pieces, or reads of which many are in flight.
+"""The loops of a reader: operations one at a time (whole or in pieces), or many reads in flight at once.
 
 On a fast disk, the time between two reads matters, so the loops look up attributes once, and rarely publish their
 figures to the parent process.

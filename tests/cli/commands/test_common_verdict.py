@@ -98,7 +98,7 @@ def test_diagnose_prints_text_without_class_ids(stalled: str) -> None:
     assert [line for line in lines if line.startswith("time ") and "STARVED  slow disk for " in line]
 
 
-def test_diagnose_refuses_what_replay_refuses(tmp_path: Path) -> None:
+def test_diagnose_refuses_unreadable_files_and_wrong_flags_in_one_line(tmp_path: Path) -> None:
     text = tmp_path / "hello.txt"
     text.write_text("hello\n")
     for arguments, word in (
@@ -148,12 +148,12 @@ def test_an_unknown_verdict_is_an_error(class_id: str | None) -> None:
         exit_code_of(None if class_id is None else Finding(class_id, Severity.INFO, 0.0))
 
 
-def seconds(count: int) -> Iterable[Snapshot]:
+def snapshots_of(count: int) -> Iterable[Snapshot]:
     return (snapshot(n) for n in range(count))
 
 
 def test_the_machine_is_watched_for_exactly_the_given_time() -> None:
-    source = MemoryRecording(seconds(100))
+    source = MemoryRecording(snapshots_of(100))
     last = watch(source, 12.0, SelectedJob(0))
     assert last is not None
     assert last.verdict.watched_s == 12.0
@@ -164,7 +164,7 @@ def test_the_machine_is_watched_for_up_to_a_minute_while_unsure() -> None:
     last = watch(MemoryRecording(unsure), None, SelectedJob(0))
     assert last is not None
     assert last.verdict.watched_s == 60.0
-    sure = watch(MemoryRecording(seconds(100)), None, SelectedJob(0))
+    sure = watch(MemoryRecording(snapshots_of(100)), None, SelectedJob(0))
     assert sure is not None
     assert sure.verdict.watched_s == 15.0
 

@@ -178,7 +178,7 @@ MODULES = {
 }
 """The modules of iotop_ai/present that print the states of each screen."""
 NAMES = {"CPU", "CRC", "DRAM", "GB", "GPU", "JAX", "MB", "MPI", "SM", "SMART"}
-"""The words in capitals in these modules that are no states."""
+"""The words in capitals in these modules that are not states."""
 
 
 def capitals_of(module: str) -> set[str]:
@@ -206,7 +206,7 @@ def test_every_state_word_of_a_screen_is_a_topic(screen: str, capsys: pytest.Cap
             assert topic_lines(word.lower(), capsys)[: len(found)] == found
 
 
-def test_the_states_of_the_pages_follow_those_of_the_verdict() -> None:
+def test_the_states_of_the_screens_come_after_those_of_the_verdict() -> None:
     found = text("states")
     for entries in STATE_HELP.values():
         for word, _ in entries:

@@ -50,7 +50,7 @@ def test_a_replay_follows_the_recorder_through_its_rotations(tmp_path: Path) -> 
     def parts() -> int:
         return len(list(tmp_path.glob("a.2*.jsonl*")))
 
-    def clock_moves(terminal: Terminal) -> None:
+    def wait_for_a_later_moment(terminal: Terminal) -> None:
         now = terminal.wait_for_match(r"(\d\d:\d\d:\d\d)  ► REPLAY 1x", LONG_S)[1]
         terminal.wait_until(lambda text: "► REPLAY 1x" in text and f"{now}  ►" not in text, LONG_S, "a later moment")
 
@@ -58,10 +58,10 @@ def test_a_replay_follows_the_recorder_through_its_rotations(tmp_path: Path) -> 
         with Terminal(80, 24) as terminal:
             terminal.wait_until(lambda _: path.exists() and b'"k":"snap"' in path.read_bytes(), LONG_S, "a Snapshot")
             terminal.type(f"cd {TOP}; {' '.join(command('replay', '--allow-root', str(path)))}; echo rc=$?\n")
-            clock_moves(terminal)
+            wait_for_a_later_moment(terminal)
             parts_before = parts()
             terminal.wait_until(lambda _: parts() >= parts_before + 2, LONG_S, "two rotations")
-            clock_moves(terminal)
+            wait_for_a_later_moment(terminal)
             # Another thread reads the appended lines, so they may arrive late.
             terminal.wait_until(
                 lambda text: (line := TIMELINE.search(text)) and line[1] < line[2],
@@ -77,7 +77,7 @@ def test_a_replay_follows_the_recorder_through_its_rotations(tmp_path: Path) -> 
             terminal.type("100%\n")
             terminal.wait_for_match(r"  REPLAY paused", LONG_S)
             terminal.keys("Space")
-            clock_moves(terminal)
+            wait_for_a_later_moment(terminal)
             terminal.keys("q")
             terminal.wait_for("rc=0", LONG_S)
     finally:

@@ -23,7 +23,7 @@ from tests.tui.scene import made_frames
 STARVED = play((JOB_STARVED, 30))
 
 
-def test_a_name_is_not_a_format_of_tmux() -> None:
+def test_tmux_does_not_expand_a_host_name() -> None:
     last = STARVED[-1]
     host = last.snapshot.host._replace(name="a#[fg=red]#{pid}#(reboot)##b#S c# d#")
     fields = status_fields(last._replace(snapshot=last.snapshot._replace(host=host)))
@@ -63,7 +63,7 @@ def test_a_latency_below_the_kernels_millisecond_is_not_printed_as_0() -> None:
 
 
 def test_a_disk_is_at_most_100_percent_busy() -> None:
-    """The kernel counts busy time in jiffies, so that a short interval may have more than its length."""
+    """The kernel counts busy time in jiffies, so a short interval may have more busy time than its length."""
     drive = Disk(disk("nvme0n1"), reads=40, read_bytes=MIB, read_await=1.0, busy=1.02)
     assert status_fields(frame(snapshots(lambda second: Machine((drive,)), 5)))["util"] == "100%"
 
@@ -83,13 +83,13 @@ def test_an_invalid_format_is_refused(text: str, why: str) -> None:
     assert (done.returncode, done.stdout) == (2, "")
 
 
-def test_this_machine_has_one_line() -> None:
+def test_one_line_is_printed_for_this_machine() -> None:
     done = iotop_started("status", "-d", "0.2")
     assert (done.returncode, done.stderr) == (0, "")
     assert re.fullmatch(r".*CPU \d+% MEM (<1|\d+)%\n", done.stdout)
 
 
-def test_a_recording_has_its_newest_state(tmp_path: Path) -> None:
+def test_the_newest_state_of_a_recording_is_printed(tmp_path: Path) -> None:
     path = record(tmp_path / "a.iotop.jsonl", stalling(95, (70, 100)))
     done = iotop("status", path, "--allow-root", "--format", "{state} {disk}")
     assert (done.returncode, done.stdout, done.stderr) == (0, "STARVED sda\n", "")
@@ -120,7 +120,7 @@ def test_a_process_that_is_not_part_of_a_job_is_refused(tmp_path: Path) -> None:
     assert re.search(r"process 4194303 is not part of a training job; jobs: \d+ \(", unknown.stderr)
 
 
-def test_a_stream_is_unsure_while_the_job_is_not_found() -> None:
+def test_a_stream_has_question_marks_while_the_job_is_not_found() -> None:
     process = Run(("status", "--follow", "-d", "0.2", "--job", "1", "--format", "{state}{job}"), PLAIN)
     assert process.stdout.readline() == "??\n"
     process.terminate()

@@ -12,7 +12,9 @@ from tests.export.make import frame
 
 
 @pytest.mark.parametrize(("class_id", "code"), [("failing_disk", 1), ("unknown", 2)])
-def test_a_failing_disk_is_a_problem_at_once(class_id: str, code: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_before_the_first_window_only_a_failing_disk_is_a_problem(
+    class_id: str, code: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     finding = Finding(class_id, Severity.CRITICAL, 1.0, subject="sda")
     watched = frame()._replace(verdict=Verdict((finding,), 2.0, 10.0, 1, 1))
     monkeypatch.setattr(why, "watch", lambda *_: watched)

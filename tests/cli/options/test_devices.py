@@ -75,7 +75,7 @@ def test_a_folder_in_memory_has_no_disk(tmp_path: Path) -> None:
         devices_of_path(str(tmp_path), mounts, INFOS, Root("/"))
 
 
-def test_missing_diskstats_are_an_unknown_list_of_devices(tmp_path: Path) -> None:
+def test_missing_diskstats_make_the_list_of_devices_unknown(tmp_path: Path) -> None:
     with pytest.raises(UnknownError, match="cannot list devices: No such file or directory"):
         resolve_devices(Settings(devices=("sda",)), Root(str(tmp_path)))
 

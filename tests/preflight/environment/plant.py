@@ -41,7 +41,7 @@ def package(
 
 
 def torch(folder: Path, version: str = "2.5.1", cuda: str = "", *, recorded: str = "") -> None:
-    """Write a folder of torch with its version.py, and its metadata. recorded: the version there, if it is another."""
+    """Write a torch folder with version.py, and the metadata. recorded: the version in the metadata, if it differs."""
     place = folder / "torch"
     place.mkdir(parents=True)
     (place / "__init__.py").write_text("raise ImportError('doctor imports no framework')\n")

@@ -41,7 +41,7 @@ def judged(
 ) -> list[Check]:
     """The checks, without the one about the driver if it is fine.
 
-    detail, second: those of the first two GPUs. compat: the driver's version of CUDA's libraries for an older driver.
+    detail, second: the details of the first two GPUs. compat: the version of CUDA's own driver libraries.
     """
     table = {one.uuid: Reading(one, Status.OK) for one in gpus}
     slow = {one.uuid: Reading(one, Status.OK) for one in (detail, second) if one is not None}

@@ -29,7 +29,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def torch(target: str, *arguments: str) -> tuple[str, ...]:
+def with_torch(target: str, *arguments: str) -> tuple[str, ...]:
     return f"sets:{target}", "--python", str(python_of("torch")), *arguments
 
 
@@ -44,7 +44,7 @@ def slow_images(tmp_path: Path) -> Iterator[Path]:
 
 @needs_torch
 def test_a_loader_bound_by_storage_is_recognised(folder: Path, slow_images: Path) -> None:
-    arguments = torch("Files", "--workers", "0,2,4", "--batch-size", "8", "--cold", str(slow_images))
+    arguments = with_torch("Files", "--workers", "0,2,4", "--batch-size", "8", "--cold", str(slow_images))
     found = swept(folder, *arguments, "--seconds", "4", IMAGES=str(slow_images))
     assert found["exit_code"] == 0
     assert found["recommended"]["bound"] == "storage"
@@ -57,7 +57,7 @@ def test_a_loader_bound_by_storage_is_recognised(folder: Path, slow_images: Path
 
 @needs_torch
 def test_a_loader_bound_by_the_cpu_is_recognised(folder: Path) -> None:
-    found = swept(folder, *torch("Cpu", "--workers", "0,2", "--seconds", "3"))
+    found = swept(folder, *with_torch("Cpu", "--workers", "0,2", "--seconds", "3"))
     assert found["exit_code"] == 0
     assert found["recommended"]["bound"] == "cpu"
     best = max(run["samples_per_s"] for run in found["runs"])
@@ -66,7 +66,7 @@ def test_a_loader_bound_by_the_cpu_is_recognised(folder: Path) -> None:
 
 @needs_torch
 def test_a_lock_that_a_thread_held_during_the_fork_is_named(folder: Path) -> None:
-    done = run_loader(folder, *torch("Forked", "--workers", "2,0", "--timeout", "5", "--seconds", "1"))
+    done = run_loader(folder, *with_torch("Forked", "--workers", "2,0", "--timeout", "5", "--seconds", "1"))
     assert done.returncode == 1
     assert "hangs: no batch for 5 s; worker" in done.stdout
     assert re.search(r" sleeps in sets\.py:34 in __getitem__ \(futex", done.stdout)
@@ -76,7 +76,7 @@ def test_a_lock_that_a_thread_held_during_the_fork_is_named(folder: Path) -> Non
 
 @needs_torch
 def test_a_dataset_that_spawn_cannot_send_is_named(folder: Path) -> None:
-    found = swept(folder, *torch("Lambda", "--workers", "1", "--start", "fork,spawn,forkserver", "--seconds", "1"))
+    found = swept(folder, *with_torch("Lambda", "--workers", "1", "--start", "fork,spawn,forkserver", "--seconds", "1"))
     kinds = [run["failure"] and run["failure"]["kind"] for run in found["runs"]]
     assert kinds == [None, "pickle", "pickle"]
     assert 'multiprocessing_context="fork"' in found["recommended"]["patch"]
@@ -85,13 +85,13 @@ def test_a_dataset_that_spawn_cannot_send_is_named(folder: Path) -> None:
 
 @needs_torch
 def test_the_memory_growth_of_a_dataset_that_keeps_what_it_reads_is_measured(folder: Path) -> None:
-    (run,) = swept(folder, *torch("Leaking", "--workers", "2", "--seconds", "8"))["runs"]
+    (run,) = swept(folder, *with_torch("Leaking", "--workers", "2", "--seconds", "8"))["runs"]
     assert 0.7 < run["growth_bytes"] / (32 * 8192 * 4) < 1.3
 
 
 @needs_torch
 def test_memory_of_a_healthy_dataset_does_not_grow(folder: Path) -> None:
-    (run,) = swept(folder, *torch("Cpu", "--workers", "2", "--seconds", "8"))["runs"]
+    (run,) = swept(folder, *with_torch("Cpu", "--workers", "2", "--seconds", "8"))["runs"]
     assert run["growth_bytes"] is None
 
 
@@ -99,7 +99,7 @@ def test_memory_of_a_healthy_dataset_does_not_grow(folder: Path) -> None:
 @pytest.mark.skipif(os.geteuid() != 0 or not shutil.which("unshare"), reason="needs root to mount")
 def test_a_small_dev_shm_is_named(folder: Path) -> None:
     mount = 'mount --make-rprivate / && mount -t tmpfs -o size=16m tmpfs /dev/shm && exec "$@"'
-    arguments = torch("Big", "--workers", "2,0", "--seconds", "1", "--timeout", "15")
+    arguments = with_torch("Big", "--workers", "2,0", "--seconds", "1", "--timeout", "15")
     done = run_loader(folder, *arguments, before=("unshare", "-m", "sh", "-c", mount, "sh"))
     assert done.returncode == 1
     assert "2 workers, batch 32: /dev/shm of 16 MB is full: workers pass batches through it" in done.stdout
@@ -108,7 +108,7 @@ def test_a_small_dev_shm_is_named(folder: Path) -> None:
 
 @needs_torch
 def test_a_function_gets_the_keyword_arguments_of_the_loader(folder: Path) -> None:
-    found = swept(folder, *torch("loader", "--workers", "1", "--prefetch", "3", "--pin", "--seconds", "1"))
+    found = swept(folder, *with_torch("loader", "--workers", "1", "--prefetch", "3", "--pin", "--seconds", "1"))
     assert found["recommended"]["patch"] == (
         "batch_size=32, num_workers=1, prefetch_factor=3, persistent_workers=True, pin_memory=True"
     )
@@ -116,7 +116,7 @@ def test_a_function_gets_the_keyword_arguments_of_the_loader(folder: Path) -> No
 
 @needs_torch
 def test_a_web_loader_is_swept_as_it_is(folder: Path) -> None:
-    found = swept(folder, *torch("web", "--workers", "0,2", "--seconds", "1"))
+    found = swept(folder, *with_torch("web", "--workers", "0,2", "--seconds", "1"))
     assert found["exit_code"] == 0
     assert [(run["kind"], run["failure"]) for run in found["runs"]] == [("iterable", None)] * 2
     assert all(run["samples"] == 8 * run["batches"] for run in found["runs"])
@@ -125,7 +125,7 @@ def test_a_web_loader_is_swept_as_it_is(folder: Path) -> None:
 
 @needs_torch
 def test_a_function_without_keyword_arguments_is_refused(folder: Path) -> None:
-    done = run_loader(folder, *torch("finished", "--workers", "0,1"))
+    done = run_loader(folder, *with_torch("finished", "--workers", "0,1"))
     assert done.returncode == 2
     assert "it returns a DataLoader but takes no num_workers" in done.stderr
 

@@ -13,25 +13,25 @@ from iotop_ai.preflight.loader.run_child import loader_of
 
 
 class Dataset:
-    """As torch.utils.data.Dataset."""
+    """Stands in for torch.utils.data.Dataset."""
 
 
 class IterableDataset(Dataset):
-    """As torch.utils.data.IterableDataset."""
+    """Stands in for torch.utils.data.IterableDataset."""
 
     def __iter__(self) -> Iterator[Any]:
         return iter([])
 
 
 class DataLoader:
-    """As torch.utils.data.DataLoader."""
+    """Stands in for torch.utils.data.DataLoader."""
 
     def __init__(self, dataset: Any, **keywords: Any) -> None:
         self.dataset, self.keywords = dataset, keywords
 
 
 class WebLoader(IterableDataset):
-    """As webdataset's: a pipeline whose first stage is a DataLoader."""
+    """Stands in for webdataset's WebLoader: a pipeline whose first stage is a DataLoader."""
 
     def __init__(self) -> None:
         self.pipeline = [DataLoader(IterableDataset()), lambda batches: batches]

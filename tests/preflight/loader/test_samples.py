@@ -23,7 +23,7 @@ def zipped(count: int, *, targets_first: bool = False) -> Any:
 
 
 def boxes(count: int) -> Any:
-    """The targets of a detection batch: the boxes of each sample, and their number differs."""
+    """The targets of a detection batch: five boxes for each sample."""
     return tuple({"boxes": array(5, 4)} for _ in range(count))
 
 

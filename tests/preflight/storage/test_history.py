@@ -114,16 +114,16 @@ def test_a_check_beside_other_reads_is_neither_compared_nor_kept(
 
 
 def test_reads_of_other_programs_are_those_that_no_child_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def counted(sectors: int, own: int) -> None:
+    def set_counters(sectors: int, own: int) -> None:
         (tmp_path / "sys/class/block/sda/stat").write_text(f"  9 0 {sectors} 0 0 0 0 0 0 0 0\n")
         monkeypatch.setattr(other_reads, "getrusage", lambda _: SimpleNamespace(ru_inblock=own))
 
     (tmp_path / "sys/class/block/sda").mkdir(parents=True)
     root = Root(str(tmp_path))
-    counted(1000, 50)
+    set_counters(1000, 50)
     others = OtherReads(Place("/d", disks=("sda",)), root)
     assert others.ratio() is None
-    counted(21_000, 15_050)
+    set_counters(21_000, 15_050)
     assert others.ratio() == pytest.approx(0.25)
     assert OtherReads(Place("/d", disks=("sdb",)), root).ratio() is None
     assert OtherReads(Place("/d"), root).ratio() is None

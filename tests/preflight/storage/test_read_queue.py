@@ -115,7 +115,7 @@ def test_a_file_that_ends_early_is_an_error(handle: int) -> None:
 
 
 @pytest.mark.parametrize("calls", [{}, {os.uname().machine: (9999, 9999, 9999)}])
-def test_where_the_kernel_has_no_such_reads_as_many_readers_do_the_same(
+def test_without_asynchronous_reads_each_read_in_flight_has_a_reader(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, calls: dict[str, tuple[int, int, int]]
 ) -> None:
     monkeypatch.setattr(read_queue, "_CALLS", calls)
@@ -135,14 +135,14 @@ def test_where_the_kernel_has_no_such_reads_as_many_readers_do_the_same(
     assert found[0].ops >= 4
 
 
-def test_the_forms_of_the_kernel_have_their_sizes() -> None:
+def test_the_structs_have_the_sizes_of_the_kernel() -> None:
     assert read_queue._REQUEST.size == 64
     assert array("q").itemsize == ctypes.sizeof(ctypes.c_void_p) == 8
 
 
 @pytest.mark.alone
 @pytest.mark.skipif(bool(why_no_fuse_disk()), reason=why_no_fuse_disk())
-def test_the_times_are_those_of_the_disk_whose_silence_is_reported(tmp_path: Path) -> None:
+def test_the_times_of_a_slow_disk_are_measured_and_its_hang_is_reported(tmp_path: Path) -> None:
     with FuseDisk(tmp_path, 64) as disk:
         disk.set(delay_us=20_000)
         handle = os.open(disk.node, os.O_RDONLY | os.O_DIRECT)

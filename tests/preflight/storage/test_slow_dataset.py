@@ -28,7 +28,7 @@ from tests.rigs.slowdisk import FuseDisk, why_no_fuse_disk
 @pytest.mark.xdist_group("a slow disk")
 @pytest.mark.skipif(bool(why_no_fuse_disk()), reason=why_no_fuse_disk() or "available")
 def test_large_files_of_a_slow_disk_are_measured_in_time(tmp_path: Path) -> None:
-    """Each of two readers would need 6.7 s for its file, which is longer than the time after which a disk hangs."""
+    """Each of two readers would need 6.7 s for its file, which is longer than HANG_S."""
     phases = tuple(Phase(DATASET, 0, depth, seconds) for depth, seconds in ((0, 1.0), (1, 1.0), (2, 1.5)))
     (tmp_path / "rig").mkdir()
     with FuseDisk(tmp_path / "rig", 160) as disk:

@@ -1,4 +1,4 @@
-"""The write phase of a check, on storage that is slow and where room ends."""
+"""The write phase of a check, on storage that is slow or runs out of room."""
 
 from __future__ import annotations
 

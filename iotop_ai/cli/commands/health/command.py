@@ -139,7 +139,7 @@ class Health:
         return SmartCollector(self._root, self._clock, self._settings, TIMEOUT_S, history=self._history, only=only)
 
     def _query(self, collector: SmartCollector) -> Table:
-        """Return each disk's Reading by name, then those of the disks that the scan found behind controllers.
+        """Return each disk's Reading by name. Disks that the scan found behind controllers come last.
 
         A word that matches no disk gets a Reading with the status ABSENT.
         """
@@ -252,7 +252,7 @@ class Health:
         return Reading(None, Status.FAILED, "no answer")
 
     def _show_history(self) -> int:
-        """Plot the histories, or print them as JSON; return 2 if a disk has none or it cannot be read, else 0."""
+        """Plot the histories, or print them as JSON; return 2 if a history is missing or unreadable, else 0."""
         histories: list[History] = []
         missing: list[str] = []
         for history in self._history.all_histories():
@@ -333,7 +333,7 @@ def exit_code(readings: Iterable[Reading[SmartState]]) -> int:
 def none_has_smart(readings: Iterable[Reading[SmartState]]) -> bool:
     """Whether no disk supports SMART; also True when the machine has no disk.
 
-    The disks behind a RAID volume may support it even if they are not queried.
+    False for a RAID volume whose disks are not queried, because they may support it.
     """
     return all(reading.status is Status.UNSUPPORTED and reading.reason != NOT_QUERIED for reading in readings)
 

@@ -167,9 +167,9 @@ def restored_device(frame: Frame, remembered: RememberedView, shown: Collection[
 def _current_name(frame: Frame, remembered: RememberedView) -> str:
     """Return the current kernel name of the remembered device; "" when none was selected or the device is absent.
 
-    A device with a serial number is found by serial number and model, under any kernel name, and a partition by those
-    of its disk. Any other device is found by kernel name, model and label together if its kernel name identifies it, or
-    else by its label alone.
+    A device with a serial number is found by serial number and model, under any kernel name. A partition is found in
+    its disk, which is found in the same way. Any other device is found by kernel name, model and label together if its
+    kernel name identifies it, or else by its label alone.
     """
     if remembered.device is None:
         return ""
@@ -210,16 +210,16 @@ def view_to_remember(
 ) -> RememberedView:
     """Return the view to remember at exit.
 
-    A field that the user did not change in this session stays None if it was not remembered. Such a field keeps its
-    remembered value if a flag or setting overrode that value in this session. The device keeps its remembered value if
-    it was absent or not shown, or if the screen follows the job's device. A device that cannot be found again, such as
-    a loop device, is not remembered.
+    A field that the user did not change in this session stays None if it was not remembered. An unchanged field
+    keeps its remembered value if a flag or setting overrode that value in this session. The device keeps its remembered
+    value if it was absent or not shown, or if the screen follows the job's device. A device that cannot be found again,
+    such as a loop device, is not remembered.
 
     chosen_theme: the theme that the user selected by key, or "". settings: the settings with which the screen started.
     """
     devices = infos(frame)
-    pinned = None if remembered.device is None else devices.get(remembered.device[0])
-    if pinned is not None and not _is_known(pinned, devices):  # the file of an older version
+    same_name = None if remembered.device is None else devices.get(remembered.device[0])
+    if same_name is not None and not _is_known(same_name, devices):  # an older version remembered such a device
         remembered = remembered._replace(device=None, whole_disk=None)
     info: BlockInfo | None = devices.get(view.device)
     known = info is not None and _is_known(info, devices)

@@ -35,7 +35,7 @@ class NotStarted(UsageError):  # noqa: N818 - its exit codes are those of a shel
 
 def exec_command(argv: Sequence[str]) -> int:
     """Replace this process with the command; never return. Raises NotStarted."""
-    # Python ignores these signals, and the command would inherit their being ignored.
+    # Python ignores these signals, and exec would leave them ignored in the command.
     handlers = {number: signal.signal(number, signal.SIG_DFL) for number in (signal.SIGPIPE, signal.SIGXFSZ)}
     try:
         os.execvpe(argv[0], list(argv), callers_environment())
@@ -54,8 +54,8 @@ def redacted_text(argv: Sequence[str], level: str) -> str:
 class RecordedCommand:
     """A running command. It belongs to our process group, so that the terminal's keys reach it too.
 
-    It inherits our caller's descriptors, such as those of ``<(...)`` and of make's jobserver; Python marks ours
-    close-on-exec. Raises NotStarted.
+    It inherits our caller's descriptors, such as those of ``<(...)`` and of make's jobserver; Python marks our
+    own close-on-exec. Raises NotStarted.
 
     unblock: called in the child process to unblock signals before the command runs. on_end: called on another thread
     with the exit code, or with the negative number of the signal that ended the command.

@@ -34,7 +34,7 @@ _MOST_EARLY = 100
 class Control:
     """Reads requests on a thread until the recording has to end, then calls ``on_end``.
 
-    status: returns the answer to a status request. Answers are dropped while the pipe to the reader is full.
+    status: returns the answer to a status request. Answers are dropped while the pipe to the starter is full.
     """
 
     def __init__(self, clock: Clock, status: Callable[[], Mapping[str, Any]], on_end: Callable[[], None]) -> None:

@@ -84,7 +84,7 @@ class Output:
         )
 
     def announce(self) -> None:
-        """Print the file's name. Call this once the command has started, because no file is left if it cannot start."""
+        """Print the file's name. Call this after the command has started: if it cannot start, the file is removed."""
         if self.path != STREAM:
             self._say(f"to {clean(self.path)}")
 

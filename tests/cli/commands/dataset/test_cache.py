@@ -56,12 +56,12 @@ def test_files_of_unknown_state_are_not_counted_as_evicted(
     data.mkdir()
     for name in ("a", "b"):
         (data / name).write_bytes(b"x")
-    known = PageCache.resident
+    original = PageCache.resident
 
-    def only_of_a(self: PageCache, handle: int) -> Resident | None:
-        return known(self, handle) if os.readlink(f"/proc/self/fd/{handle}").endswith("/a") else None
+    def resident_only_of_a(self: PageCache, handle: int) -> Resident | None:
+        return original(self, handle) if os.readlink(f"/proc/self/fd/{handle}").endswith("/a") else None
 
-    monkeypatch.setattr(PageCache, "resident", only_of_a)
+    monkeypatch.setattr(PageCache, "resident", resident_only_of_a)
     monkeypatch.setattr(cache, "mark_everywhere", lambda _: None)
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     assert cache.run(argparse.Namespace(cache="evict", path=str(data), json=False)) == 2

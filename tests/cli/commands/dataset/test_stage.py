@@ -69,7 +69,7 @@ def test_a_name_with_odd_bytes_is_printed_as_it_is(fast: Path, tmp_path: Path) -
     assert os.fsencode(json.loads(printed)["path"]) + b"\n" == done.stdout
 
 
-def test_an_end_that_disappears_after_the_copy_gives_one_line_with_the_next_step(
+def test_a_source_or_target_that_disappears_after_the_copy_gives_one_line_with_the_next_step(
     dataset: Path, fast: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(*_: object) -> None:

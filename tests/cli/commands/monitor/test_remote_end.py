@@ -20,7 +20,7 @@ from iotop_ai.cli.commands.monitor.remote import Ssh
         ("kill -9 $$", "box: the connection was lost"),
     ],
 )
-def test_a_recorder_that_failed_is_not_called_a_lost_connection(tmp_path: Path, line: str, reason: str) -> None:
+def test_each_end_of_a_stream_has_its_own_reason(tmp_path: Path, line: str, reason: str) -> None:
     ssh = tmp_path / "ssh"
     ssh.write_text('#!/bin/sh\nfor line; do :; done\nexec sh -c "$line"\n')  # like ssh, it passes the exit code on
     ssh.chmod(0o755)

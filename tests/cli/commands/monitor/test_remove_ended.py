@@ -1,4 +1,4 @@
-"""At the end of a session, the acknowledgements that are over leave the file."""
+"""At the end of a session, the acknowledgements whose findings have ended are removed from the file."""
 
 from __future__ import annotations
 

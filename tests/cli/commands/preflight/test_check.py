@@ -28,7 +28,7 @@ from tests.rigs.pty_pair import PtyPair
 QUICK = ("--seconds", "2", "--engine", "own")
 
 
-def test_a_folder_is_checked_with_samples_of_the_given_size_and_printed_as_text(tmp_path: Path) -> None:
+def test_a_check_of_a_folder_with_a_given_sample_size_is_printed_as_text(tmp_path: Path) -> None:
     flags = ("--sample-size", "64k", "--samples-per-s", "1/s", "--workers", "0")
     done = iotop("check", str(tmp_path), *QUICK, *flags, "--ascii")
     assert (done.returncode, done.stderr) == (0, "")
@@ -151,7 +151,7 @@ def test_each_threshold_without_an_answer_has_its_own_reason() -> None:
 
 @needs_root
 def test_an_earlier_check_is_remembered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """On a disk of its own, because a check beside other reads is not kept."""
+    """The test has a disk of its own, because a check beside other reads is not kept."""
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     monkeypatch.setattr(gather, "LEAST_KEPT_S", 2.0)
     with ext4(tmp_path, 300) as place:

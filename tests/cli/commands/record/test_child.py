@@ -23,7 +23,7 @@ for name in sorted(os.listdir("/proc/self/fd"), key=int):
 
 
 def output_of(record: list[str], argv: list[str], *files: int, **environment: str) -> str:
-    """What a command prints, recorded with these flags. files: the descriptors that the recorder inherits."""
+    """Record a command with these flags; return what it prints. files: the descriptors that the recorder inherits."""
     return subprocess.run(
         command("record", *FAST, *record, "--", *argv),
         cwd=TOP,

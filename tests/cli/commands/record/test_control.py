@@ -1,4 +1,4 @@
-"""``record --control``: requests on standard input, answers on standard output; it ends with its standard input."""
+"""``record --control``: requests on standard input, answers on standard output, and the end when the input closes."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def run(tmp_path: Path) -> Iterator[Running]:
         recording.wait()
 
 
-def test_the_recorder_answers_and_ends_with_its_standard_input(run: Running, tmp_path: Path) -> None:
+def test_the_recorder_answers_and_ends_when_its_standard_input_closes(run: Running, tmp_path: Path) -> None:
     assert (run.ready["kind"], run.ready["path"]) == ("ready", str(tmp_path / "run.iotop.jsonl"))
     now = time.monotonic_ns()
     run.say(

@@ -61,15 +61,15 @@ def test_a_reader_that_does_not_read_holds_up_neither_the_recording_nor_its_end(
 
 
 def test_dropped_lines_are_reported_once_and_counted_at_the_end(full_pipe: tuple[int, int]) -> None:
-    said: list[str] = []
+    messages: list[str] = []
     frame = lived(6, 1)[0]
     with standard_output(full_pipe[1]):
-        log = CsvLog("-", append=False, devices=(), say=said.append, on_end=lambda: None)
+        log = CsvLog("-", append=False, devices=(), say=messages.append, on_end=lambda: None)
         for _ in range(MOST_FRAMES + 3):
             log.put(frame)
-        assert said == ["the CSV log lacks lines from here on: its reader does not keep up"]
+        assert messages == ["the CSV log lacks lines from here on: its reader does not keep up"]
         log.close(0.2)
-        assert said[1:] == [
+        assert messages[1:] == [
             "the last lines of the CSV log were not written in time",
             "3 intervals missing in the CSV log",
         ]

@@ -97,7 +97,7 @@ def test_a_recording_that_cannot_begin_ends_the_server() -> None:
     assert "input: /nonexistent/x: No such file or directory" in done.stderr
 
 
-def test_a_server_with_a_token_and_tls_refuses_other_clients(tmp_path: Path) -> None:
+def test_a_server_with_a_token_and_tls_refuses_clients_without_the_token(tmp_path: Path) -> None:
     token = tmp_path / "token"
     token.write_text("s3cret\n")
     token.chmod(0o644)
@@ -253,7 +253,7 @@ print(client.makefile("rb").read().decode())
 
 
 @pytest.mark.skipif(bool(why_not_nobody()), reason=why_not_nobody())
-def test_another_user_asks_for_the_verdict_on_that_users_job(tmp_path: Path) -> None:
+def test_another_user_can_ask_for_the_verdict_on_their_own_jobs(tmp_path: Path) -> None:
     path = tmp_path / "verdict.sock"
     tmp_path.chmod(0o755)
     with serving(tmp_path, "--socket", str(path)) as (_, log):

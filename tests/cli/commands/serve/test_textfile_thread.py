@@ -19,7 +19,7 @@ from tests.waiting import until
 
 
 @pytest.fixture
-def said(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+def printed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The lines that ``serve`` has written."""
     lines: list[str] = []
     monkeypatch.setattr("iotop_ai.cli.commands.serve.command.say", lines.append)
@@ -31,8 +31,8 @@ def serve_session(path: Path) -> ServeSession:
     return ServeSession(serve_options(build_parser(argv).parse_args(argv)))
 
 
-def test_a_filesystem_that_hangs_does_not_hold_the_metrics(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, said: list[str]
+def test_a_filesystem_that_hangs_does_not_hold_up_the_metrics(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, printed: list[str]
 ) -> None:
     hangs, answers = threading.Event(), threading.Event()
 
@@ -57,14 +57,14 @@ def test_a_filesystem_that_hangs_does_not_hold_the_metrics(
     thread.join(20)
     assert not thread.is_alive(), "the loop of serve hangs"
     assert served._scrape._frame is frames[-1]
-    assert said == [f"--textfile: {path}: the filesystem does not answer"]
+    assert printed == [f"--textfile: {path}: the filesystem does not answer"]
     answers.set()
-    until(lambda: len(said) == 2, "the end of the error")
-    assert said[1] == f"writing {path} again"
+    until(lambda: len(printed) == 2, "the end of the error")
+    assert printed[1] == f"writing {path} again"
     served._textfile.close()
 
 
-def test_an_error_is_reported_once(tmp_path: Path, said: list[str]) -> None:
+def test_an_error_is_reported_once(tmp_path: Path, printed: list[str]) -> None:
     path = tmp_path / "later" / "iotop.prom"
     path.parent.mkdir()
     served = serve_session(path)
@@ -76,24 +76,24 @@ def test_an_error_is_reported_once(tmp_path: Path, said: list[str]) -> None:
     for frame in islice(frames, 30):
         served._publish(frame)
         until(lambda: (thread._frame, thread._writing_since_ns) == (None, None), "the end of the attempt")
-    assert len(said) == 1
-    assert said[0].startswith("--textfile: ")
-    assert said[0].endswith("iotop.prom: No such file or directory")
+    assert len(printed) == 1
+    assert printed[0].startswith("--textfile: ")
+    assert printed[0].endswith("iotop.prom: No such file or directory")
     path.parent.mkdir()
     for frame in frames:
         served._publish(frame)
-    until(lambda: len(said) == 2, "the end of the error")
-    assert said[1] == f"writing {path} again"
+    until(lambda: len(printed) == 2, "the end of the error")
+    assert printed[1] == f"writing {path} again"
     assert path.exists()
     thread.close()
     assert not path.exists()
 
 
 def test_a_thread_that_cannot_start_is_reported_as_such(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, said: list[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, printed: list[str]
 ) -> None:
     served = serve_session(tmp_path / "iotop.prom")
     monkeypatch.setattr(threading.Thread, "start", no_thread)
     with pytest.raises(RuntimeError, match="can't start new thread"):
         served.run()
-    assert said == []
+    assert printed == []

@@ -356,7 +356,7 @@ async def test_an_invalid_message_closes_only_its_session(served: Served) -> Non
 
 
 @needs_extra
-async def test_the_monitor_ends_when_its_page_is_closed_also_if_it_does_not_answer(served: Served) -> None:
+async def test_a_monitor_ends_when_its_page_is_closed_even_if_the_monitor_is_stopped(served: Served) -> None:
     page = served.open()
     for stopped in (False, True):
         async with served.socket(page) as ws:
