@@ -106,7 +106,7 @@ def test_wrong_usage_gives_a_one_line_error(arguments: tuple[str, ...], message:
     assert message in line
 
 
-def test_an_unknown_device_names_those_that_exist() -> None:
+def test_the_error_about_an_unknown_device_lists_the_devices() -> None:
     line = complaint("-b", "--device", "sdzzz\x1b]0;owned\x07")
     assert line.startswith("usage: no device 'sdzzz")
     assert line.isprintable()

@@ -19,8 +19,8 @@ NAME = "crash.log"
 def note_crash(error: BaseException) -> BaseException:
     """Write the crash log and return the error with a note that names the log.
 
-    An expected error (an IotopError or a Ctrl-C) is returned as it is. The note is also missing if the log cannot be
-    written.
+    An expected error (an IotopError or a Ctrl-C) is returned without a note. The note is also missing if the log cannot
+    be written.
 
     The log holds no values of local variables and no text that looks like a secret. The next crash replaces the log.
     """

@@ -12,7 +12,7 @@ import pytest
 from tests.rigs.home import Home, may_hide, why_no_home
 
 _ATTEMPTS = 30
-"""The number of tries. On a kernel with the fault, about one exit in ten waits for the disk."""
+"""The number of tries. If the child waits for the main thread only, about one exit in ten waits for the disk."""
 
 _EXITS = """
 import os, sys, threading, time

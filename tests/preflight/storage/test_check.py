@@ -384,7 +384,7 @@ def test_after_a_failure_of_fio_the_figures_are_those_of_our_reader(tmp_path: Pa
 
 @needs_root
 @pytest.mark.parametrize("engine", ENGINES)
-def test_the_reads_of_a_check_are_not_those_of_other_programs(tmp_path: Path, engine: str) -> None:
+def test_the_reads_of_a_check_do_not_count_as_those_of_other_programs(tmp_path: Path, engine: str) -> None:
     with ext4(tmp_path, 200) as place:
         others = OtherReads(read_place(str(place), Root("/"), Clock()), Root("/"))
         messages_of(place, engine=engine)

@@ -193,7 +193,7 @@ def test_a_forecast_with_workers_needs_the_rates_of_one_and_of_several_readers()
     assert with_forecast(report_of((3, 6)), 100.0, 0, None, 8.0).forecast is None
 
 
-def test_reads_of_another_mix_of_sizes_give_no_forecast() -> None:
+def test_uneven_reads_of_small_and_large_files_give_no_forecast() -> None:
     """A reader is busy with the large file while three others read the small files again and again."""
     files = Dataset(21, (64 << 20) + 4000, True, sampled=21, most_bytes=64 << 20)
     files = files._replace(resident_bytes=64 << 20, known_bytes=files.size_bytes)

@@ -26,7 +26,7 @@ def test_each_kind_of_disk_has_its_nominal_speed() -> None:
     assert nominal_of(NVME._replace(pcie="", pcie_max="")) == Nominal(3000e6, "NVMe")
 
 
-def test_a_disk_of_the_network_has_no_nominal_speed() -> None:
+def test_a_network_disk_has_no_nominal_speed() -> None:
     assert nominal_of(NVME._replace(model="Amazon Elastic Block Store")) is None
     assert nominal_of(NVME._replace(pcie="", pcie_max="", detail="NVMe over tcp")) is None
     assert nominal_of(SATA._replace(transport="virtio")) is None

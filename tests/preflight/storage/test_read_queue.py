@@ -1,4 +1,4 @@
-"""Reads of a real file and a real disk, of which one process keeps many in flight."""
+"""Many reads of a real file and of a real disk that one process keeps in flight."""
 
 from __future__ import annotations
 

@@ -144,7 +144,7 @@ def test_the_largest_file_is_read_if_too_little_could_be_written(
 
 
 @pytest.mark.usefixtures("growing_writes")
-def test_what_could_not_be_flushed_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_bytes_that_could_not_be_flushed_are_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """NFS reports only with a flush that the server has no room."""
     (tmp_path / "data").write_bytes(os.urandom(9 * MIB))
     fsync = os.fsync

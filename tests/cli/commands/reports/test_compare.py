@@ -91,7 +91,7 @@ def test_a_condition_without_its_figure_has_no_answer(capsys: pytest.CaptureFixt
     assert capsys.readouterr().err.startswith("unknown: no answer to --fail-if change.steps_per_s < -5%")
 
 
-def test_a_condition_about_a_figure_that_is_not_compared_names_those_that_are(
+def test_the_error_about_a_figure_that_is_not_compared_lists_the_compared_figures(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     assert main(["compare", *SLOW_MEMORY, "--fail-if", "change.disks.*.r_await > 5%"]) == 2

@@ -32,7 +32,7 @@ QUICK = ("--no-smart", "-d", "0.5")
 
 @contextlib.contextmanager
 def serving(folder: Path, *arguments: str, before: Sequence[str] = (), code: int = 0) -> Iterator[tuple[str, Path]]:
-    """Run ``serve``; yield the metrics' address and its log. before: words before the command; code: its exit code."""
+    """Run ``serve``; yield the metrics' address and the log. before: words before the command; code: its exit code."""
     log = folder / "serve.log"
     words = ("serve", "--listen", "127.0.0.1:0", *QUICK, *arguments)
     environment = {**PLAIN, "XDG_RUNTIME_DIR": str(folder)}

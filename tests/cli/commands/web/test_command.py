@@ -232,7 +232,7 @@ def test_the_printed_address_opens_once(served: Served) -> None:
 
 @needs_extra
 def test_the_key_is_not_leaked(served: Served) -> None:
-    """There is no cookie, which every port of 127.0.0.1 would get, no Referer, and no request to another host."""
+    """No cookie is set, because every port of 127.0.0.1 would get it. No Referer is sent; no other host is asked."""
     page = served.open()
     for path in (
         f"/{served.next_key()}",
