@@ -158,7 +158,7 @@ def _opening_text(frame: Frame, begin_ns: int, settings: Settings) -> str:
         return ""
     what = "" if frame.verdict.primary.class_id == "unknown" else " at the first verdict,"
     key = first_key("cursor.first", settings.keymap)
-    return f"opened{what} {duration(passed_s)} after the begin" + (f"; {key}: the begin" if key else "")
+    return f"opened{what} {duration(passed_s)} after the start" + (f"; {key}: the start" if key else "")
 
 
 class Chain:

@@ -124,7 +124,7 @@ def add_source_flags(parser: argparse.ArgumentParser, *, sub: bool) -> None:
         help="only these disks: names, labels, /dev paths, patterns or ALL, comma-separated",
     )
     flag("--path", metavar="DIR", help="only the disks that hold this folder")
-    flag("--exact", action="store_true", help="read every process at every interval, even with thousands")
+    flag("--exact", action="store_true", help="read every process at every interval, even with thousands of them")
     add_machine_flags(parser, absent)
     add_smart_type(parser)
 

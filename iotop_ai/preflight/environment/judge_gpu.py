@@ -117,7 +117,7 @@ def _checks_of_gpu(state: GpuState, detail: GpuDetail | None) -> list[Check]:
     limit, default = detail.limit_mw or state.power_limit_mw, detail.default_limit_mw
     if limit is not None and default is not None and limit < default:
         text = f"limited to {limit / 1000:.0f} W of {default / 1000:.0f} W: its clocks fall under load"
-        remedy = "raise its power limit, unless it is on purpose"
+        remedy = "raise its power limit, unless it is intended"
         if state.is_nvidia:
             remedy = f"sudo nvidia-smi -i {number} -pl {default / 1000:.0f}"
         out.append(Check("gpu", f"GPU {number} power", WARN, text, remedy))
@@ -159,7 +159,7 @@ def _visible_devices(facts: HostFacts, uuids: Sequence[str], states: Sequence[Gp
         if entry.startswith("MIG-") and not no_mig:
             return Check("gpu", name, UNKNOWN, f"{text}: whether {entry} exists is unknown", "nvidia-smi -L")
         wrong = f"GPU {entry}" if entry.isdecimal() else entry
-        effect = "and CUDA ignores it and all after it" if position else "so CUDA sees no GPU"
+        effect = "and CUDA ignores it and every entry after it" if position else "so CUDA sees no GPU"
         return Check("gpu", name, FAIL, f"{text}: {wrong} does not exist, {effect}", remedy)
     return Check("gpu", name, OK, text)
 

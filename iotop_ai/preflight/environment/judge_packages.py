@@ -197,6 +197,6 @@ def _channels(facts: PythonFacts) -> Iterator[Check]:
     defaults = [channel for channel in channels if channel.endswith(("pkgs/main", "pkgs/r", "defaults"))]
     if forge_count and defaults:
         counts = f"{plural(forge_count, 'package')} of conda-forge, {len(defaults)} of {min(defaults)}"
-        text = f"{counts}: their libraries may not fit"
+        text = f"{counts}: their libraries may be incompatible"
         remedy = "conda config --set channel_priority strict; create the environment again"
         yield Check("python", "conda channels", WARN, text, remedy)

@@ -382,7 +382,7 @@ def batches_of(loader: Any, one_epoch: bool) -> Iterator[Any]:
         if got_any and one_epoch:
             return
     if not got_any:
-        raise EmptyError("its loader gives no batch")
+        raise EmptyError("its loader yields no batch")
 
 
 def measure(loader: Any, request: dict[str, Any], count_samples: Callable[[Any], int], messages: MessageWriter) -> None:

@@ -199,8 +199,8 @@ def _lowered_limit(state: GpuState, detail: GpuDetail | None) -> str:
 def _raise_limit(state: GpuState, detail: GpuDetail | None) -> str:
     """The advice to raise the power limit. Without the option -i, nvidia-smi would set the limit of every GPU."""
     if not state.is_nvidia or detail is None or detail.default_limit_mw is None:
-        return "raise it, unless it is on purpose"
-    return f"run nvidia-smi -i {state.number} -pl {detail.default_limit_mw / 1000:.0f}, unless it is on purpose"
+        return "raise it, unless it is intended"
+    return f"run nvidia-smi -i {state.number} -pl {detail.default_limit_mw / 1000:.0f}, unless it is intended"
 
 
 def _temperatures(state: GpuState) -> str:
@@ -226,7 +226,9 @@ def _link(state: GpuState, rates: GpuRates, detail: GpuDetail | None) -> list[Me
         slot = None if detail is None else detail.slot_max_width
         if slot is not None and slot <= width:
             out.append(
-                Meaning("width", f"PCIe x{width} of x{full_width}: the slot has no more", "warn", "use another slot")
+                Meaning(
+                    "width", f"PCIe x{width} of x{full_width}: the slot has no more lanes", "warn", "use another slot"
+                )
             )
         else:
             out.append(

@@ -119,13 +119,13 @@ def _fault(a: Args) -> Spans:
         "recovery": f"waits for {_RECOVERY.get(int(number(a, 'recovery') or 0), 'recovery')}",
     }
     if what == "xid":
-        return [_bad(gpu), _plain(" reported "), _strong(f"Xid {whole(a, 'xid')}"), *_ago(a)]
+        return [_bad(gpu), _plain(" reported "), _strong(f"Xid {whole(a, 'xid')}"), *_ago(a, ",")]
     return [_bad(gpu), _plain(" "), _strong(faults.get(what, "has a fault")), *_ago(a)]
 
 
-def _ago(a: Args) -> Spans:
+def _ago(a: Args, comma: str = "") -> Spans:
     ago = number(a, "ago_s")
-    return [] if ago is None else [_plain(f" {units.duration(ago)} ago")]
+    return [] if ago is None else [_plain(f"{comma} {units.duration(ago)} ago")]
 
 
 def _because_fault(a: Args) -> Spans:

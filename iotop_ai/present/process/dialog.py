@@ -114,7 +114,7 @@ def process_body(
         ranks = f", which has {len(job.ranks)} ranks that wait for each other" if len(job.ranks) > 1 else ""
         head += labelled_rows("part of", f"the job {plain(job.name)} of {plain(job.user)}{ranks}", width, token="warn")
     if len(target.keys) > 1:
-        head += labelled_rows("all", f"it applies to each of the {len(target.keys)}", width, token="warn")
+        head += labelled_rows("all", f"it applies to all {len(target.keys)} of them", width, token="warn")
     head += labelled_rows("logged", "in the recording and the audit log", width)
     if _belongs_to_others(now, target):
         head += labelled_rows("denied", "it belongs to another user: run iotop-ai as root", width, token="warn")
@@ -157,7 +157,7 @@ def delay_body(view: DelayView, width: int) -> tuple[list[Row], list[Row]]:
         *labelled_rows("shows", "IO-wait%: how long each process waited for a disk", width),
         *labelled_rows("counts", "only tasks that start while it is on: restart a job to see its waits", width),
         *labelled_rows(
-            "costs", "a little CPU at each switch of tasks; it stays so until the next boot", width, token="warn"
+            "costs", "a little CPU at each context switch; the setting lasts until the next boot", width, token="warn"
         ),
         *labelled_rows("logged", "in the recording and the audit log", width),
     ]

@@ -180,10 +180,10 @@ class Recorder:
         except Full as full:  # the file ends with the last complete line
             self._trouble = f"not recording: {full}"
         except OSError as error:
-            self._trouble = f"not recording any more: {error.strerror}"
+            self._trouble = f"no longer recording: {error.strerror}"
         except Exception as error:  # the recording ends, but the monitor continues
             log.exception("recorder failed")
-            self._trouble = f"not recording any more: {type(error).__name__}: {error}"
+            self._trouble = f"no longer recording: {type(error).__name__}: {error}"
         finally:
             self._close_sink()
             self._busy_ns = None
@@ -206,7 +206,7 @@ class Recorder:
         try:
             self._sink.close()
         except OSError as error:  # some filesystems report errors only when a file is closed
-            self._trouble = self._trouble or f"not recording any more: {error.strerror}"
+            self._trouble = self._trouble or f"no longer recording: {error.strerror}"
 
     def _record(self, queued: QueuedFrame) -> None:
         snapshot = self._redactor.snapshot(queued.frame.snapshot)

@@ -310,9 +310,9 @@ def test_sums_begin_with_the_first_frame_that_is_shown(
 @pytest.mark.parametrize(
     ("recording", "flags", "message"),
     [
-        (JOBS, [], "opened at the first verdict, 11 s after the begin; Home: the begin"),
+        (JOBS, [], "opened at the first verdict, 11 s after the start; Home: the start"),
         (JOBS, ["--at", "0%"], ""),
-        ("", [], "opened 40 s after the begin; Home: the begin"),
+        ("", [], "opened 40 s after the start; Home: the start"),
     ],
 )
 def test_a_replay_names_the_moment_at_which_it_opens(

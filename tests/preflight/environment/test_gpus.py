@@ -186,9 +186,9 @@ def test_an_nvidia_card_without_a_driver_is_found_beside_an_integrated_gpu() -> 
         ("0,-1,7", ""),
         ("", "'' hides every GPU"),
         ("2", "'2': GPU 2 does not exist, so CUDA sees no GPU"),
-        ("1,2", "'1,2': GPU 2 does not exist, and CUDA ignores it and all after it"),
+        ("1,2", "'1,2': GPU 2 does not exist, and CUDA ignores it and every entry after it"),
         ("NoDevFiles", "'NoDevFiles': NoDevFiles does not exist, so CUDA sees no GPU"),
-        ("0,GPU-7777", "'0,GPU-7777': GPU-7777 does not exist, and CUDA ignores it and all after it"),
+        ("0,GPU-7777", "'0,GPU-7777': GPU-7777 does not exist, and CUDA ignores it and every entry after it"),
         ("MIG-1234", "'MIG-1234': MIG-1234 does not exist, so CUDA sees no GPU"),
     ],
 )
@@ -213,8 +213,8 @@ def test_a_gpu_is_reset_only_when_it_is_idle(detail: GpuDetail) -> None:
     ("gpu", "remedy"),
     [
         (NVIDIA[0], "sudo nvidia-smi -i 0 -pl 350"),
-        (RADEON, "raise its power limit, unless it is on purpose"),
-        (ARC, "raise its power limit, unless it is on purpose"),
+        (RADEON, "raise its power limit, unless it is intended"),
+        (ARC, "raise its power limit, unless it is intended"),
     ],
 )
 def test_nvidia_smi_raises_the_power_limit_only_of_nvidia_gpus(gpu: GpuState, remedy: str) -> None:

@@ -121,7 +121,7 @@ def test_a_loader_that_ends_is_measured_to_its_end(folder: Path) -> None:
             "number",
             "it returns int; expected a Dataset, or, from a factory that takes num_workers, an iterable",
         ),
-        ("nothing", "its loader gives no batch"),
+        ("nothing", "its loader yields no batch"),
         ("needs", "it needs the argument path, which this configuration does not give"),
         ("missing", "mine has no missing"),
     ],
@@ -136,7 +136,7 @@ def test_a_configuration_without_a_batch_does_not_end_the_sweep(folder: Path) ->
     arguments = ("mine:full_batches", "--workers", "0", "--batch-size", "256,32")
     done = loader_here(folder, *arguments, *QUICK)
     assert done.returncode == 1
-    assert "its loader gives no batch" in done.stdout
+    assert "its loader yields no batch" in done.stdout
     assert "FAILED: empty" in done.stdout
     assert "use: batch_size=32, num_workers=0" in done.stdout
     assert done.stderr == ""

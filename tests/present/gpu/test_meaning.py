@@ -110,10 +110,10 @@ def test_the_power_limit_is_called_normal_unless_it_was_lowered() -> None:
     low = STATE._replace(power_limit_mw=500_000)
     (cap,) = [m for m in meanings_of(RATES._replace(power_cap_ratio=0.64), low) if m.id == "power_cap"]
     assert (cap.text, cap.token) == ("power-capped 64 % of the time: limit 500 W, by default 700 W", "warn")
-    assert cap.remedy == "run nvidia-smi -i 0 -pl 700, unless it is on purpose"
+    assert cap.remedy == "run nvidia-smi -i 0 -pl 700, unless it is intended"
     amd = low._replace(uuid="AMD-1")
     (cap,) = [m for m in meanings_of(RATES._replace(power_cap_ratio=0.64), amd) if m.id == "power_cap"]
-    assert cap.remedy == "raise it, unless it is on purpose"
+    assert cap.remedy == "raise it, unless it is intended"
     assert text_of("power_cap", meanings_of(RATES._replace(power_cap_ratio=0.004))) == ""
 
 
@@ -147,7 +147,7 @@ def test_the_link_is_judged_only_under_load() -> None:
     slot = DETAIL._replace(slot_max_width=8, device_max_width=16)
     assert (
         text_of("width", meanings_of(RATES, narrow._replace(pcie_max_width=8), slot))
-        == "PCIe x8 of x16: the slot has no more"
+        == "PCIe x8 of x16: the slot has no more lanes"
     )
     slow = STATE._replace(pcie_generation=1)
     assert text_of("generation", meanings_of(RATES, slow)) == "PCIe generation 1 of 5 under load"

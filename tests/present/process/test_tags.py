@@ -107,7 +107,7 @@ def test_the_dialog_lists_some_processes_and_counts_the_rest() -> None:
         ["101", "worker", "of", "alice"],
     ]
     assert lines[4].strip() == "+1 more"
-    assert any("it applies to each of the 5" in line for line in lines)
+    assert any("it applies to all 5 of them" in line for line in lines)
     assert any(" ".join(line.split()) == "logged in the recording and the audit log" for line in lines)
     one = tagged_target(FRAME.snapshot, {KEYS[201]})
     assert one is not None

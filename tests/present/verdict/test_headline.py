@@ -151,7 +151,7 @@ def test_each_class_is_described(name: str, expected: str, because: str | None, 
         ("gpu_fault lost", "GPU 3 no longer answers", None),
         (
             "gpu_fault board",
-            "GPU 2 reported Xid 48 14 s ago",
+            "GPU 2 reported Xid 48, 14 s ago",
             "double-bit ECC error: drain the node and reset the GPU; train.py runs on it",
         ),
         ("no_gpu", "train.py trains on the CPU, GPU 0 unused", None),

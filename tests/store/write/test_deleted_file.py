@@ -47,7 +47,7 @@ def test_a_file_that_is_deleted_just_before_the_end_is_reported(tmp_path: Path) 
     put(recorder, list(frames(session(3, 3))))
     path.unlink()
     assert recorder.close()
-    assert recorder.state().trouble == f"not recording any more: {DELETED}"
+    assert recorder.state().trouble == f"no longer recording: {DELETED}"
 
 
 def test_a_file_that_an_nfs_client_deletes_while_it_is_open_counts_as_deleted(tmp_path: Path) -> None:

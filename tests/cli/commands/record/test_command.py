@@ -11,7 +11,6 @@ import sys
 import time
 from pathlib import Path
 
-import psutil
 import pytest
 
 from iotop_ai.model.snapshot import Event
@@ -299,13 +298,6 @@ def process_ends(path: Path) -> list[Event]:
 
 def children(pid: int) -> list[int]:
     return [int(word) for word in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
-
-
-def child_of(parent: int, pid: int) -> bool:
-    try:
-        return psutil.Process(pid).ppid() == parent
-    except psutil.NoSuchProcess:
-        return False
 
 
 def test_the_ends_of_a_jobs_processes_are_events(tmp_path: Path) -> None:

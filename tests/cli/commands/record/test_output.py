@@ -102,7 +102,7 @@ def test_no_summary_names_a_file_that_was_deleted(tmp_path: Path) -> None:
     put(output._recorder, list(frames(session(3, 3))))
     path.unlink()
     output.close()
-    assert messages == ["not recording any more: the file was deleted"]
+    assert messages == ["no longer recording: the file was deleted"]
     assert output.error_text == messages[0]
 
 

@@ -83,7 +83,7 @@ async def test_one_dialog_opens_for_all_tagged_processes() -> None:
         text = await shown.press("i")
         assert "64 tagged" in text
         assert "+60 more" in text
-        assert "it applies to each of the 64" in text
+        assert "it applies to all 64 of them" in text
         assert "press Enter: io " in text
         await shown.press("escape")
         assert not shown.source.events
