@@ -85,15 +85,15 @@ def detailed_jobs(story: Story) -> tuple[JobStory, ...]:
 
 
 def key_device(story: Story) -> DeviceStory | None:
-    """The disk with the main job's data, else the first disk that a finding names, else the busiest disk."""
-    by_name = {device.name: device for device in story.devices}
-    main = story.main_job
-    if main is not None and main.disk in by_name:
-        return by_name[main.disk]
-    for finding in story.findings:
-        device_name = dict(finding.finding.args).get("device")
-        if isinstance(device_name, str) and device_name in by_name:
-            return by_name[device_name]
+    """The disk with the main job's data, else the first disk that a finding names, else the busiest disk.
+
+    Of several disks that had the name one after the other, the one that was full for longest.
+    """
+    names = [dict(finding.finding.args).get("device") for finding in story.findings]
+    for name in (story.main_job.disk if story.main_job is not None else None, *names):
+        namesakes = [device for device in story.devices if device.name.partition(" (until ")[0] == name]
+        if namesakes:
+            return max(namesakes, key=lambda device: (device.full_s or 0.0, device.moved_bytes))
     return max(story.devices, key=lambda device: 0.0 if device.busy is None else device.busy.mean, default=None)
 
 

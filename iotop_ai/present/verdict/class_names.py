@@ -5,7 +5,7 @@ from __future__ import annotations
 from iotop_ai.model.verdict_class import State
 
 CLASS_NAMES = {
-    "job_died": "a process ended",
+    "job_died": "process died",
     "hung": "hung",
     "gpu_fault": "GPU fault",
     "fs_full": "filesystem full",
@@ -31,7 +31,7 @@ CLASS_NAMES = {
     "cpu_prep": "loader computes",
     "object_stream": "object storage",
     "single_thread": "one thread",
-    "host_bound": "the CPU feeds the GPU",
+    "host_bound": "main thread too slow",
     "gpu_memory": "GPU memory",
     "gpu_bound": "GPU-bound",
     "healthy": "data is ready",

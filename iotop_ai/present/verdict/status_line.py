@@ -5,6 +5,7 @@ from __future__ import annotations
 from iotop_ai.lazy.regex import pattern
 from iotop_ai.model.errors import UsageError
 from iotop_ai.model.frame import Frame
+from iotop_ai.model.verdict_class import LOUD
 from iotop_ai.present.block import devices
 from iotop_ai.present.block.table import await_text
 from iotop_ai.present.job.current import current_job
@@ -13,11 +14,13 @@ from iotop_ai.present.text.line import plain
 from iotop_ai.present.text.units import brief, clock, percent, rate
 from iotop_ai.present.verdict import headline
 from iotop_ai.present.verdict.banner import HUE
+from iotop_ai.present.verdict.class_names import class_name
 from iotop_ai.present.verdict.headline import text_of
 
 FIELD_MEANINGS = {
     "state": "STARVED, BLOCKED, SLOWED, FAILING, WASTED, STARTING, OK, CALM, BUSY or UNSURE; before 10 s: measuring",
     "lost": "time that the job loses, 78%",
+    "cause": "what the state is about, slow disk; empty for OK, CALM and UNSURE",
     "headline": "the verdict's sentence",
     "because": "the cause with figures",
     "do": "the advice",
@@ -37,7 +40,16 @@ FIELD_MEANINGS = {
 }
 """The fields of --format and their meanings. An unknown value is "?"; a value that does not apply is ""."""
 MEASURING = "measuring"
-NO_STATE = {"state": "?", "lost": "", "headline": "?", "because": "", "do": "", "job": "?", "colour": "default"}
+NO_STATE = {
+    "state": "?",
+    "lost": "",
+    "cause": "",
+    "headline": "?",
+    "because": "",
+    "do": "",
+    "job": "?",
+    "colour": "default",
+}
 """The verdict's fields when the requested job is not found."""
 _COLOURS = {"bad": "red", "warn": "yellow", "ok": "green", "info": "cyan", "unsure": "magenta"}
 _TMUX_FORMAT = pattern(r"#(?! )")
@@ -64,6 +76,7 @@ def _fields(frame: Frame, view: View) -> dict[str, str]:
     return {
         "state": verdict.state.value if known else MEASURING,
         "lost": f"{percent(lost)}%" if lost else "",
+        "cause": class_name(verdict.primary.class_id, verdict.state) if known and verdict.state in LOUD else "",
         "headline": text_of(headline.headline(verdict)),
         "because": text_of(headline.because(verdict)),
         "do": text_of(headline.advice(verdict)),
@@ -99,8 +112,9 @@ def _disk(frame: Frame, view: View) -> dict[str, str]:
 
 
 def default_line(fields: dict[str, str]) -> str:
-    """The line without --format: "STARVED 78% | sda 92.0 MB/s 87 ms 100% | 8 GPUs 22% | CPU 45% MEM 31%"."""
-    state = "" if fields["state"] == "?" else " ".join(filter(None, (fields["state"], fields["lost"])))
+    """The line without --format: "STARVED 78% slow disk | sda 92.0 MB/s 87 ms 100% | 8 GPUs 22% | CPU 45% MEM 31%"."""
+    words = (fields["state"], fields["lost"], fields["cause"])
+    state = "" if fields["state"] == "?" else " ".join(filter(None, words))
     throughput = fields["read"] if not fields["read"].startswith("0 ") else fields["write"]
     disk = (
         " ".join(filter(None, (fields["disk"], throughput, fields["await"], fields["util"]))) if fields["disk"] else ""

@@ -36,7 +36,7 @@ def test_a_starved_machine_has_its_line() -> None:
     assert set(fields) == set(FIELD_MEANINGS)
     line = default_line(fields)
     assert len(line) <= 80
-    assert line.startswith("STARVED ")
+    assert re.match(r"STARVED \d+% slow disk \| ", line), line
     assert re.search(r" \| \S+ \d+(\.\d)? MB/s \d+ ms 100% \| 8 GPUs 22% \| CPU ", line), line
     assert fields["colour"] == "red"
 

@@ -11,7 +11,14 @@ from iotop_ai.export.report.builder import StoryBuilder
 from iotop_ai.export.report.folds import ProcessFold
 from iotop_ai.export.report.json import report_object
 from iotop_ai.export.report.story import DeviceStory, ProcessStory, Story
-from iotop_ai.export.report.tables import MOST_DEVICES, device_table, gpu_table, health_table, machine_table
+from iotop_ai.export.report.tables import (
+    MOST_DEVICES,
+    device_table,
+    gpu_table,
+    health_table,
+    key_device,
+    machine_table,
+)
 from iotop_ai.export.report.tables import process_table as programs_table
 from iotop_ai.export.tables.frames import tables
 from iotop_ai.export.text.run_summary import RunSummary
@@ -422,3 +429,14 @@ def test_the_number_of_disks_agrees_with_their_table() -> None:
     many = tuple(one._replace(name=f"loop{i}") for i in range(8) for one in story.devices if one.name == "loop0")
     text = dict(machine_table(story._replace(devices=many)).rows)["disks"]
     assert text == "1; also loop0, loop1, loop2, loop3, loop4, loop5 and 2 more"
+
+
+def test_of_the_disks_that_had_the_name_of_the_jobs_disk_the_one_that_was_full_is_shown() -> None:
+    story = slow_story()
+    disk = key_device(story)
+    assert disk is not None
+    assert story.main_job is not None
+    assert disk.name == story.main_job.disk
+    earlier = disk._replace(name=f"{disk.name} (until 14:32:05)", full_s=(disk.full_s or 0.0) + 1)
+    assert key_device(story._replace(devices=(disk, earlier))) == earlier
+    assert key_device(story._replace(devices=(disk, earlier._replace(full_s=0.0)))) == disk
