@@ -222,7 +222,7 @@ MAIN_ACTIONS: tuple[Action, ...] = (
         "Mark now, or the next mark",
         "time.mark",
         Hint("mark", "mark this moment, with a text", 5),
-        replay=Hint("mark", "next mark, alert, or job's end", 1),
+        replay=Hint("to mark", "next mark, alert, or job's end", 1),
     ),
     _key(
         "R", "record", "Record, or stop recording", "time.record", Hint("record", "record, graphs from 60 s before", 1)

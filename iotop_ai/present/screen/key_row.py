@@ -45,7 +45,7 @@ _HEALTH, _GPU = ("health.open",), ("gpu.open",)
 _MOST_NAME_CELLS = 14
 _HEALTH_CLASS = "failing_disk"
 """While the verdict is of this class, the key of the health screen is always shown: that screen has the evidence."""
-_ENTER_WORDS = {"banner": "why", "path": "jobs"}
+_ENTER_WORDS = {"banner": "why", "path": "jobs", "timeline": "10 s"}
 """The word for the screen that Enter opens on a panel without rows."""
 _CHANGING_PREFIXES = ("act.drop", "act.delay", "act.signal", "health.test", "process.act_")
 """An entry changes the machine if the name of one of its actions begins with one of these."""
@@ -217,11 +217,18 @@ def keys_rows(frame: Frame, view: View, width: int, height: int) -> list[Line]:
         keys = tuple(key for key in keys if key.actions != _GPU)
     if frame.verdict.primary.class_id == _HEALTH_CLASS:
         keys = tuple(key._replace(drop=0) if key.actions == _HEALTH else key for key in keys)
+    if view.focus == "timeline":
+        left, right_key = first_key("arrow.left", view.keymap), first_key("arrow.right", view.keymap)
+        moves = " ".join(filter(None, (left, right_key)))
+        keys = tuple(key._replace(keys=moves) if key.actions == _OPEN else key for key in keys)
     return [_keys_line(keys, _enter_word(frame, view), bool(view.zoom), view.readonly, tuple(right), width)]
 
 
 def _enter_word(frame: Frame, view: View) -> str:
-    """The word for what Enter opens now, by focus and cursor; "" if it opens nothing."""
+    """The word for what Enter opens now, by focus and cursor; "" if it opens nothing.
+
+    On the timeline, the word is for the keys that move along it.
+    """
     if view.focus == "gpu":
         gpu = selected_gpu(frame, view, view.cursor.removeprefix("gpu:"))
         number = "" if gpu is None or gpu.state is None else f" {gpu.state.number}"

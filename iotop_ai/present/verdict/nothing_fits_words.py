@@ -59,7 +59,9 @@ def _suspect(a: Args) -> Spans:
 
 
 def _nothing_slow(a: Args) -> Spans:
-    """The headline while nothing slow is seen, or only a slow disk for which no process is seen waiting."""
+    """The headline while nothing slow is seen, or only a slow disk for which no process is seen waiting, or full CPUs
+    beside a job of which nothing is known yet.
+    """
     gpu = "GPU unknown" if not number(a, "gpu_known") else "GPU unused" if number(a, "gpus_all") else "no GPU"
     if number(a, "slow"):
         return [strong(word(a, "device")), plain(" is slow"), COMMA, plain("no process is seen waiting for it")]
@@ -68,6 +70,10 @@ def _nothing_slow(a: Args) -> Spans:
         disks = "disks unknown"
     elif number(a, "disks_unknown"):
         disks += f", {whole(a, 'disks_unknown')} unknown"
+    from iotop_ai.diagnosis.thresholds import LIMITS
+
+    if (number(a, "cpu") or 0.0) >= LIMITS.busy_cpu:
+        return [plain("the CPUs are "), strong(f"{percent(a, 'cpu')} busy"), SEMI, plain(gpu), COMMA, plain(disks)]
     return [plain("nothing slow is seen"), SEMI, plain(gpu), COMMA, plain(disks)]
 
 

@@ -151,6 +151,9 @@ def test_disks_that_cannot_be_read_are_not_called_idle() -> None:
     unknown = Machine(cpu=0.1, disks=(Disk(unknown=True),))
     assert "disks_idle" not in [one.template for one in verdict_of(unknown).primary.ruled_out]
     assert sentence(unknown) == "nothing slow is seen; no GPU, disks unknown"
+    crowded = Machine(cpu=0.97, disks=(Disk(unknown=True),))
+    assert verdict_of(crowded).state is State.UNSURE
+    assert sentence(crowded) == "the CPUs are 97 % busy; no GPU, disks unknown"
     assert "disks_idle" in [one.template for one in verdict_of(Machine(cpu=0.1, disks=(Disk(),))).primary.ruled_out]
 
 

@@ -320,7 +320,7 @@ def test_the_key_that_starts_a_recording_also_stops_it() -> None:
 
 
 def test_the_key_for_the_next_mark_is_shown_at_80_columns() -> None:
-    assert "':mark" in keys_rows(STARVED, UTC._replace(mode="replay"), 80, 1)[0].text
+    assert "':to mark" in keys_rows(STARVED, UTC._replace(mode="replay"), 80, 1)[0].text
 
 
 def test_a_replay_names_no_command_for_a_machine_of_the_past() -> None:
