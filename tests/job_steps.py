@@ -11,7 +11,7 @@ from iotop_ai.model.snapshot import Snapshot
 from iotop_ai.pipeline import frames
 from tests.job_times import job_key, slow_disk
 
-SECOND = ProcessKey(99_999, 1)
+SECOND_RANK = ProcessKey(99_999, 1)
 """A second rank, which is added to the job."""
 
 
@@ -20,7 +20,7 @@ def with_steps(snapshot: Snapshot, table: dict[ProcessKey, StepCounts]) -> Snaps
     jobs = snapshot.jobs.value
     assert jobs is not None
     more = {
-        key: job._replace(ranks=(*job.ranks, Rank(SECOND))) if SECOND in table else job
+        key: job._replace(ranks=(*job.ranks, Rank(SECOND_RANK))) if SECOND_RANK in table else job
         for key, job in jobs.jobs.items()
     }
     newest = max((counts.at_ns for counts in table.values()), default=0)
@@ -45,7 +45,7 @@ def reporting(
             made.append(snapshot)
             continue
         begin_ns = slow_disk()[0].snapshot.at_ns
-        for rank, (key, share) in enumerate(zip((job_key(frame), SECOND), waits, strict=False)):
+        for rank, (key, share) in enumerate(zip((job_key(frame), SECOND_RANK), waits, strict=False)):
             at_ns = snapshot.at_ns - 200_000_000
             seconds = (at_ns - begin_ns) / 1e9 + 1
             if number <= until and number % every == 0:

@@ -1,4 +1,4 @@
-"""No cure and no word for a state contradicts the figures beside it, in any labelled recording."""
+"""In every labelled recording, each cure and the name of each state agree with the figures beside them."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def grows(frame: Frame, finding: Finding, cure: Advice, text: str, beside: str) 
 
 
 def exists(frame: Frame, finding: Finding, cure: Advice, text: str, beside: str) -> bool:
-    """A GPU, a process or another disk that a cure names exists."""
+    """Whether a cure about a GPU has a GPU, and one that copies the data another disk with enough room."""
     if OF_A_GPU.search(text) and cure.template != "cheaper_transforms" and not frame.snapshot.gpu.value:
         return "GPU" in beside or cure.template in ("fewer_syncs", "less_memory")
     if "decode on the GPU" in text and not frame.snapshot.gpu.value:

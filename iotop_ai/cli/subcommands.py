@@ -57,7 +57,7 @@ COMMANDS: tuple[Subcommand, ...] = (
     Subcommand("config", _FOLDER + "config", "create, print and check the settings file"),
     Subcommand("stage", _FOLDER + "dataset.stage", "copy a dataset to faster storage: plan, measure, copy, verify"),
     Subcommand(
-        "help", _FOLDER + "help_topics", "a command, or keys, columns, states, filter, figures, times, exit-codes"
+        "help", _FOLDER + "help_topics", "explain a command, a word of the screen, or keys, filter, times, exit-codes"
     ),
     Subcommand("import", _FOLDER + "import_logs", "convert a log of iostat or nvidia-smi into a recording"),
 )

@@ -195,7 +195,7 @@ class SyntheticTerminal:
 
 
 class StarvedSeconds:
-    """The seconds of a server with 8 GPUs, 8 disks and 400 processes whose job starves, so that much changes."""
+    """The seconds of a server with 8 GPUs, 8 disks and 400 processes. Its job starves, so most figures change."""
 
     def __init__(self, count: int) -> None:
         self._more = iter(frames(starved_snapshots(count, onset=2)))
@@ -303,7 +303,7 @@ def measured(part: Part, size: int, folder: Path, around: Callable[[Iterator[Cal
 def run_counted(only: Container[str], counter: ctypes.CDLL) -> list[tuple[str, int, int]]:
     """Run each part of ``only`` once and let ``counter`` count the instructions of each step.
 
-    The counter works only around the steps, because a counted program runs fifty times slower.
+    The counter runs only during the steps, because a counted program runs fifty times slower.
     Return the name, the size and the number of steps of each run, in order. Raises RuntimeError when a step imports a
     module, because compiling a module costs more than a step.
     """

@@ -124,7 +124,7 @@ def eight_snapshots(count: int = 61) -> list[Snapshot]:
     return with_details(snapshots(at, count))
 
 
-def one_snapshots(count: int = 61) -> list[Snapshot]:
+def one_gpu_snapshots(count: int = 61) -> list[Snapshot]:
     """A single GPU that computes."""
     return with_details(snapshots(lambda s: Machine(gpus=(computing(0, s),), procs=PROCS[:1]), count))
 
@@ -138,4 +138,4 @@ def eight(count: int = 61) -> Frame:
 @cache
 def one_gpu_frame(count: int = 61) -> Frame:
     """The last Frame of the machine with one GPU."""
-    return frame(one_snapshots(count))
+    return frame(one_gpu_snapshots(count))

@@ -27,6 +27,30 @@ _STATES = (
     ("BUSY", "there is no training job, but a disk, the CPUs or the memory is at its limit"),
     ("UNSURE", "something waits or cannot be seen, and no cause is found; or less than 10 s were watched"),
 )
+_SHARES = (
+    ("compute", "the GPUs work; without a GPU, the job's threads compute, or sleep as in a driver's call"),
+    ("data: disk", "the trainer waits for data, and what loads it waits for a disk"),
+    ("data: network", "the trainer waits for data, and what loads it waits for the network"),
+    ("data: CPU", "the trainer waits for data, and what loads it computes: decoding, transforms"),
+    ("data: other", "the trainer waits for data, and what loads it does something else, such as waiting for a lock"),
+    ("collective", "ranks wait for another rank"),
+    ("transfer", "data is copied to the GPU at the rate of the link"),
+    ("host", "the main thread runs on the CPU, the GPUs are idle, and nothing is loaded"),
+    ("checkpoint", "the job waits for its own writes"),
+    ("startup", "the time before the first step"),
+    ("compile", "kernels are compiled"),
+    ("stopped", "a signal, a debugger or a frozen cgroup stops the job"),
+    ("hung", "the job made no progress for a minute"),
+    ("unexplained", "all other time, such as a sleep whose reason the kernel does not show"),
+)
+"""The shares of a job's time, which add up to 100 %."""
+_WORKER_STATES = (
+    ("run", "the loader workers' time on a CPU"),
+    ("cpu-wait", "their time ready to run, but without a CPU"),
+    ("blocked", "their time waiting for a disk or a network filesystem"),
+    ("idle", "their time without work: batches are ready"),
+)
+"""The states of the workers in the path of the data."""
 _CONFIDENCE = (
     ("high", "85 % or more"),
     ("medium", "60 % or more"),
@@ -39,7 +63,7 @@ _CONFIDENCE = (
 )
 _FILTER = (
     ("train", "a regular expression over name, command line, user and pid"),
-    ("read > 10M", "bytes per second of each process, not the sum of its row: read, write, io; K M G: powers of 1024"),
+    ("read > 10M", "also write, io: bytes per second of a single process, not of its row; K, M, G are powers of 1024"),
     ("cpu > 50", "percent: cpu, delay (time blocked on disk)"),
     ("mem > 4G", "resident memory"),
     ("pid = 4711", "also ppid, threads; = != > >= < <="),
@@ -114,6 +138,22 @@ def _states() -> Iterator[str]:
         yield from _table(entries)
 
 
+def _shares() -> Iterator[str]:
+    yield "Where a job's time goes, in its row below the verdict and on its page. The shares add up to 100 %."
+    yield from _table(_SHARES)
+    yield "What the loader workers do, in the path of the data:"
+    yield from _table(_WORKER_STATES)
+
+
+def _share(name: str) -> Iterator[str]:
+    """Yield the meaning of a share of a job's time, or of a state of its workers."""
+    wanted = name.replace("_", " ").replace(":", "")
+    for entry in (*_SHARES, *_WORKER_STATES):
+        term = entry[0].replace(":", "")
+        if wanted in (term, term.lower()):
+            yield from _table([entry])
+
+
 def _state(name: str) -> Iterator[str]:
     """Yield the meaning of a verdict's state, the classes that show it, and what the word means on each screen."""
     from iotop_ai.model.verdict_class import CLASS_SPECS
@@ -153,6 +193,11 @@ def _claim(doc: str) -> tuple[str, str]:
     return class_id, f"{' '.join(sentence.split()).removesuffix('.')}: {claim}"
 
 
+def _words(topic: str) -> list[str]:
+    """The meanings of a word of the screen."""
+    return [*_state(topic), *_class(topic), *_share(topic), *_column(topic)]
+
+
 def _figures() -> Iterator[str]:
     from iotop_ai.model.condition.figures import FAMILIES, SHARE_NAMES, fields_of
 
@@ -173,6 +218,7 @@ TOPICS: dict[str, tuple[str, Callable[[], Iterable[str]]]] = {
     "keys": ("every key of every screen", _keys),
     "columns": ("what each column means", _columns),
     "states": ("the words in capitals of the verdict and of each screen", _states),
+    "shares": ("where a job's time goes, and what its workers do", _shares),
     "confidence": ("what high, medium and low mean", lambda: _table(_CONFIDENCE)),
     "filter": ("the language of the filter that the key / opens", lambda: _table(_FILTER)),
     "figures": ("what --fail-if and alerts compare", _figures),
@@ -188,7 +234,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "topic",
         metavar="TOPIC",
         nargs="*",
-        help=f"a command, a column or state of the screen, a class of the verdict, or one of {topics}",
+        help=f"a command, a column, state or share of the screen, a class of the verdict, or one of {topics}",
     )
 
 
@@ -202,12 +248,12 @@ def run(args: argparse.Namespace) -> int:
     if not topic:
         lines = ["iotop-ai help TOPIC, with one of these:", *_table((name, text) for name, (text, _) in TOPICS.items())]
         lines += [
-            "or with a column, state or class, such as r_await, STARVED or storage_read, or with a command:",
+            "or with a word of the screen, such as r_await, STARVED or cpu-wait, or with a command:",
             *_table(commands.items()),
         ]
     elif topic in TOPICS:
         lines = list(TOPICS[topic][1]())
-    elif not (lines := [] if topic in commands else [*_state(topic), *_class(topic), *_column(topic)]):
+    elif not (lines := [] if topic in commands else _words(topic)):
         if args.topic[0] in commands:  # the words after it are an action, as in "cache drop"
             for words in (args.topic, args.topic[:1]):  # record takes all words after it as its command, --help too
                 build_parser(words).parse_args([*words, "--help"])  # prints the help and exits

@@ -179,9 +179,8 @@ class DrmClients:
     ) -> int | None:
         """Add the busy time of a client's engines since the previous sweep; return the part of its main engines, in ns.
 
-        Returns None if a main engine counts cycles and is read for the first time, because its previous count is
-        unknown, and if a new client may have worked before the previous sweep. The new counts are stored in
-        ``busy_now``.
+        Returns None in two cases: a main engine counts cycles and is read for the first time, so its previous count is
+        unknown; or a new client may have worked before the previous sweep. The new counts are stored in ``busy_now``.
 
         may_be_older: whether a new client may have opened the device before the previous sweep.
         """

@@ -32,8 +32,8 @@ class DeviceFacts(NamedTuple):
     read_size_bytes: float | None
     busy_ratio: float | None
     normal_ms: float
-    """The normal await of a read of this size: the lower of the value for the device's kind and of the learned
-    value."""
+    """The normal await of a read of this size: the learned value, or the value for the device's kind if it is
+    lower."""
     inflation: float | None
     """The measured await divided by normal_ms."""
     serves_serially: bool
@@ -130,7 +130,7 @@ def prior_ms(base: BlockInfo, size_bytes: float | None, limits: Thresholds = LIM
 def normal_await_ms(
     info: BlockInfo, base: BlockInfo, size_bytes: float | None, limits: Thresholds = LIMITS, learned: Learned = NOTHING
 ) -> float:
-    """The normal await of a read of this size: the lower of the value for the device's kind and of the learned value.
+    """The normal await of a read of this size: the learned value, or the value for the device's kind if it is lower.
 
     The lower value is used because a long stall must not become normal. But the learned value is raised to at least
     half of the value for the kind (learned_floor), because an idle disk is faster than a busy disk can be. base: the

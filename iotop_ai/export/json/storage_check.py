@@ -31,7 +31,10 @@ def storage_check_object(report: Report) -> Object:
         "of_nominal_ratio": report.of_nominal,
         "thresholds": [_threshold_object(threshold) for threshold in report.thresholds],
         "earlier_checks": report.earlier,
-        "slower": [{**change._asdict(), "then_s": utc_text(change.then_s)} for change in report.changes],
+        "slower": [
+            {"name": change.name, "then": change.then, "now": change.now, "then_time": utc_text(change.then_s)}
+            for change in report.changes
+        ],
         "dataset": _dataset_object(report),
         "demand": None if report.demand is None else report.demand._asdict(),
         "forecast": None if report.forecast is None else report.forecast._asdict(),

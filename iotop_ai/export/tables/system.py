@@ -51,7 +51,7 @@ COLUMNS = (
     *metric_columns(PoolRates),
     Column("processes", "int"),
     Column("processes_in_state_d", "int"),
-    Column("processes_not_permitted", "int"),
+    Column("processes_not_permitted", "int", "", "Processes whose I/O the monitor is not permitted to read."),
     Column("self_cpu_ratio", "real", "ratio", "The monitor's own share of one core."),
     Column("self_rss_bytes", "int", "B"),
 )

@@ -81,7 +81,7 @@ def _cpu(facts: HostFacts) -> Check:
     if quota is not None and quota < cores:
         text += f", a quota of {quota:g}"
     if usable_cores < 2:
-        remedy = "" if machine and machine < 2 else "raise the cgroup's cpu.max or the affinity"
+        remedy = "" if machine and machine < 2 else "raise the cgroup's cpu.max or widen the affinity"
         return Check("container", "cores", WARN, f"{text}: a trainer and its workers share it", remedy)
     return Check("container", "cores", OK, text)
 

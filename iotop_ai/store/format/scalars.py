@@ -30,7 +30,10 @@ def checked_scalar(raw: Any) -> Any:
 
 
 def checked_int(text: str) -> int:
-    """An int in the spelling of ``str``, so that different texts never become the same key. Raises ValueError."""
+    """The int that the text spells as ``str`` would ("7", not "07"), so that two texts never become one key.
+
+    Raises ValueError.
+    """
     number = int(text)
     if str(number) != text or not LEAST_INT <= number <= MOST_INT:
         raise ShapeError("not a key")

@@ -10,10 +10,12 @@ from pathlib import Path
 import pytest
 
 from iotop_ai import present
-from iotop_ai.cli.commands.help_topics import TOPICS, run
+from iotop_ai.cli.commands.help_topics import _SHARES, TOPICS, run
 from iotop_ai.cli.subcommands import COMMANDS
+from iotop_ai.model.job.time_shares import SHARES
 from iotop_ai.model.verdict_class import CLASS_SPECS, State
 from iotop_ai.present.health.summary import _FAULTS
+from iotop_ai.present.job.time_words import Part
 from iotop_ai.present.process.filter import parse_filter
 from iotop_ai.present.screen.column_help import COLUMN_HELP, STATE_HELP
 from iotop_ai.present.screen.help import TITLES
@@ -53,6 +55,15 @@ def test_a_command_with_an_action_prints_its_options(words: tuple[str, ...], beg
     assert text(*words).startswith(begin)
 
 
+def test_every_share_of_a_jobs_time_has_its_meaning() -> None:
+    listed = text("shares")
+    assert {name for name, _ in _SHARES} == {Part(share, 0.0, "").name for share in SHARES}
+    for share in SHARES:
+        assert f"  {Part(share, 0.0, '').name} " in text(share), f"iotop-ai help {share} has no answer"
+    assert "  cpu-wait " in listed
+    assert text("cpu-wait") in listed
+
+
 def test_every_state_has_its_meaning() -> None:
     verdict = text("states").partition("\nmain screen:\n")[0]
     assert [line.split()[0] for line in verdict.splitlines() if line[2:3].strip()] == [*State]
@@ -76,7 +87,7 @@ def test_the_examples_of_filters_are_valid() -> None:
 
 
 def test_the_help_says_that_a_filter_tests_each_process_and_not_the_sum_of_its_row() -> None:
-    assert "of each process, not the sum of its row" in " ".join(text("filter").split())
+    assert "of a single process, not of its row" in " ".join(text("filter").split())
     assert "a filter tests each process" in " ".join(text("xN").split())
 
 
@@ -131,8 +142,8 @@ def test_an_unknown_topic_is_refused_with_a_list_of_the_known_ones() -> None:
     done = iotop_started("help", "nope")
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == (
-        "usage: 'nope' is not a topic, column, command, state or class; topics: keys, columns, states, confidence,"
-        " filter, figures, times, exit-codes; iotop-ai help columns lists the columns, iotop-ai --help the commands\n"
+        "usage: 'nope' is not a topic, column, command, state or class; topics: keys, columns, states, shares,"
+        " confidence, filter, figures, times, exit-codes; iotop-ai help columns lists the columns, iotop-ai --help the commands\n"
     )
 
 

@@ -1,4 +1,4 @@
-"""The reads of other processes' memory, also of a process that makes its reads wait."""
+"""Reads of other processes' memory, including a process whose memory answers late."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def test_a_slow_process_is_not_read_for_a_while(late: _Late) -> None:
     memory.close()
 
 
-def test_a_single_slow_read_does_not_pause_the_process(late: _Late) -> None:
+def test_a_single_slow_read_does_not_pause_the_reads_of_the_process(late: _Late) -> None:
     memory = ProcessMemory(late)
     with pytest.raises(TimeoutError):
         memory.read(LATE, LATE, 64, 8)

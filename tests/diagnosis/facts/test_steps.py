@@ -7,7 +7,7 @@ import pytest
 from iotop_ai.diagnosis.facts.steps import JobSteps, StepComparison, job_steps
 from iotop_ai.model.frame import Frame
 from iotop_ai.model.job.records import Job
-from tests.job_steps import SECOND, reporting
+from tests.job_steps import SECOND_RANK, reporting
 from tests.job_times import job_key, slow_disk
 
 
@@ -34,7 +34,7 @@ def test_the_rates_are_means_over_the_window() -> None:
 
 def test_the_rank_that_waits_longest_represents_the_job() -> None:
     found = steps_of(reporting(waits=(0.1, 0.6)))
-    assert [key for key, _ in found.ranks][1] == SECOND
+    assert [key for key, _ in found.ranks][1] == SECOND_RANK
     assert [rates.rank for _, rates in found.ranks] == [0, 1]
     assert found.data_wait_ratio == pytest.approx(0.6, abs=0.001)
 

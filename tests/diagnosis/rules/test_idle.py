@@ -33,7 +33,7 @@ def on_idle_gpu(job: Training) -> Machine:
     ],
     ids=["waits", "waits in a notebook", "unexplained", "unexplained, no workers"],
 )
-def test_a_job_at_work_on_an_idle_machine_is_not_calm(job: Training) -> None:
+def test_a_stuck_job_on_an_idle_machine_is_not_calm(job: Training) -> None:
     verdict = verdict_of(on_idle_gpu(job), 60)
     assert "idle" not in classes(verdict)
     assert verdict.state is State.UNSURE
@@ -47,7 +47,7 @@ def test_a_job_at_work_on_an_idle_machine_is_not_calm(job: Training) -> None:
         replace(SERVER, time=UNEXPLAINED),
         replace(STUCK, stall=0.0, time=()),
     ],
-    ids=["notebook", "notebook whose client asks whether it lives", "server", "time not counted"],
+    ids=["notebook", "notebook whose client checks that it is alive", "server", "time not counted"],
 )
 def test_a_job_that_may_rest_on_an_idle_machine_is_calm(job: Training) -> None:
     verdict = verdict_of(on_idle_gpu(job), 60)

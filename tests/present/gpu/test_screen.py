@@ -125,7 +125,7 @@ def test_users_of_gpus_without_room_are_counted() -> None:
 
 
 def test_a_row_without_the_meaning_marks_a_fault() -> None:
-    made = gpu_scenes.with_details(gpu_scenes.one_snapshots(5), nvlinks_active=17)
+    made = gpu_scenes.with_details(gpu_scenes.one_gpu_snapshots(5), nvlinks_active=17)
     assert gpu_rows(frame(made), VIEW, 80, 3)[1].text.startswith(" 0 FAULT   ")
     wide = gpu_rows(frame(made), VIEW, 160, 3)[1].text
     assert "FAULT" not in wide

@@ -15,7 +15,7 @@ PER_S = tuple(name for name in ProcessRates._fields if name.endswith("_per_s"))
 
 
 @pytest.mark.parametrize("name", PER_S)
-def test_each_sum_since_the_base_covers_the_interval_of_its_proc_file(name: str) -> None:
+def test_a_rate_since_the_base_is_rescaled_from_the_interval_of_its_file(name: str) -> None:
     own_s = {"io_s": 6.0} if name in ProcessRates._fields[:7] else {"stat_s": 6.0}
     rates = UNKNOWN_PROCESS_RATES._replace(**{name: 10.0}, **own_s)
     assert getattr(groups._rates_over(rates, 12.0), name) == 5.0

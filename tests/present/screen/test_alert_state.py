@@ -1,4 +1,4 @@
-"""Alerts on the screen: the sign in the rule above the path, and the message beside the keys."""
+"""Alerts on the screen: the sign in the title of the path panel, and the message beside the keys."""
 
 from __future__ import annotations
 

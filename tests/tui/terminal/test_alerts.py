@@ -29,7 +29,7 @@ def write_rules(folder: Path, text: str, mode: int = 0o600) -> Path:
 
 
 def bells(path: Path) -> int:
-    """The number of bells among the bytes; one that ends a title or a pointer colour does not count."""
+    """The number of bells among the bytes; a BEL that ends an escape sequence, such as a title, does not count."""
     return len(re.findall(rb"\x07", re.sub(rb"\x1b\][^\x07\x1b]*\x07", b"", path.read_bytes())))
 
 

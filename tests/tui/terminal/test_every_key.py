@@ -149,7 +149,7 @@ DETAIL: dict[str, Answer] = {
     "detail.go": Answer(r"14:32  -3m  \+3m  45%", ESC),
     "detail.record": Answer("Esc:back.*not available in a replay"),
 }
-"""The actions in a replay, whose picture does not change until a key moves it."""
+"""The actions that the detail screens share, tried in a replay: there, only a key moves the picture in time."""
 ON_GPU: dict[str, Answer] = {
     "gpu.next": Answer(r"GPU \d  "),
     "gpu.previous": Answer(r"GPU \d  "),
@@ -385,7 +385,7 @@ def environment(tmp_path: Path) -> dict[str, str]:
     }
 
 
-@pytest.mark.timeout(400)  # it presses every key on five screens, and waits for the terminal each time
+@pytest.mark.timeout(400)  # it presses every key on six screens, and waits for the terminal each time
 def test_every_key_works_in_a_replay(tmp_path: Path, environment: dict[str, str]) -> None:
     path = record(tmp_path / "a.iotop.jsonl", list(frames(starved_snapshots(60))))
     with Terminal(100, 30, environment) as terminal:

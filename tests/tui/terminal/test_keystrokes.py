@@ -1,4 +1,4 @@
-"""After the number of keys that docs/screen.md states for iotop-ai, the real app shows the answer."""
+"""The real app answers each question of docs/screen.md after the number of keys that the page states."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_going_back_ten_minutes_takes_one_key() -> None:
     assert LEAP_S == 600
 
 
-async def test_going_to_a_time_of_yesterday_takes_the_documented_keys(tmp_path: Path) -> None:
+async def test_going_to_a_time_yesterday_takes_the_documented_keys(tmp_path: Path) -> None:
     live = stalling(90)
     keys = ["at", "0", "8", "colon", "5", "4", "enter"]
     assert KEYS["(f) yesterday at 14:30, with a recording open"] == len(keys)
