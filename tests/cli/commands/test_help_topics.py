@@ -143,7 +143,8 @@ def test_an_unknown_topic_is_refused_with_a_list_of_the_known_ones() -> None:
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == (
         "usage: 'nope' is not a topic, column, command, state or class; topics: keys, columns, states, shares,"
-        " confidence, filter, figures, times, exit-codes; iotop-ai help columns lists the columns, iotop-ai --help the commands\n"
+        " confidence, filter, figures, times, exit-codes; iotop-ai help columns lists the columns, iotop-ai --help the"
+        " commands\n"
     )
 
 
