@@ -170,6 +170,9 @@ def _stays_active(
     if _has_rival(key, pending):
         return True
     keep_s = limits.keep_s if keep_s is None else keep_s
+    if not keep_s:
+        # A job that began to wait must not stand below "idle" until the dwell time has passed.
+        return False
     return 0 <= now - old.entered_ns < limits.dwell_s * 1e9 or 0 <= now - old.last_true_ns < keep_s * 1e9
 
 

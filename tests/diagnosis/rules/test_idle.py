@@ -5,7 +5,18 @@ from dataclasses import replace
 import pytest
 
 from iotop_ai.model.verdict_class import State
-from tests.diagnosis.build import LOADERS, TRAINER_OLD, Machine, Task, Training, classes, verdict_of
+from tests.diagnosis.build import (
+    JOB_ALONE,
+    LOADERS,
+    TRAINER_OLD,
+    Disk,
+    Machine,
+    Task,
+    Training,
+    classes,
+    play,
+    verdict_of,
+)
 from tests.diagnosis.gpu_scenes import rates
 from tests.diagnosis.host_scenes import SERVER
 
@@ -60,3 +71,10 @@ def test_a_machine_whose_gpu_receives_or_sends_is_not_idle(field: str) -> None:
     calm = replace(on_idle_gpu(replace(STUCK, stall=0.0, time=())), power=70.0)
     assert "idle" in classes(verdict_of(rates(calm, **{field: 20e6}), 60))
     assert "idle" not in classes(verdict_of(rates(calm, **{field: 2e9}), 60))
+
+
+def test_idleness_ends_with_the_activity_even_if_it_had_just_begun() -> None:
+    at_rest = Machine(disks=(Disk(),), cpu=0.01)
+    held = ["idle" in {name for name, _ in frame.carry.held} for frame in play((at_rest, 13), (JOB_ALONE, 5))]
+    assert held[10:13] == [True] * 3
+    assert not held[-1]
