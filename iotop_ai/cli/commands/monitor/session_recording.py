@@ -79,12 +79,17 @@ def save_screenshot(svg: str) -> str:
 def writable_folder(folder: str) -> str:
     """Return ``folder``, or ``recordings_folder()`` if ``folder`` is not writable or is writable by all users.
 
-    The fallback folder is created if it is missing. Raises OSError.
+    The fallback folder is created if it is missing. Raises OSError, whose text says what to do.
     """
-    if not is_private(folder):
-        folder = recordings_folder()
-        os.makedirs(folder, mode=0o700, exist_ok=True)
-    return folder
+    if is_private(folder):
+        return folder
+    fallback = recordings_folder()
+    try:
+        os.makedirs(fallback, mode=0o700, exist_ok=True)
+    except OSError as error:
+        why = f"{error.strerror}; start iotop-ai in a folder that only you can write to"
+        raise OSError(error.errno, why, fallback) from None
+    return fallback
 
 
 def is_private(folder: str) -> bool:
