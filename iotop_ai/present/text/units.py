@@ -209,8 +209,8 @@ def duration(seconds: float | None) -> str:
 
 
 def gpu_time(hours: float) -> str:
-    """GPU time: "6.2 GPU-hours"; below 0.1 GPU-hours "22 s of GPU time". hours: hours times GPUs."""
-    return f"{duration(hours * 3600)} of GPU time" if hours < 0.1 else f"{figure(hours)} GPU-hours"
+    """GPU time: "6.2 GPU-hours"; below 1 GPU-hour "22 min of GPU time". hours: hours times GPUs."""
+    return f"{duration(hours * 3600)} of GPU time" if hours < 1 else f"{figure(hours)} GPU-hours"
 
 
 def interval(seconds: float) -> str:
