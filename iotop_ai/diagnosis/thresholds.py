@@ -42,6 +42,8 @@ class Thresholds(NamedTuple):
     """The shortest time between two decisions."""
     keep_s: float = 3.0
     """The time for which a finding stays active after its condition last held."""
+    loader_stays_s: float = 2.0
+    """A job that has had a loader for this long is not starting."""
     confirm_s: float = 4.0
     """The time for which another cause of a job's wait must hold before it replaces the active cause."""
     periods: int = 3
@@ -137,6 +139,8 @@ class Thresholds(NamedTuple):
     """The bytes per second of all disks below which a machine is idle."""
     idle_disk_busy: float = 0.05
     """The %util that each disk must stay below on an idle machine."""
+    clear_wait: float = 0.3
+    """An idle machine is not idle from the moment that a job waits for data for at least this share of the window."""
     busy_cpu: float = 0.9
     """The CPUs are at their limit if at least this share of them is in use."""
     busy_memory: float = 0.95
@@ -238,6 +242,9 @@ class Thresholds(NamedTuple):
     idle_link_bytes_per_s: float = 100e6
     """A GPU that receives or sends at least this much over its link is not idle, however low its utilisation. A monitor
     that asks an idle GPU for its figures moves a few MB a second."""
+    link_most: float = 1.3
+    """The largest plausible rate of a link, as a multiple of its practical rate. Source: PCI Express 5.0, x16 carries
+    63 GB/s."""
     link_bytes_per_s: float = activity.LINK_BYTES_PER_S
     """The practical rate of PCIe generation 5 x16; each earlier generation has half of the rate of the next one."""
     replays_per_s: float = 1.0

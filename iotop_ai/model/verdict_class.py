@@ -57,8 +57,7 @@ class ClassSpec(NamedTuple):
     """The finding ends when its main signal falls below this share of the threshold; None for
     Thresholds.leave_level."""
     keep_s: float | None = None
-    """For how many seconds the finding stays after its condition was last true; None for Thresholds.keep_s. 0: not even
-    for Thresholds.dwell_s."""
+    """For how many seconds the finding stays after its condition was last true; None for Thresholds.keep_s."""
     covers: tuple[str, ...] = ()
     """The classes that are not shown while this class is active."""
     wastes: bool = False

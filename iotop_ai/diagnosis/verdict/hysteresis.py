@@ -157,7 +157,9 @@ def _stays_active(
         # A GPU that the driver does not list, or a driver that does not answer, does not show that the fault is gone.
         return True
     if key[0] == "starting" and any(job.subject == key[1] and job.workers for job in facts.jobs):
-        # Its evidence says that the job has no loader. That is not a figure that hovers around a threshold.
+        # Its evidence says that the job has no loader. A program that starts may have a child for a moment.
+        return now - old.last_true_ns < limits.loader_stays_s * 1e9
+    if key[0] == "idle" and any((job.stall or 0.0) >= limits.clear_wait for job in facts.jobs):
         return False
     if key[0] == "job_died":
         if _was_started_again(facts, old):
@@ -170,9 +172,6 @@ def _stays_active(
     if _has_rival(key, pending):
         return True
     keep_s = limits.keep_s if keep_s is None else keep_s
-    if not keep_s:
-        # A job that began to wait must not stand below "idle" until the dwell time has passed.
-        return False
     return 0 <= now - old.entered_ns < limits.dwell_s * 1e9 or 0 <= now - old.last_true_ns < keep_s * 1e9
 
 

@@ -13,8 +13,8 @@ from iotop_ai.model.finding import SlowDisk
 def slow_disk(facts: Facts, before: SlowDisk | None) -> SlowDisk | None:
     """The slowest disk; None while the window is too short or if no disk is slow.
 
-    In a stack of devices, the lowest slow device is named. before: the disk named so far; it counts as slow
-    until its figures are clearly below the thresholds.
+    In a stack of devices, the lowest slow device is named. before: the disk named so far. It stays named, even
+    if another one becomes slower, until its figures are clearly below the thresholds.
     """
     if len(facts.window.samples) < facts.window.needed:
         return None

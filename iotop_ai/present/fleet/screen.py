@@ -102,7 +102,7 @@ def _second_row(fleet: Fleet, fleet_view: FleetView, width: int) -> Line:
     if fleet_view.trouble:
         label, text, token = "now", fleet_view.trouble, "warn"
     elif fleet.unanswered:
-        label, text, token = "partial", f"not answered: {', '.join(fleet.unanswered)}", "warn"
+        label, text, token = "partial", f"queries without an answer: {', '.join(fleet.unanswered)}", "warn"
     elif late_job is not None and late_job.straggler is not None:
         label, text, token = "waits", f"{late_job.name} for {straggler_words(late_job, late_job.straggler)}", "text"
     elif fleet.alerts:

@@ -110,10 +110,10 @@ def _body(frame: Frame, view: View, width: int, height: int, gpu: Gpu) -> list[L
 
 def _job_loses_time(frame: Frame, uuid: str) -> bool:
     """Whether the verdict above is about a loss of the job that uses this GPU. A green OK below it would contradict."""
-    job = current_job(frame)
-    return (
-        frame.verdict.state in LOSING and job is not None and job.key.pid == frame.verdict.job_pid and uuid in job.gpus
-    )
+    job, verdict = current_job(frame), frame.verdict
+    if job is None or uuid not in job.gpus or verdict.state not in LOSING:
+        return False
+    return dict(verdict.primary.args).get("job_pid") == job.key.pid
 
 
 def _top(frame: Frame, view: View, width: int, gpu: Gpu, sentences: list[Meaning]) -> list[Line]:

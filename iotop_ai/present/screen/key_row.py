@@ -46,7 +46,7 @@ _MOST_NAME_CELLS = 14
 _HEALTH_CLASS = "failing_disk"
 """While the verdict is of this class, the key of the health screen is always shown: that screen has the evidence."""
 _ENTER_WORDS = {"banner": "why", "path": "jobs", "timeline": "10 s"}
-"""The word for the screen that Enter opens on a panel without rows."""
+"""The word for the screen that Enter opens on a panel without rows; on the timeline, for what the arrow keys do."""
 _CHANGING_PREFIXES = ("act.drop", "act.delay", "act.signal", "health.test", "process.act_")
 """An entry changes the machine if the name of one of its actions begins with one of these."""
 _LOCAL_ONLY = ("act.check", "time.record", "interval.longer", "time.mark")
@@ -218,10 +218,13 @@ def keys_rows(frame: Frame, view: View, width: int, height: int) -> list[Line]:
     if frame.verdict.primary.class_id == _HEALTH_CLASS:
         keys = tuple(key._replace(drop=0) if key.actions == _HEALTH else key for key in keys)
     if view.focus == "timeline":
-        left, right_key = first_key("arrow.left", view.keymap), first_key("arrow.right", view.keymap)
-        moves = " ".join(filter(None, (left, right_key)))
-        keys = tuple(key._replace(keys=moves) if key.actions == _OPEN else key for key in keys)
+        keys = tuple(key._replace(keys=_moving_keys(view)) if key.actions == _OPEN else key for key in keys)
     return [_keys_line(keys, _enter_word(frame, view), bool(view.zoom), view.readonly, tuple(right), width)]
+
+
+def _moving_keys(view: View) -> str:
+    """The keys that move along the timeline: "Left Right"; "" if they are unbound."""
+    return " ".join(filter(None, (first_key(f"arrow.{way}", view.keymap) for way in ("left", "right"))))
 
 
 def _enter_word(frame: Frame, view: View) -> str:
@@ -229,6 +232,8 @@ def _enter_word(frame: Frame, view: View) -> str:
 
     On the timeline, the word is for the keys that move along it.
     """
+    if view.focus == "timeline" and not _moving_keys(view):
+        return ""
     if view.focus == "gpu":
         gpu = selected_gpu(frame, view, view.cursor.removeprefix("gpu:"))
         number = "" if gpu is None or gpu.state is None else f" {gpu.state.number}"

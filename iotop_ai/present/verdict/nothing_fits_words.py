@@ -59,8 +59,8 @@ def _suspect(a: Args) -> Spans:
 
 
 def _nothing_slow(a: Args) -> Spans:
-    """The headline while nothing slow is seen, or only a slow disk for which no process is seen waiting, or full CPUs
-    beside a job of which nothing is known yet.
+    """The headline while nothing slow is seen, or only a slow disk for which no process is seen waiting; for UNSURE
+    also full CPUs.
     """
     gpu = "GPU unknown" if not number(a, "gpu_known") else "GPU unused" if number(a, "gpus_all") else "no GPU"
     if number(a, "slow"):
@@ -72,7 +72,7 @@ def _nothing_slow(a: Args) -> Spans:
         disks += f", {whole(a, 'disks_unknown')} unknown"
     from iotop_ai.diagnosis.thresholds import LIMITS
 
-    if (number(a, "cpu") or 0.0) >= LIMITS.busy_cpu:
+    if not word(a, "state") and (number(a, "cpu") or 0.0) >= LIMITS.busy_cpu:
         return [plain("the CPUs are "), strong(f"{percent(a, 'cpu')} busy"), SEMI, plain(gpu), COMMA, plain(disks)]
     return [plain("nothing slow is seen"), SEMI, plain(gpu), COMMA, plain(disks)]
 

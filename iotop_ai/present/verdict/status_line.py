@@ -20,7 +20,7 @@ from iotop_ai.present.verdict.headline import text_of
 FIELD_MEANINGS = {
     "state": "STARVED, BLOCKED, SLOWED, FAILING, WASTED, STARTING, OK, CALM, BUSY or UNSURE; before 10 s: measuring",
     "lost": "time that the job loses, 78%",
-    "cause": "what the state is about, slow disk; empty for OK, CALM and UNSURE",
+    "cause": "what the state is about, slow disk; empty for STARTING, OK, CALM and UNSURE",
     "headline": "the verdict's sentence",
     "because": "the cause with figures",
     "do": "the advice",

@@ -73,7 +73,7 @@ def test_a_machine_whose_gpu_receives_or_sends_is_not_idle(field: str) -> None:
     assert "idle" not in classes(verdict_of(rates(calm, **{field: 2e9}), 60))
 
 
-def test_idleness_ends_with_the_activity_even_if_it_had_just_begun() -> None:
+def test_idleness_ends_when_a_job_waits_even_if_it_had_just_begun() -> None:
     at_rest = Machine(disks=(Disk(),), cpu=0.01)
     held = ["idle" in {name for name, _ in frame.carry.held} for frame in play((at_rest, 13), (JOB_ALONE, 5))]
     assert held[10:13] == [True] * 3

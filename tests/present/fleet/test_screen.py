@@ -74,7 +74,7 @@ def test_old_figures_are_marked_with_their_age() -> None:
 
 def test_unanswered_queries_are_named() -> None:
     rows = fleet_screen_rows(FLEET._replace(unanswered=("health", "alerts")), SHOWN, 80, 24)
-    assert rows[1].text.startswith(" partial  not answered: health, alerts")
+    assert rows[1].text.startswith(" partial  queries without an answer: health, alerts")
 
 
 def test_jobs_that_are_not_known_are_not_called_absent() -> None:

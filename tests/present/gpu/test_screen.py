@@ -14,6 +14,7 @@ from iotop_ai.model.job.records import Job, JobTable, Rank
 from iotop_ai.model.process.records import ProcessKey
 from iotop_ai.model.reading import Reading, Status
 from iotop_ai.model.snapshot import Snapshot
+from iotop_ai.model.verdict_class import State
 from iotop_ai.present.gpu.context import idle_seconds
 from iotop_ai.present.gpu.facts import _health
 from iotop_ai.present.gpu.graphs import gpu_graphs
@@ -25,6 +26,7 @@ from iotop_ai.present.gpu.users_table import user_rows
 from iotop_ai.present.screen.keymap import user_keymap
 from iotop_ai.present.screen.view import View
 from iotop_ai.present.text.line import Line, cells
+from tests.judged import judged
 from tests.present import gpu_scenes
 from tests.present.make import GIB, Machine, Proc, frame, gpu, snapshot, snapshots
 
@@ -431,3 +433,18 @@ def test_an_idle_gpu_with_full_memory_is_not_shown_as_ok() -> None:
 
 def test_an_idle_gpu_with_a_repaired_error_is_idle() -> None:
     assert word_of(lambda second: gpu(0, 0, last_xid=92)) == "IDLE"
+
+
+def test_a_gpu_is_not_ok_while_the_verdict_is_that_its_job_loses_time() -> None:
+    starved = judged("storage_read of eight GPUs").decided[-1]
+    assert starved.verdict.state is State.STARVED
+    assert starved.snapshot.jobs.value is not None
+    (job,) = starved.snapshot.jobs.value.jobs.values()
+
+    def word(frame: Frame) -> str:
+        rows = gpu_screen_rows(frame, VIEW, 80, 24, gpus(frame, VIEW)[0].uuid)
+        return next(row.text.split()[0] for row in rows if " GPU 0 " in row.text and "because" not in row.text)
+
+    assert word(starved) == "PARTLY"
+    elsewhere = starved.verdict.primary._replace(args=(("device", "sda"),))
+    assert word(starved._replace(verdict=starved.verdict._replace(findings=(elsewhere,)))) == "OK"

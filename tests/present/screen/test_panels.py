@@ -323,6 +323,23 @@ def test_the_key_for_the_next_mark_is_shown_at_80_columns() -> None:
     assert "':to mark" in keys_rows(STARVED, UTC._replace(mode="replay"), 80, 1)[0].text
 
 
+@pytest.mark.parametrize(
+    ("keymap", "words"),
+    [
+        ({}, "Left Right:10 s"),
+        ({"arrow.left": []}, " Right:10 s"),
+        ({"arrow.left": ["f7"], "arrow.right": ["f8"]}, "F7 F8:10 s"),
+        ({"arrow.left": [], "arrow.right": []}, ""),
+    ],
+)
+def test_the_keys_that_move_along_the_timeline_are_shown_there(keymap: dict[str, list[str]], words: str) -> None:
+    view = UTC._replace(mode="replay", focus="timeline", keymap=user_keymap(keymap)[0])
+    text = keys_rows(STARVED, view, 80, 1)[0].text
+    assert words in text
+    assert ("10 s" in text) is bool(words)
+    assert "10 s" not in keys_rows(STARVED, view._replace(focus="banner"), 80, 1)[0].text
+
+
 def test_a_replay_names_no_command_for_a_machine_of_the_past() -> None:
     reading = Reading(None, Status.ABSENT, "no process is listed under /proc", "mount -t proc proc /proc")
     hidden = STARVED._replace(snapshot=STARVED.snapshot._replace(processes=reading))

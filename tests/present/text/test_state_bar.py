@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from iotop_ai.model.verdict_class import State
+from iotop_ai.model.verdict_class import LOSING, State
 from iotop_ai.present.screen.view import View
 from iotop_ai.present.text.state_bar import GAP, MEASURING, Run, run_spans, runs_between
 from iotop_ai.present.verdict.banner import banner_rows
@@ -35,6 +35,13 @@ def test_words_are_within_the_part_of_their_state() -> None:
     assert " STARVED 41 min " in text
     assert text.startswith("──")
     assert text.endswith("━━")
+
+
+def test_only_a_state_that_loses_time_is_thick() -> None:
+    for state in State:
+        (span,) = run_spans([Run(state, 1)], 4)
+        glyph = "━" if state in (*LOSING, State.WASTED) else "╌" if state is State.UNSURE else "─"
+        assert span.text == glyph * 4
 
 
 def test_time_without_a_verdict_is_dots() -> None:

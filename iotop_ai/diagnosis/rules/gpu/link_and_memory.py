@@ -16,7 +16,7 @@ from iotop_ai.diagnosis.facts.gpu_groups import (
     ratio,
 )
 from iotop_ai.diagnosis.facts.job_gpus import pids_of
-from iotop_ai.diagnosis.facts.window import claim_level
+from iotop_ai.diagnosis.facts.window import claim_level, mean
 from iotop_ai.diagnosis.thresholds import Thresholds
 from iotop_ai.model.finding import Advice, Evidence, Finding, Severity
 from iotop_ai.model.gpu.activity import link_bytes_per_s
@@ -29,7 +29,8 @@ LINK_UNKNOWN = 0.6
 MEMORY_BASE = 0.9
 """The confidence of pcie (LINK_UNKNOWN: the upper limit if the link's rate is unknown) and of gpu_memory."""
 _LINK = itemgetter(*map(GpuRates._fields.index, ("pcie_generation", "pcie_width")))
-"""A getter for a GPU's PCIe generation and PCIe width."""
+_CARRIED = itemgetter(*map(GpuRates._fields.index, ("pcie_rx_bytes_per_s", "pcie_tx_bytes_per_s")))
+"""Getters for a GPU's PCIe generation and width, and for the rates over its link."""
 
 
 class _Link:
@@ -46,7 +47,7 @@ class _Link:
         self.most_generation, self.most_width = _link_limits(gpu)
         narrow, slow, best = _link_shortfall(gpu, self.most_generation or 0, self.most_width or 0, limits)
         self.replays = gpu.mean("pcie_replays_per_s")
-        self.received, self.sent = gpu.mean("pcie_rx_bytes_per_s"), gpu.mean("pcie_tx_bytes_per_s")
+        self.received, self.sent = _link_rates(gpu, limits)
         known = [rate for rate in (self.received, self.sent) if rate is not None]
         self.rate = max(known, default=None)
         # An idle link lowers its generation to save power, so the best generation in the window carried the bytes.
@@ -96,23 +97,56 @@ def _link_shortfall(
     Returns the share with fewer lanes, the share with a lower generation, and the best (generation, width) of all
     readings.
     """
-    known = [rates for rates in gpu.rates if rates.pcie_generation is not None and rates.pcie_width is not None]
-    best = max(set(map(_LINK, known)), default=(0, 0))
-    loaded = [_LINK(rates) for rates in known if _is_loaded(rates, limits)]
-    if not loaded:
+    links = _known_links(gpu)
+    best = max(links, default=(0, 0))
+    if links <= {(most_generation, most_width)}:
         return 0.0, 0.0, best
-    narrow = sum([width < most_width for _, width in loaded])
-    slow = sum([generation < most_generation for generation, _ in loaded])
-    return narrow / len(loaded), slow / len(loaded), best
+    known = [rates for rates in gpu.rates if _LINK(rates) in links]
+    computing = [_LINK(rates) for rates in known if _computes(rates, limits)]
+    loaded = [_LINK(rates) for rates in known if _is_loaded(rates, limits)]
+    narrow = sum([width < most_width for _, width in loaded]) / len(loaded) if loaded else 0.0
+    slow = sum([generation < most_generation for generation, _ in computing]) / len(computing) if computing else 0.0
+    return narrow, slow, best
+
+
+def _known_links(gpu: OneGpu) -> set[tuple[int, int]]:
+    """Each (generation, width) of the readings."""
+    return {link for link in set(map(_LINK, gpu.rates)) if None not in link}
+
+
+def _link_rates(gpu: OneGpu, limits: Thresholds) -> tuple[float | None, float | None]:
+    """The mean rates of the plausible readings: (received, sent)."""
+    received, sent = gpu.mean("pcie_rx_bytes_per_s"), gpu.mean("pcie_tx_bytes_per_s")
+    possible = [rate for link in _known_links(gpu) if (rate := link_bytes_per_s(*link, limits.link_bytes_per_s))]
+    most = max([rate for pair in map(_CARRIED, gpu.rates) for rate in pair if rate is not None], default=0.0)
+    if not possible or most <= limits.link_most * min(possible):
+        return received, sent
+    plausible = [_CARRIED(rates) for rates in gpu.rates if _is_plausible(rates, limits)]
+    return mean(pair[0] for pair in plausible), mean(pair[1] for pair in plausible)
+
+
+def _computes(rates: GpuRates, limits: Thresholds) -> bool:
+    return (rates.busy_ratio or 0.0) >= limits.gpu_loaded
 
 
 def _is_loaded(rates: GpuRates, limits: Thresholds) -> bool:
-    """Whether the GPU computes, or its link carries so much that it runs at the full width and generation it can."""
-    if (rates.busy_ratio or 0.0) >= limits.gpu_loaded:
+    """Whether the GPU computes, or its link carries so much that it uses all its lanes."""
+    if _computes(rates, limits):
         return True
     possible = link_bytes_per_s(rates.pcie_generation, rates.pcie_width, limits.link_bytes_per_s)
     carried = max(rates.pcie_rx_bytes_per_s or 0.0, rates.pcie_tx_bytes_per_s or 0.0)
-    return possible is not None and carried >= limits.link_felt * possible
+    return possible is not None and carried >= limits.link_felt * possible and _is_plausible(rates, limits)
+
+
+def _is_plausible(rates: GpuRates, limits: Thresholds) -> bool:
+    """Whether the link can carry the rates of this reading.
+
+    The rates are read less often than the generation. A link that just lowered its generation to save power still shows
+    the rates of the higher one.
+    """
+    possible = link_bytes_per_s(rates.pcie_generation, rates.pcie_width, limits.link_bytes_per_s)
+    carried = max(rates.pcie_rx_bytes_per_s or 0.0, rates.pcie_tx_bytes_per_s or 0.0)
+    return possible is None or carried <= limits.link_most * possible
 
 
 def gpu_link_is_full_or_degraded(facts: Facts) -> tuple[Claim, ...]:
@@ -122,9 +156,10 @@ def gpu_link_is_full_or_degraded(facts: Facts) -> tuple[Claim, ...]:
     Evidence: bytes over the link against what its generation and width can carry; generation and width under load
         against what board and slot can do; retransmitted packets.
     Threshold: over 30 s the link carries >= 80 % of its practical rate (until < 65 %; x16 carries about 12, 25, 50 GB/s
-        in generations 3, 4, 5); its width or generation is below the maximum in >= 70 % of the readings with the GPU
-        >= 20 % busy or the link at >= 50 % of its rate; or it retransmits >= 1 packet a second. A degraded link that
-        carries < 50 % of its rate and retransmits < 1,000 packets a second is shown beside the verdict.
+        in generations 3, 4, 5); its generation is below the maximum in >= 70 % of the readings with the GPU >= 20 %
+        busy, or its width in >= 70 % of these and of those with the link at >= 50 % of its rate; or it retransmits >= 1
+        packet a second. A degraded link that carries < 50 % of its rate and retransmits < 1,000 packets a second is
+        shown beside the verdict.
     Blind spot: a slot with fewer lanes by design counts as full width. A virtual machine may report a link that does
         not exist.
     """

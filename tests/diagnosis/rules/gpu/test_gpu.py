@@ -150,6 +150,15 @@ def test_a_narrow_link_that_is_full_is_seen_although_its_gpu_only_waits() -> Non
     assert "pcie" not in classes(verdict_of(at_rest)), "a link at rest gives up lanes to save power"
 
 
+def test_the_rate_of_an_earlier_generation_does_not_make_a_link_slow() -> None:
+    """A link saves power by a lower generation. Its rate is read every few seconds, its generation every second."""
+    quiet = replace(rates(FED, pcie_generation=1, pcie_rx_bytes_per_s=0.0), gpus=(0.05,) * 8, power=80.0)
+    burst = rates(quiet, pcie_generation=4, pcie_rx_bytes_per_s=22e9)
+    after = rates(quiet, pcie_rx_bytes_per_s=22e9)
+    frames = play((quiet, 30), (burst, 1), (after, 4), (quiet, 30))
+    assert all("pcie" not in classes(frame.verdict) for frame in frames)
+
+
 def test_a_slow_link_shows_its_generation_under_load() -> None:
     loaded = rates(FED, pcie_generation=3, pcie_rx_bytes_per_s=9e9)
     resting = replace(rates(FED, pcie_generation=1), gpus=(0.0,) * 8, power=70.0)

@@ -90,9 +90,11 @@ def test_a_young_program_that_is_not_a_job_is_not_starting() -> None:
 
 def test_a_job_is_not_starting_from_the_moment_that_it_has_a_loader() -> None:
     loading = replace(STARTING, job=replace(YOUNG, workers=LOADERS), tasks=(YOUNG.task, *LOADERS))
-    frames = play((STARTING, 20), (loading, 3))
-    assert frames[-4].verdict.state is State.STARTING
-    assert all("starting" not in classes(frame.verdict) for frame in frames[-3:])
+    frames = play((STARTING, 20), (loading, 5))
+    assert frames[19].verdict.state is State.STARTING
+    assert all("starting" not in classes(frame.verdict) for frame in frames[22:])
+    helper = play((STARTING, 20), (loading, 1), (STARTING, 10))
+    assert {frame.verdict.state for frame in helper[15:]} == {State.STARTING}, "a short-lived child is not a loader"
 
 
 def test_a_checkpoint_is_shown_for_a_while() -> None:
