@@ -18,6 +18,7 @@ from iotop_ai.diagnosis.verdict.ruled_out import (
 )
 from iotop_ai.lazy.namedtuple import NamedTuple
 from iotop_ai.model.finding import Advice, Evidence, Finding, Severity, SlowDisk
+from iotop_ai.model.job.time_shares import DATA
 from iotop_ai.model.signal_coverage import signal_groups
 from iotop_ai.model.verdict_class import State
 
@@ -53,6 +54,7 @@ def unknown_finding(facts: Facts, reason: str, since: Since, lead: JobFacts | No
     if lead is not None:
         args += (("main_cpu_wait", cpu_wait(lead)), ("w_cpu_wait", lead.worker_cpu_wait))
         args += (("unexplained", None if lead.time is None else lead.time.unexplained),)
+        args += () if lead.time is None else tuple((share, getattr(lead.time, share)) for share in DATA)
     evidence = []
     if facts.gpu.busy_ratio is not None:
         evidence.append(Evidence("gpus.busy_ratio", facts.gpu.busy_ratio, "ratio", facts.limits.gpu_fair))

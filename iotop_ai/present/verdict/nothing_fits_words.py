@@ -7,6 +7,10 @@ from iotop_ai.present.text import units
 from iotop_ai.present.text.phrases import COMMA, SEMI, Spans, bad, plain, strong
 from iotop_ai.present.verdict.advice import Args, amount, latency, number, percent, rate, whole, word
 
+_DATA_WORDS = {"data_disk": "disk", "data_network": "network", "data_cpu": "CPU"}
+_LARGE_PART = 0.25
+"""A cause of a wait is named beside another one if it takes at least this part of the wait."""
+
 
 def headline(a: Args) -> Spans:
     """The headline of the class "unknown"."""
@@ -16,7 +20,7 @@ def headline(a: Args) -> Spans:
 
     busy = number(a, "gpu_busy")
     if verdict_words.is_about_job(a) and (number(a, "stall") or 0.0) >= LIMITS.gate:
-        return [*verdict_words.waits_for_data(a), COMMA, *_suspect(a)]
+        return [*verdict_words.waits_for_data(a), *_mixed_cause(a)]
     if number(a, "gpus") and busy is not None:
         if busy >= LIMITS.gpu_fair:
             return [
@@ -49,6 +53,21 @@ def _unexplained(a: Args) -> Spans:
     if (number(a, "w_cpu_wait") or 0.0) >= LIMITS.cores_short:
         return [*out, COMMA, plain("its workers wait for a core "), strong(percent(a, "w_cpu_wait"))]
     return [*out, COMMA, *_suspect(a)]
+
+
+def _mixed_cause(a: Args) -> Spans:
+    """The data shares of a wait that has several causes, of which no rule names one: ": disk 38 %, CPU 35 %"; otherwise
+    the suspect.
+    """
+    stall = number(a, "stall") or 0.0
+    parts = [(number(a, share) or 0.0, words) for share, words in _DATA_WORDS.items()]
+    large = sorted((part for part in parts if part[0] >= _LARGE_PART * stall), reverse=True)
+    if len(large) < 2:
+        return [COMMA, *_suspect(a)]
+    out = [plain(": ")]
+    for i, (value, words) in enumerate(large):
+        out += [*([COMMA] if i else []), plain(f"{words} "), strong(f"{units.percent(value)} %")]
+    return out
 
 
 def _suspect(a: Args) -> Spans:

@@ -132,6 +132,17 @@ def test_a_slow_disk_for_which_no_worker_waits_is_not_a_suspect() -> None:
     assert sentence(reading) == "train.py waits for data 40 % of the time, suspect: disk sda"
 
 
+def test_the_shares_of_a_wait_with_two_causes_are_named() -> None:
+    unclear = Training(
+        YOUNG.task, LOADERS, stall=0.77, disk=0.45, running=0.45, worker_cpu=0.45, worker_disk=0.45,
+        time=(("data_disk", 0.38), ("data_cpu", 0.36), ("data_other", 0.03), ("compute", 0.23)),
+    )  # fmt: skip
+    machine = Machine(job=unclear, tasks=(YOUNG.task, *LOADERS), disks=(Disk(read_bytes_per_s=MB, await_ms=0.2),))
+    assert sentence(machine) == "train.py waits for data 77 % of the time: disk 38 %, CPU 36 %"
+    other = replace(unclear, time=(("data_disk", 0.1), ("data_other", 0.67), ("compute", 0.23)))
+    assert sentence(replace(machine, job=other)) == "train.py waits for data 77 % of the time, cause not seen"
+
+
 def judged_without_disk_counters(machine: Machine) -> Verdict:
     """The verdict if /proc/diskstats cannot be read."""
     carry = FoldState()

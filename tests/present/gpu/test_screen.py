@@ -438,8 +438,6 @@ def test_an_idle_gpu_with_a_repaired_error_is_idle() -> None:
 def test_a_gpu_is_not_ok_while_the_verdict_is_that_its_job_loses_time() -> None:
     starved = judged("storage_read of eight GPUs").decided[-1]
     assert starved.verdict.state is State.STARVED
-    assert starved.snapshot.jobs.value is not None
-    (job,) = starved.snapshot.jobs.value.jobs.values()
 
     def word(frame: Frame) -> str:
         rows = gpu_screen_rows(frame, VIEW, 80, 24, gpus(frame, VIEW)[0].uuid)
