@@ -239,4 +239,6 @@ def value_with_unit(value: float | None, unit: str) -> str:
         return f"{value:.0f}"
     if unit in ("count", ""):
         return units.figure(value).removesuffix(".0")
+    if unit == "1/s":
+        return f"{units.figure(value).removesuffix('.0')}/s"
     return f"{units.figure(value).removesuffix('.0')} {unit}"
