@@ -22,6 +22,8 @@ _HOT_SHARE, _NEAR_LIMIT = 0.01, 0.97
 """The limits above which a graph is drawn in the colour "hot": _HOT_SHARE of the time throttled, and _NEAR_LIMIT of the
 power limit.
 """
+_LARGE_RATE = 9999.5
+"""From this many MB/s on, rates are drawn in GB/s, because "12k MB/s" is hard to compare with "11 GB/s"."""
 MOST_GRAPH_ROWS = 6
 """The maximum number of rows of a graph."""
 
@@ -43,10 +45,13 @@ class GpuFigure(NamedTuple):
 
     def graph(self, data: Series) -> Graph:
         """The graph of ``data``, a series of this figure."""
+        unit, scale = self.unit, self.scale
+        if unit == "MB/s" and (data.peak or 0.0) >= _LARGE_RATE * scale:
+            unit, scale = "GB/s", rate_bytes(3)
         # The top is at least one unit (1 MB/s, 1 MHz), so that tiny values do not fill the graph.
-        free_top = max(1.0, nice_top((data.peak or 0.0) / self.scale)) * self.scale
-        text = percent if self.unit == "%" else _scaled(self.scale)
-        return Graph(self.label, self.unit, data, self.scale, self.top or free_top, text, self.limit)
+        free_top = max(1.0, nice_top((data.peak or 0.0) / scale)) * scale
+        text = percent if unit == "%" else _scaled(scale)
+        return Graph(self.label, unit, data, scale, self.top or free_top, text, self.limit)
 
 
 def _scaled(scale: float) -> Callable[[float | None], str]:

@@ -17,6 +17,7 @@ from iotop_ai.model.gpu.state import GpuRates, GpuState
 from iotop_ai.model.gpu.xid import OF_THE_BOARD, REPAIRED
 from iotop_ai.present.gpu.xid import xid_meaning
 from iotop_ai.present.text.units import duration, percent, plural, size
+from iotop_ai.present.verdict.advice import rate as rate_words
 
 BUSY, IDLE, LOADED = 0.9, 0.05, 0.2
 """Utilisations, 0..1: a GPU is busy from BUSY on and idle below IDLE; above LOADED, its PCIe link is judged."""
@@ -252,7 +253,7 @@ def _link(state: GpuState, rates: GpuRates, detail: GpuDetail | None) -> list[Me
         possible = FULL_LINK_BYTES_PER_S[generation] * width / 16
         for word, rate in (("in", rates.pcie_rx_bytes_per_s), ("out", rates.pcie_tx_bytes_per_s)):
             if rate is not None and rate >= SATURATED * possible:
-                text = f"PCIe {word} {rate / 1e9:.1f} of about {possible / 1e9:.0f} GB/s: the link is full"
+                text = f"PCIe {word} {rate_words(rate)} of about {rate_words(possible)}: the link is full"
                 out.append(Meaning("link_full", text, "warn", "send less: uint8, keep data on the GPU"))
     return out
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable
 
 import pytest
@@ -446,3 +447,13 @@ def test_a_gpu_is_not_ok_while_the_verdict_is_that_its_job_loses_time() -> None:
     assert word(starved) == "PARTLY"
     elsewhere = starved.verdict.primary._replace(args=(("device", "sda"),))
     assert word(starved._replace(verdict=starved.verdict._replace(findings=(elsewhere,)))) == "OK"
+
+
+def test_the_traffic_of_a_fast_link_is_drawn_in_the_unit_of_the_banner() -> None:
+    full = judged("pcie narrow").decided[-1]
+    (uuid,) = (gpu.uuid for gpu in gpus(full, VIEW))
+    graphs = {graph.label: graph.unit for graph in gpu_graphs(full, VIEW, uuid, 100)}
+    assert (graphs["PCIe in"], graphs["PCIe out"]) == ("GB/s", "MB/s")
+    page = "\n".join(line.text for line in gpu_screen_rows(full, VIEW, 80, 24, uuid))
+    assert re.search(r"PCIe in +1\d GB/s ", page)
+    assert "of about 12 GB/s" in page

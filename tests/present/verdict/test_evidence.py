@@ -41,9 +41,7 @@ def test_a_rate_just_below_its_limit_counts_as_limited() -> None:
     assert facts_about("io_limit", Evidence("jobs.50.read_bytes", 97 * 2**20 / 10, "B/s", 10 * 2**20)) == [
         ("9.7 MB/s", "limit 10 MB/s", MET)
     ]
-    assert facts_about("io_limit", Evidence("jobs.50.read_ios", 310.0, "1/s", 300.0)) == [
-        ("310/s", "limit 300/s", MET)
-    ]
+    assert facts_about("io_limit", Evidence("jobs.50.read_ios", 310.0, "1/s", 300.0)) == [("310/s", "limit 300/s", MET)]
 
 
 def test_a_latency_is_compared_with_the_normal_one() -> None:
