@@ -121,7 +121,9 @@ def _job(job: JobFacts, limits: Thresholds, waits: bool) -> tuple[RuledOut | Non
     ended; until it ends, the causes of that wait are not ruled out.
     """
     subject: Args = (("job", job.job.name),)
-    if (job.stall or 0.0) < limits.gate:
+    if job.stall is None:
+        return ()
+    if job.stall < limits.gate:
         if waits:
             return ()
         return (
@@ -133,7 +135,7 @@ def _job(job: JobFacts, limits: Thresholds, waits: bool) -> tuple[RuledOut | Non
     computes = RuledOut("cpu_prep", "workers_run", (*subject, ("share", running)))
     mount = job.place.mounts[0].path if job.place.mounts else ""
     # If the job's time is counted, a part of the wait may be a cause as soon as it costs ``gate`` of the whole time.
-    most = limits.decider if job.time is None else min(limits.decider, limits.gate / (job.stall or 1.0))
+    most = limits.decider if job.time is None else min(limits.decider, limits.gate / job.stall)
     return (
         blocked if disk is not None and disk < most else None,
         computes if running is not None and running < most else None,

@@ -218,6 +218,13 @@ def row_names(jobs: Sequence[JobRow], room: int) -> dict[int, str]:
     return out
 
 
+def _utilisation(facts: JobFacts) -> float | None:
+    """The share of the job's time in which it computes; where its time is not counted, the share with data."""
+    if facts.time is not None:
+        return facts.time.compute
+    return None if facts.stall is None else 1 - facts.stall
+
+
 def _row(frame: Frame, width: int, slots: list[ColumnSlot], job_row: JobRow, name: str, *, selected: bool) -> Line:
     facts = job_row.facts
     stall = facts.stall
@@ -225,7 +232,7 @@ def _row(frame: Frame, width: int, slots: list[ColumnSlot], job_row: JobRow, nam
         "user": facts.job.user or UNKNOWN,
         **_counts_of(facts),
         "wait": percent(stall),
-        "au": percent(None if stall is None else 1 - stall),
+        "au": percent(_utilisation(facts)),
         "gpu": percent(facts.gpu_busy) if facts.gpus else UNDEFINED,
         "rate": mib(facts.read_bytes_per_s),
         "run": _share(facts, facts.worker_cpu),

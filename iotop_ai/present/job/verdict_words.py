@@ -185,7 +185,7 @@ def _because_limit(a: Args) -> Spans:
 
 
 def _because_thrash(a: Args) -> Spans:
-    out = [_strong(percent(a, "refault")), _plain(" of what it reads was in the page cache before")]
+    out = [_strong(percent(a, "refault")), _plain(" of what it reads was just evicted from the page cache")]
     if number(a, "memory_limit") is not None:
         out += [COMMA, _plain("it can use "), _strong(amount(a, "memory_limit"))]
     return [*out, SEMI, *_blocked(a)]
@@ -193,7 +193,7 @@ def _because_thrash(a: Args) -> Spans:
 
 def _because_serial(a: Args) -> Spans:
     tasks = units.figure(number(a, "blocked_tasks"))
-    out = [_plain(f"{_disk_text(a)} is not slow: "), *_await(a)]
+    out = [_plain(f"{_disk_text(a)} is not slow enough to blame: "), *_await(a)]
     return [*out, SEMI, _strong(f"{tasks} reads at once"), _plain(" are too few")]
 
 
@@ -363,11 +363,10 @@ def _because_hung(a: Args) -> Spans:
     if number(a, "stopped"):
         holder = "a signal (SIGSTOP, Ctrl-Z), a debugger or a frozen cgroup"
         return [_plain(f"{holder} holds pid "), _strong(whole(a, "main"))]
-    return [
-        _plain("no GPU worked for a minute"),
-        SEMI,
-        _plain("its processes computed, read and wrote next to nothing"),
-    ]
+    processes = "its processes computed, read and wrote next to nothing"
+    if not number(a, "gpus_all"):
+        return [_plain(f"{processes} for a minute")]
+    return [_plain("no GPU worked for a minute"), SEMI, _plain(processes)]
 
 
 def _because_host(a: Args) -> Spans:

@@ -120,7 +120,7 @@ COLUMN_HELP: dict[str, Entries] = {
     "jobs": (
         ("rk wrk gpu", "ranks, loader workers, GPUs"),
         ("wait%", "share of its time without data"),
-        ("AU%", "accelerator utilisation: 100 - wait%, as in MLPerf Storage"),
+        ("AU%", "accelerator utilisation, as in MLPerf Storage: share of its time in which it computes"),
         ("GPU%", "mean busy%"),
         ("MB/s", "read by its processes"),
         ("run queue D idle", "its workers' time: on a CPU, waiting for one, blocked on disk, without work"),

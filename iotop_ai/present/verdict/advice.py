@@ -108,7 +108,7 @@ _WHY: dict[str, Callable[[Args], str]] = {
     "gpu_low": lambda a: f"GPU {percent(a, 'busy')} busy",
     "workers_blocked": lambda a: f"workers are blocked {percent(a, 'share')} of the wait",
     "workers_run": lambda a: f"workers compute in {percent(a, 'share')} of the wait",
-    "no_limit": lambda a: "no limit on its cgroup",
+    "no_limit": lambda a: "its cgroup limits no I/O",
     "path_local": lambda a: f"{word(a, 'mount')} is local",
     "no_wait": lambda a: (
         f"trainer waits for data {percent(a, 'stall')}" if number(a, "stall") else "trainer never waits for data"

@@ -139,10 +139,11 @@ def _time_text(frame: Frame) -> str:
 
 def _title(frame: Frame, view: View, primary: Finding) -> str:
     since = primary.since_ns
+    name = primary.class_id if primary.class_id != "unknown" else frame.verdict.state.value
     if since is None:
-        return f"why {primary.class_id}"
+        return f"why {name}"
     passed = max(0, frame.snapshot.at_ns - first_shown_ns(since, frame.carry.classes, primary.class_id))
-    return f"why {primary.class_id}, since {clock(frame.snapshot.wall_ns - passed, view.utc_offset_s)}"
+    return f"why {name}, since {clock(frame.snapshot.wall_ns - passed, view.utc_offset_s)}"
 
 
 def _column_slots(width: int) -> list[ColumnSlot]:

@@ -18,7 +18,7 @@ def test_a_starved_job_has_every_line() -> None:
     assert verdict_block(play((JOB_STARVED, 15))[-1], UTC) == [
         "STARVED   8 of 8 GPUs wait for data 78 % of the time; 6.2 GPU-h lost/h",
         "because   disk sda 88 MB/s, r_await 87 ms (typical <= 1.3); 8 workers blocked 97 %",
-        "not       the CPU: workers compute in 3 % of the wait; a limit: no limit on its cgroup;"
+        "not       the CPU: workers compute in 3 % of the wait; a limit: its cgroup limits no I/O;"
         " the network: /data is local; GPU-bound: GPU 22 % busy",
         "do        give the GPUs the ~399 MB/s they ask for: sda gives 88 MB/s",
         "path      alice train.py > 8 workers > /data ext4 > sda",
