@@ -198,7 +198,7 @@ _BY_PRECEDENCE = (
         freezes_baseline=True,
         names_disk=True,
     ),
-    ClassSpec(class_id="idle", state=State.CALM, advice=("start_job",), keep_s=0.0),
+    ClassSpec(class_id="idle", state=State.CALM, advice=("run_as_root", "start_job"), keep_s=0.0),
     ClassSpec(class_id="unknown", state=State.UNSURE, advice=("run_as_root", "psi_on", "look_into")),
 )
 

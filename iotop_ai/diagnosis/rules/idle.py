@@ -15,6 +15,7 @@ from iotop_ai.model.finding import Advice, Evidence, Finding, Severity
 from iotop_ai.model.gpu.state import GpuRates
 from iotop_ai.model.job.serving import may_rest
 from iotop_ai.model.sample import Sample
+from iotop_ai.model.signal_coverage import signal_groups
 
 BASE = 0.95
 WITHOUT_GPU = 0.8
@@ -44,6 +45,7 @@ def nothing_runs(facts: Facts) -> tuple[Claim, ...]:
     window = facts.window_over(limits.idle_window_s, ("block", "processes", "cpu"))
     inputs = (snapshot.disks.value, snapshot.own.pid, limits, facts.gpu.absent)
     flags: Flags = facts.cache.idle_samples.each(window.samples, inputs, lambda sample: _is_idle(sample, *inputs))
+    is_hidden = "not root" in signal_groups(snapshot)[1]
     finding = Finding(
         "idle",
         Severity.INFO,
@@ -55,7 +57,7 @@ def nothing_runs(facts: Facts) -> tuple[Claim, ...]:
             ("job", facts.jobs[0].job.name if facts.jobs else ""),
         ),
         (Evidence("cpu.all.busy_ratio", facts.cpu_busy_ratio, "ratio", limits.idle_cpu),),
-        advice=() if facts.jobs else (Advice("start_job"),),
+        advice=() if facts.jobs else (Advice("run_as_root" if is_hidden else "start_job"),),
     )
     newest = flags[bisect_right(window.samples, snapshot.at_ns - ACTIVE_NS, key=_AT) :]
     # The share of idle samples alone would keep the finding for most of the window after activity begins.

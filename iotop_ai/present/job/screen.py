@@ -374,4 +374,5 @@ def _hidden(frame: Frame, job: Job) -> str:
     table = frame.snapshot.processes.value
     if table is not None and not job.members.isdisjoint(table.denied):
         parts.append("I/O")
-    return f"{', '.join(parts)}: not permitted; run as {job.user} or as root" if parts else ""
+    users = "root" if job.user == "root" else f"{job.user} or as root"
+    return f"{', '.join(parts)}: not permitted; run as {users}" if parts else ""

@@ -159,7 +159,7 @@ def _raise_limit(a: Args) -> str:
 
 def _more_cache(a: Args) -> str:
     if number(a, "memory_limit") is not None:
-        return f"raise the memory limit of {amount(a, 'memory_limit')}, or keep a fixed part of the data in memory"
+        return f"raise the memory limit of {amount(a, 'memory_limit')}, or cache a fixed part of the data"
     return "keep a fixed part of the data in memory, store it smaller, or cache it on an NVMe"
 
 
