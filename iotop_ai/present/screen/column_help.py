@@ -157,7 +157,7 @@ COLUMN_HELP: dict[str, Entries] = {
         ("script time", "its program; where its time went"),
     ),
     "reasoning": (
-        ("now threshold", "the figure and the limit from which it counts"),
+        ("measured threshold", "the mean over the verdict's window of 10 s or more; the limit from which it counts"),
         ("●", "this figure has reached its limit"),
         ("○", "it has not; under considered: a cause that some figures point to"),
         ("×", "a cause that the figures rule out"),

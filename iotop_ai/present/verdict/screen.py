@@ -58,7 +58,7 @@ _MOST_CHANGES = 12
 _COLUMNS_AT = 44
 """The column at which COLUMNS start on a wide screen, after the metric in words."""
 COLUMNS = (
-    Column("now", "now", 12),
+    Column("now", "measured", 12),
     Column("limit", "threshold", 15),
     Column("metric", "metric", 20, left=True, gap=3),
 )
