@@ -51,6 +51,19 @@ _WORKER_STATES = (
     ("idle", "their time without work: batches are ready"),
 )
 """The states of the workers in the path of the data."""
+_LABELS = (
+    ("because", "what the verdict is based on"),
+    ("since", "when the state began; before it, the bar of the last hour"),
+    ("not", "causes that are ruled out, and why"),
+    ("do", "the advice; Enter on the verdict shows all of it"),
+    ("typical", "await of this disk at normal times; learned, or that of its kind for reads of this size"),
+    ("path", "the way of the data: job, workers, mount, disk, or what of it is seen"),
+    ("peak", "the highest value in the time shown"),
+    ("self", "CPU of one core and memory that iotop-ai itself takes"),
+    ("capped", "share of time in which the power limit holds the clock down"),
+    ("CV", "standard deviation divided by mean: how unsteady a rate is; in reports"),
+)
+"""The words that stand before or between the figures of the screen and of reports."""
 _CONFIDENCE = (
     ("high", "85 % or more"),
     ("medium", "60 % or more"),
@@ -146,9 +159,9 @@ def _shares() -> Iterator[str]:
 
 
 def _share(name: str) -> Iterator[str]:
-    """Yield the meaning of a share of a job's time, or of a state of its workers."""
+    """Yield the meaning of a share of a job's time, of a state of its workers, or of a label."""
     wanted = name.replace("_", " ").replace(":", "")
-    for entry in (*_SHARES, *_WORKER_STATES):
+    for entry in (*_SHARES, *_WORKER_STATES, *_LABELS):
         term = entry[0].replace(":", "")
         if wanted in (term, term.lower()):
             yield from _table([entry])
@@ -219,6 +232,7 @@ TOPICS: dict[str, tuple[str, Callable[[], Iterable[str]]]] = {
     "columns": ("what each column means", _columns),
     "states": ("the words in capitals of the verdict and of each screen", _states),
     "shares": ("where a job's time goes, and what its workers do", _shares),
+    "labels": ("the words before and between the figures", lambda: _table(_LABELS)),
     "confidence": ("what high, medium and low mean", lambda: _table(_CONFIDENCE)),
     "filter": ("the language of the filter that the key / opens", lambda: _table(_FILTER)),
     "figures": ("what --fail-if and alerts compare", _figures),

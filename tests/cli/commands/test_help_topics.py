@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from iotop_ai import present
-from iotop_ai.cli.commands.help_topics import _SHARES, TOPICS, run
+from iotop_ai.cli.commands.help_topics import _LABELS, _SHARES, TOPICS, run
 from iotop_ai.cli.subcommands import COMMANDS
 from iotop_ai.model.job.time_shares import SHARES
 from iotop_ai.model.verdict_class import CLASS_SPECS, State
@@ -62,6 +62,13 @@ def test_every_share_of_a_jobs_time_has_its_meaning() -> None:
         assert f"  {Part(share, 0.0, '').name} " in text(share), f"iotop-ai help {share} has no answer"
     assert "  cpu-wait " in listed
     assert text("cpu-wait") in listed
+
+
+def test_every_label_is_a_topic() -> None:
+    listed = text("labels")
+    for label, _ in _LABELS:
+        assert f"  {label} " in listed
+        assert f"  {label} " in text(label)
 
 
 def test_every_state_has_its_meaning() -> None:
@@ -142,7 +149,7 @@ def test_an_unknown_topic_is_refused_with_a_list_of_the_known_ones() -> None:
     done = iotop_started("help", "nope")
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == (
-        "usage: 'nope' is not a topic, column, command, state or class; topics: keys, columns, states, shares,"
+        "usage: 'nope' is not a topic, column, command, state or class; topics: keys, columns, states, shares, labels,"
         " confidence, filter, figures, times, exit-codes; iotop-ai help columns lists the columns, iotop-ai --help the"
         " commands\n"
     )
