@@ -42,7 +42,7 @@ from iotop_ai.store.write.recorder import Recorder  # noqa: E402
 from iotop_ai.store.write.sink import FileSink  # noqa: E402
 from iotop_ai.tui.app import MonitorApp  # noqa: E402
 from iotop_ai.tui.threads.playback import PlaybackThread  # noqa: E402
-from tests.present.gpu_scenes import eight_snapshots, one_snapshots  # noqa: E402
+from tests.present.gpu_scenes import eight_snapshots, one_gpu_snapshots  # noqa: E402
 from tests.present.health_scene import ill_snapshots  # noqa: E402
 from tests.rigs.slowdisk import FuseDisk, why_no_fuse_disk  # noqa: E402
 from tests.scenarios.slim import Slim  # noqa: E402
@@ -93,7 +93,7 @@ def last_snapshots_of(file: Path) -> Callable[[int], list[Snapshot]]:
 
 
 SCENES: dict[str, Callable[[int], list[Snapshot]]] = {
-    "gpu-1": one_snapshots,
+    "gpu-1": one_gpu_snapshots,
     "gpu-8": eight_snapshots,
     "health": ill_snapshots,
     "jobs": last_snapshots_of(HERE / "starved.iotop.jsonl.gz"),
