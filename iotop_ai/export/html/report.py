@@ -100,9 +100,7 @@ def _big_figures(story: Story, price: Price | None) -> Markup:
     hours = gpu_time(story.jobs)
     if hours is not None:
         lost = units.gpu_time(hours.lost).removesuffix(" of GPU time").removesuffix(" GPU-hours")
-        # Below 0.1 GPU-hours, units.gpu_time gives a duration such as "22 s".
-        unit = "of GPU time lost" if hours.lost < 0.1 else f"of {figure(hours.used)} GPU-hours lost"
-        big.append(BigFigure(lost, unit))
+        big.append(BigFigure(lost, f"of {units.gpu_time(hours.used)} lost"))
         if price is not None:
             big.append(BigFigure(price.text(hours.lost), f"of {price.text(hours.used)} lost"))
     if story.steps is not None and story.steps.per_s is not None:

@@ -139,7 +139,7 @@ def gpu_time_text(job: JobStory, milliseconds: float, price: Price | None) -> st
     hours = job.gpu_hours(milliseconds)
     if hours is None or not job.has_time:
         return UNDEFINED
-    text = duration(hours * 3600) if hours < 0.1 else f"{figure(hours)} h"
+    text = duration(hours * 3600) if hours < 1 else f"{figure(hours)} h"
     return text + (f", {price.text(hours)}" if price is not None else "")
 
 
