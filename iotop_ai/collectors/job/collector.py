@@ -151,7 +151,7 @@ class JobCollector:
         looks: the counted samples of each rank. loading: how each rank gets its data.
         """
         sampler = self._sampler
-        # Take the counts first, because ``select`` drops the counts of ranks that are no longer sampled.
+        # The counts are taken first: ``select`` drops those of each rank that it stops sampling.
         looks, loading = sampler.looks(), sampler.loading()
         sampler.select(self._jobs)
         chosen = sampler.loading()

@@ -92,8 +92,8 @@ are not all read in every interval.
 def process_rows(frame: Frame, view: View, width: int, height: int) -> list[Line]:
     """The line with the titles, a row for each process group, and a footer.
 
-    If height is 2, the titles and one row, or the footer if there is no row; if it is 1, one sentence. The keys act
-    only on the group of that row or sentence.
+    Two lines hold the titles and the first row, or the footer if no process is listed. One line holds a sentence. Keys
+    act only on the group that is shown.
     """
     if height == 1:
         return [sentence_row(frame, view, width)]
