@@ -29,8 +29,7 @@ LINK_UNKNOWN = 0.6
 MEMORY_BASE = 0.9
 """The confidence of pcie (LINK_UNKNOWN: the upper limit if the link's rate is unknown) and of gpu_memory."""
 _LINK = itemgetter(*map(GpuRates._fields.index, ("pcie_generation", "pcie_width")))
-_CARRIED = itemgetter(*map(GpuRates._fields.index, ("pcie_rx_bytes_per_s", "pcie_tx_bytes_per_s")))
-"""Getters for a GPU's PCIe generation and width, and for the rates over its link."""
+"""A getter for a GPU's PCIe generation and PCIe width."""
 
 
 class _Link:
@@ -115,14 +114,14 @@ def _known_links(gpu: OneGpu) -> set[tuple[int, int]]:
 
 
 def _link_rates(gpu: OneGpu, limits: Thresholds) -> tuple[float | None, float | None]:
-    """The mean rates of the plausible readings: (received, sent)."""
-    received, sent = gpu.mean("pcie_rx_bytes_per_s"), gpu.mean("pcie_tx_bytes_per_s")
-    possible = [rate for link in _known_links(gpu) if (rate := link_bytes_per_s(*link, limits.link_bytes_per_s))]
-    most = max([rate for pair in map(_CARRIED, gpu.rates) for rate in pair if rate is not None], default=0.0)
-    if not possible or most <= limits.link_most * min(possible):
-        return received, sent
-    plausible = [_CARRIED(rates) for rates in gpu.rates if _is_plausible(rates, limits)]
-    return mean(pair[0] for pair in plausible), mean(pair[1] for pair in plausible)
+    """The mean rates over the link: (received, sent).
+
+    The rates are read less often than the generation. A link that just lowered its generation to save power still shows
+    the rates of the higher one; such readings, whose rates the link cannot carry, are left out.
+    """
+    plausible = [rates for rates in gpu.rates if (_link_use(rates, limits) or 0.0) <= limits.link_most]
+    received = mean(rates.pcie_rx_bytes_per_s for rates in plausible)
+    return received, mean(rates.pcie_tx_bytes_per_s for rates in plausible)
 
 
 def _computes(rates: GpuRates, limits: Thresholds) -> bool:
@@ -131,22 +130,15 @@ def _computes(rates: GpuRates, limits: Thresholds) -> bool:
 
 def _is_loaded(rates: GpuRates, limits: Thresholds) -> bool:
     """Whether the GPU computes, or its link carries so much that it uses all its lanes."""
-    if _computes(rates, limits):
-        return True
-    possible = link_bytes_per_s(rates.pcie_generation, rates.pcie_width, limits.link_bytes_per_s)
-    carried = max(rates.pcie_rx_bytes_per_s or 0.0, rates.pcie_tx_bytes_per_s or 0.0)
-    return possible is not None and carried >= limits.link_felt * possible and _is_plausible(rates, limits)
+    return _computes(rates, limits) or limits.link_felt <= (_link_use(rates, limits) or 0.0) <= limits.link_most
 
 
-def _is_plausible(rates: GpuRates, limits: Thresholds) -> bool:
-    """Whether the link can carry the rates of this reading.
-
-    The rates are read less often than the generation. A link that just lowered its generation to save power still shows
-    the rates of the higher one.
+def _link_use(rates: GpuRates, limits: Thresholds) -> float | None:
+    """The larger rate over the link as a share of what it can carry one way; None if its width or generation is
+    unknown.
     """
     possible = link_bytes_per_s(rates.pcie_generation, rates.pcie_width, limits.link_bytes_per_s)
-    carried = max(rates.pcie_rx_bytes_per_s or 0.0, rates.pcie_tx_bytes_per_s or 0.0)
-    return possible is None or carried <= limits.link_most * possible
+    return ratio(max(rates.pcie_rx_bytes_per_s or 0.0, rates.pcie_tx_bytes_per_s or 0.0), possible)
 
 
 def gpu_link_is_full_or_degraded(facts: Facts) -> tuple[Claim, ...]:

@@ -322,18 +322,16 @@ def test_traffic_is_shown_even_if_the_speed_of_the_link_is_unknown() -> None:
     assert network(eth9=None) == {}
 
 
+def holding_memory(**state: object) -> Machine:
+    """An idle GPU on which memory is held, with these changes of its state."""
+    return replace(
+        rates(FED, pcie_rx_bytes_per_s=1e6), gpus=(0.0,), power=70.0, job=None, disks=(Disk(),), tasks=(Task(50),),
+        interval_s=10.0, gpu_state={**FED.gpu_state, "memory_used_bytes": 60 * GIB, **state},
+    )  # fmt: skip
+
+
 def test_memory_held_on_an_idle_gpu_for_a_long_time_is_shown_beside_the_verdict() -> None:
-    held = {**FED.gpu_state, "memory_used_bytes": 60 * GIB}
-    resting = replace(
-        rates(FED, pcie_rx_bytes_per_s=1e6),
-        gpus=(0.0,),
-        power=70.0,
-        job=None,
-        disks=(Disk(),),
-        tasks=(Task(50),),
-        interval_s=10.0,
-        gpu_state=held,
-    )
+    resting = holding_memory()
     early, late = play((resting, 30))[-1].verdict, play((resting, 70))[-1].verdict
     assert classes(early) == ["idle"]
     assert classes(late) == ["idle", "no_gpu"]
@@ -347,17 +345,7 @@ def test_memory_held_on_an_idle_gpu_for_a_long_time_is_shown_beside_the_verdict(
 def test_a_pid_of_another_namespace_is_not_taken_for_a_process_here() -> None:
     """In a container, NVML's pids are those of the host."""
     elsewhere = GpuProcess(50, 60 * GIB, "compute", found=False)
-    held = {**FED.gpu_state, "memory_used_bytes": 60 * GIB, "processes": (elsewhere,)}
-    resting = replace(
-        rates(FED, pcie_rx_bytes_per_s=1e6),
-        gpus=(0.0,),
-        power=70.0,
-        job=None,
-        disks=(Disk(),),
-        tasks=(Task(50),),
-        interval_s=10.0,
-        gpu_state=held,
-    )
+    resting = holding_memory(processes=(elsewhere,))
     found = dict(play((resting, 70))[-1].verdict.findings[1].args)
     assert (found["task"], found["pid"]) == ("", None)
 
