@@ -13,8 +13,8 @@ from iotop_ai.export.text.charts import scale_top
 from iotop_ai.model.job.time_shares import SHARES
 from iotop_ai.model.verdict_totals import VerdictSpan
 from iotop_ai.present.job.time_words import parts_of
+from iotop_ai.present.text.states import HUE
 from iotop_ai.present.text.units import clock, duration
-from iotop_ai.present.verdict.banner import HUE
 
 POINTS = 280
 """The most points of a curve."""
@@ -231,7 +231,6 @@ def state_strip(axis: TimeAxis, spans: Sequence[VerdictSpan], height: float = 22
                 verdict = (span.state.value, span.class_id)
                 columns[i][verdict] = columns[i].get(verdict, 0.0) + part
     parts = [empty_tag("rect", x=LEFT, y=0, width=PLOT, height=height, class_="track")]
-    hues = {state.value: hue for state, hue in HUE.items()}
     i = 0
     while i < _COLUMNS:
         longest = max(columns[i], key=lambda verdict: columns[i][verdict], default=None)
@@ -239,20 +238,18 @@ def state_strip(axis: TimeAxis, spans: Sequence[VerdictSpan], height: float = 22
         while end < _COLUMNS and max(columns[end], key=lambda verdict: columns[end][verdict], default=None) == longest:
             end += 1
         if longest is not None:
-            parts.append(_strip_part(axis, longest, hues, i, end, height))
+            parts.append(_strip_part(axis, longest, i, end, height))
         i = end
     return _svg([*parts, *time_labels(axis, height + 16)], height + 22, "verdicts over time")
 
 
-def _strip_part(
-    axis: TimeAxis, verdict: tuple[str, str], hues: Mapping[str, str], begin: int, end: int, height: float
-) -> Markup:
+def _strip_part(axis: TimeAxis, verdict: tuple[str, str], begin: int, end: int, height: float) -> Markup:
     state, class_id = verdict
     seconds = axis.seconds * (end - begin) / _COLUMNS
     since = clock(axis.begin_ns + round(axis.seconds * begin / _COLUMNS * 1e9))
     x, width = LEFT + PLOT * begin / _COLUMNS, PLOT * (end - begin) / _COLUMNS
     words = f"{state} {class_id}, {since} for about {duration(seconds)}"
-    rect = empty_tag("rect", x=x, y=0, width=width, height=height, class_=f"f-{hues.get(state, 'dim')}")
+    rect = empty_tag("rect", x=x, y=0, width=width, height=height, class_=f"f-{HUE.get(state, 'dim')}")
     out = [tag("title", words), rect]
     if len(state) * _LETTER_WIDTH < width - 12:
         out.append(tag("text", state, x=x + 7, y=height / 2 + 4, class_="in on"))

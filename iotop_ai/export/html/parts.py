@@ -8,7 +8,7 @@ from typing import NamedTuple
 from iotop_ai.export.html.markup import Markup, empty_tag, tag
 from iotop_ai.export.report.tables import ReportTable
 from iotop_ai.model.finding import Finding
-from iotop_ai.present.verdict.banner import HUE
+from iotop_ai.present.text.states import HUE
 from iotop_ai.present.verdict.evidence import facts_of
 
 _FULL_WIDTH_COLUMNS = 5

@@ -35,8 +35,8 @@ from iotop_ai.model.snapshot import CLOCK_SET_BACK, COMMAND_END, COMMAND_START
 from iotop_ai.playback.timeline_reader import ALERT, MARK, TROUBLE
 from iotop_ai.present.job.time_words import Part
 from iotop_ai.present.text import units
+from iotop_ai.present.text.states import HUE
 from iotop_ai.present.text.units import MIB, amount, clock, figure, percent, plural
-from iotop_ai.present.verdict.banner import HUE
 
 MOST_MARKS = 80
 """The most events that are marked on a chart."""

@@ -16,10 +16,10 @@ from iotop_ai.present.text.braille import Series
 from iotop_ai.present.text.glyphs import in_ascii
 from iotop_ai.present.text.line import Cell, Line, Span, cells, cut, fill_rows, place, row, spans_cells
 from iotop_ai.present.text.panel import scroll_to
+from iotop_ai.present.text.states import HUE
 from iotop_ai.present.text.table import head, note_room, rule
 from iotop_ai.present.text.units import clock, duration, percent, plural
 from iotop_ai.present.text.wrap import wrap_cells
-from iotop_ai.present.verdict.banner import HUE
 
 KEYS = (
     *("app.quit", "fleet.help", "fleet.open", "fleet.jobs", "fleet.find", "fleet.sort_previous", "fleet.reverse"),

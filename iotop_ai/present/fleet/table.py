@@ -20,9 +20,9 @@ from iotop_ai.present.fleet.words import (
 )
 from iotop_ai.present.job.time_bar import bar_spans
 from iotop_ai.present.text.line import Cell, Line, Span, cells, cut, place
+from iotop_ai.present.text.states import HUE
 from iotop_ai.present.text.table import Column, ColumnSlot, fit_columns, place_columns
 from iotop_ai.present.text.units import UNDEFINED, UNKNOWN, percent
-from iotop_ai.present.verdict.banner import HUE
 
 PREFIX = "machine:"
 """The key of a machine's row is this prefix and the machine's name."""

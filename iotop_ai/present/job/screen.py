@@ -26,12 +26,13 @@ from iotop_ai.present.screen.view import View
 from iotop_ai.present.text.fit import fit
 from iotop_ai.present.text.line import Cell, Line, Span, blank, cut, place, row
 from iotop_ai.present.text.panel import reason_row
+from iotop_ai.present.text.states import HUE
 from iotop_ai.present.text.table import Column, ColumnSlot, fit_columns, head, place_columns, rule
 from iotop_ai.present.text.units import UNDEFINED, UNKNOWN, count, duration, figure, gpu_time, mib, percent, size
 from iotop_ai.present.text.wrap import wrap_cells
 from iotop_ai.present.verdict import headline
 from iotop_ai.present.verdict.advice import limit_text, word
-from iotop_ai.present.verdict.banner import HEADLINE_MARK, HUE, verdict_row
+from iotop_ai.present.verdict.banner import HEADLINE_MARK, verdict_row
 from iotop_ai.present.verdict.culprit import culprit_of
 from iotop_ai.present.verdict.facts import rule_facts
 

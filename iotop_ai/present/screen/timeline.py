@@ -9,10 +9,11 @@ from itertools import pairwise
 
 from iotop_ai.lazy.namedtuple import NamedTuple
 from iotop_ai.model.frame import Frame
+from iotop_ai.model.verdict_class import State
 from iotop_ai.present.screen.view import Timeline, View
 from iotop_ai.present.text.line import Line, Span, cells, row
 from iotop_ai.present.text.panel import panel
-from iotop_ai.present.text.state_bar import STATE_GLYPHS
+from iotop_ai.present.text.states import GLYPHS, HUE
 from iotop_ai.present.text.units import clock, duration
 
 _RANK = (
@@ -22,11 +23,7 @@ _RANK = (
 """If a cell covers several states, the last of them in this order is drawn, so that a short stall does not vanish in a
 long day.
 """
-_STATE_TOKENS = {
-    "OK": "ok", "CALM": "dim", "BUSY": "warn", "STARTING": "info", "UNSURE": "unsure", "WASTED": "warn",
-    "FAILING": "bad", "SLOWED": "warn", "BLOCKED": "bad", "STARVED": "bad",
-}  # fmt: skip
-_STATE_CELLS = {"": ("·", "faint"), **{state: (STATE_GLYPHS[state], token) for state, token in _STATE_TOKENS.items()}}
+_STATE_CELLS = {"": ("·", "faint"), **{state.value: (GLYPHS[state], HUE[state]) for state in State}}
 """(the character of a cell, its token) by the state of the verdict; "" for none."""
 _BAD_STATES = ("WASTED", "FAILING", "SLOWED", "BLOCKED", "STARVED")
 """The bad states, whose words are written into the line."""

@@ -6,21 +6,11 @@ from collections.abc import Sequence
 
 from iotop_ai.lazy.namedtuple import NamedTuple
 from iotop_ai.present.text.line import Span
+from iotop_ai.present.text.states import GLYPHS, HUE
 from iotop_ai.present.text.units import duration
 
 MEASURING, GAP = "measuring", ""
 """The states of a Run without a verdict: before the first verdict, and between two verdicts."""
-GOOD, UNCLEAR, BAD = "─", "╌", "━"
-STATE_GLYPHS = {
-    "OK": GOOD, "CALM": GOOD, "BUSY": GOOD, "STARTING": GOOD, "UNSURE": UNCLEAR,
-    "WASTED": BAD, "FAILING": BAD, "SLOWED": BAD, "BLOCKED": BAD, "STARVED": BAD,
-}  # fmt: skip
-"""The character of a cell of each state, so that bars and timelines can be read without colours."""
-_HUES = {
-    "OK": "ok", "CALM": "dim", "BUSY": "warn", "STARTING": "info", "UNSURE": "unsure",
-    "WASTED": "warn", "SLOWED": "warn",
-}  # fmt: skip
-"""The tokens of the states that are not "hot"."""
 
 
 class Run(NamedTuple):
@@ -45,7 +35,7 @@ def runs_between(states: Sequence[tuple[int, str]], from_ns: int, to_ns: int) ->
 
 
 def run_spans(runs: Sequence[Run], width: int) -> list[Span]:
-    """The bar, of the characters of STATE_GLYPHS, and "·" for no verdict.
+    """The bar, of the characters of GLYPHS, and "·" for no verdict.
 
     The width of a run is proportional to its duration; a run too short for a cell is left out.
     """
@@ -67,7 +57,8 @@ def _run(run: Run, size: int) -> list[Span]:
     if run.state in (MEASURING, GAP):
         glyph, token = "·", "dim"
     else:
-        glyph, token = STATE_GLYPHS.get(run.state, BAD), _HUES.get(run.state, "hot")
+        hue = HUE.get(run.state, "bad")
+        glyph, token = GLYPHS.get(run.state, "━"), "hot" if hue == "bad" else hue
     word = f" {run.state} {duration(run.seconds)} "
     if size < len(word) + 4 or not run.state:
         return [Span(glyph * size, token)] if size else []

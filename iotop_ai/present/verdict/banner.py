@@ -13,22 +13,10 @@ from iotop_ai.present.screen.view import View
 from iotop_ai.present.text.fit import fit
 from iotop_ai.present.text.line import Line, Span, cells, cut, cut_spans, row, spans_cells
 from iotop_ai.present.text.panel import panel
+from iotop_ai.present.text.states import HUE
 from iotop_ai.present.text.units import clock, duration
 from iotop_ai.present.verdict import headline
 
-HUE = {
-    State.STARVED: "bad",
-    State.BLOCKED: "bad",
-    State.SLOWED: "warn",
-    State.FAILING: "bad",
-    State.WASTED: "warn",
-    State.STARTING: "info",
-    State.CALM: "dim",
-    State.BUSY: "warn",
-    State.OK: "ok",
-    State.UNSURE: "unsure",
-}
-"""The colour of each state, as a hue of present/text/theme.py."""
 _TEXT_COLUMN = 10
 """The column of the screen at which a row's text begins, after the state or the label."""
 HEADLINE_MARK = ""

@@ -13,10 +13,9 @@ from iotop_ai.model.job.records import Job
 from iotop_ai.model.verdict_class import CLASS_SPECS, LOUD, State
 from iotop_ai.present.screen.view import View
 from iotop_ai.present.text.frame_cache import cached_per_frame
+from iotop_ai.present.text.states import HUE
 
 Args = Mapping[str, str | float | None]
-HUES = {State.SLOWED: "warn", State.WASTED: "warn", State.BUSY: "warn"}
-"""The colours of the states in LOUD whose colour is not "bad"."""
 _GPU_CELLS = {
     "gpu_throttle": "throttle",
     "pcie": "link",
@@ -86,7 +85,7 @@ def culprit_of(frame: Frame, view: View) -> Culprit:
 
 def hue_of(state: State) -> str:
     """The colour of a state in LOUD: "bad" or "warn"."""
-    return HUES.get(state, "bad")
+    return HUE[state]
 
 
 @cached_per_frame

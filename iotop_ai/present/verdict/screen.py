@@ -28,12 +28,13 @@ from iotop_ai.present.text.fit import fit
 from iotop_ai.present.text.line import Cell, Line, Span, cut, place, row, stack_sections
 from iotop_ai.present.text.scroll import most_scroll, scroll_rows
 from iotop_ai.present.text.state_bar import run_spans, runs_between
+from iotop_ai.present.text.states import HUE
 from iotop_ai.present.text.table import Column, ColumnSlot, head, place_columns, rule
 from iotop_ai.present.text.units import UNDEFINED, clock, duration, gpu_time, percent
 from iotop_ai.present.text.wrap import wrap_cells
 from iotop_ai.present.verdict import evidence, headline
 from iotop_ai.present.verdict.advice import number, why_text
-from iotop_ai.present.verdict.banner import HUE, banner_rows, first_shown_ns
+from iotop_ai.present.verdict.banner import banner_rows, first_shown_ns
 from iotop_ai.present.verdict.cures import advice_text
 from iotop_ai.present.verdict.evidence import MET, PLAIN, UNMET, Fact
 from iotop_ai.present.verdict.facts import rule_facts

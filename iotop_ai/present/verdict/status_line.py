@@ -11,9 +11,9 @@ from iotop_ai.present.block.table import await_text
 from iotop_ai.present.job.current import current_job
 from iotop_ai.present.screen.view import View
 from iotop_ai.present.text.line import plain
+from iotop_ai.present.text.states import HUE
 from iotop_ai.present.text.units import brief, clock, percent, rate
 from iotop_ai.present.verdict import headline
-from iotop_ai.present.verdict.banner import HUE
 from iotop_ai.present.verdict.class_names import class_name
 from iotop_ai.present.verdict.headline import text_of
 
