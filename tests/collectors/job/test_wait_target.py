@@ -381,6 +381,7 @@ def test_processes_may_end_during_the_reading(start: Start) -> None:
         while time.monotonic() < end:
             kinds.add(wait_target(ROOT, MEMORY, pid, pid).kind)
         killer.join()
+        os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)  # a killed process holds its files until it has ended
         assert wait_target(ROOT, MEMORY, pid, pid) == UNKNOWN
         assert not held_inodes(ROOT, pid)
     assert kinds <= {"pipe", "unknown"}
