@@ -20,6 +20,7 @@ import threading
 import time
 from pathlib import Path
 
+from tests.scenarios.place import die_with_us
 from tests.scenarios.trainer import Dataset, Loader, options, spin
 
 CHUNK = 512 * 1024
@@ -96,8 +97,13 @@ def read_much(folder: Path, count: int) -> None:
 
 
 def spin_much(count: int) -> None:
-    """Keep ``count`` cores busy with shell loops."""
-    programs = [subprocess.Popen(["sh", "-c", "while :; do :; done"]) for _ in range(count)]
+    """Keep ``count`` cores busy with shell loops.
+
+    Each loop has a session of its own, because the kernel shares the cores between sessions (sched_autogroup_enabled):
+    all loops of one session together would get no more than the job.
+    """
+    command = ["sh", "-c", "while :; do :; done"]
+    programs = [subprocess.Popen(command, start_new_session=True, preexec_fn=die_with_us) for _ in range(count)]
     for program in programs:
         program.wait()
 
