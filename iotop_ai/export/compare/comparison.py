@@ -19,14 +19,15 @@ from iotop_ai.present.job.time_words import Part
 
 MARKS, JOB, TIME = "marks", "job", "time"
 ALIGNMENTS = (MARKS, JOB, TIME)
-STEPS, DATA_WAIT, LOST_TIME, GPU_BUSY, JOB_DISK = "steps_per_s", "data_wait", "lost", "gpu_busy", "job_disk"
+STEPS, DATA_WAIT, LOST_TIME, JOB_DISK = "steps_per_s", "data_wait", "lost", "job_disk"
+GPU_BUSY, GPU_CLOCK, GPU_THROTTLED = "gpu_busy", "gpu_sm_mhz", "gpu_throttled"
 LEAST_SHARE_CHANGE = 0.03
 """A change of a share is clear only if it is at least this large, because two equal runs may differ by almost as much.
 """
 LEAST_CHANGE = 0.05
 """A change of any other figure is clear only if it is at least this part of the larger value."""
 LEAST_SHOWN_SHARE = 0.005
-"""A share of time that is smaller in both runs has no row."""
+"""A lost share of time that is smaller in both runs has no row."""
 _MOST_DEVICES = 4
 """The maximum number of disks that are compared per run, besides the most important one."""
 _BEGIN_SHARES = ("startup", "compile")
@@ -50,8 +51,8 @@ class Window(NamedTuple):
 class Change(NamedTuple):
     """A figure in both runs.
 
-    name: the figure's name, as in conditions. before, after: its means; None if unknown or undefined (a mean over no
-    requests). interval: the 95 % confidence interval of after - before; None if unknown.
+    name: the figure's name, as --fail-if writes it. before, after: its means; None if unknown or undefined (a mean over
+    no requests). interval: the 95 % confidence interval of after - before; None if unknown.
     """
 
     name: str
@@ -77,10 +78,10 @@ class Change(NamedTuple):
         difference = self.difference
         if difference is None or self.interval is None or self.interval.has_zero:
             return False
-        return abs(difference) >= self._least_clear
+        return abs(difference) >= self._min_clear_difference
 
     @property
-    def _least_clear(self) -> float:
+    def _min_clear_difference(self) -> float:
         """The smallest difference that is large enough to matter."""
         if self.unit == "ratio":
             return LEAST_SHARE_CHANGE
@@ -301,12 +302,9 @@ def _figures(story: Story, window: Window, disks: Sequence[str]) -> dict[str, _F
     if story.steps is not None and story.steps.curve is not None:
         out[STEPS] = _Figure("steps/s", "1/s", points_of(story.steps.curve, window))
     out |= _shares(story, window)
-    for name, figure, title in (
-        ("gpu_busy_ratio", GPU_BUSY, "GPUs busy"),
-        ("cpu_busy_ratio", "cpu.all.busy_ratio", "CPUs busy"),
-    ):
+    for name, figure, title, unit in _TOTALS:
         if name in story.totals:
-            out[figure] = _Figure(title, "ratio", points_of(story.totals[name], window))
+            out[figure] = _Figure(title, unit, points_of(story.totals[name], window))
     job_device = _device(story, job_disk(story))
     for name in _JOB_DISK_FIGURES:
         if job_device is not None and name in job_device.curves:
@@ -326,6 +324,17 @@ def _figures(story: Story, window: Window, disks: Sequence[str]) -> dict[str, _F
     return out
 
 
+_TOTALS = (
+    ("gpu_busy_ratio", GPU_BUSY, "GPUs busy", "ratio"),
+    ("gpu_sm_mhz", GPU_CLOCK, "clock of busy GPUs", "MHz"),
+    ("gpu_throttled_ratio", GPU_THROTTLED, "GPUs slowed by heat or power brake", "ratio"),
+    ("gpu_power_watts", "gpu_power_watts", "power of a GPU", "W"),
+    ("gpu_temperature_celsius", "gpu_temperature_celsius", "hottest GPU", "celsius"),
+    ("cpu_busy_ratio", "cpu.all.busy_ratio", "CPUs busy", "ratio"),
+)
+"""The figures of the machine: the name of the curve in ``Story.totals``, the figure's name, its title and its unit."""
+GPU_UNITS: Mapping[str, str] = {figure: unit for name, figure, _, unit in _TOTALS if name.startswith("gpu_")}
+"""The units of the figures of all GPUs together, by the names of these figures."""
 _TITLES: Mapping[str, str] = {
     "read_bytes_per_s": "read",
     "read_await_ms": "r_await",
@@ -375,7 +384,7 @@ def _shares(story: Story, window: Window) -> dict[str, _Figure]:
 
 def listed_changes(changes: tuple[Change, ...]) -> tuple[Change, ...]:
     """The changes that get a row: all except the sum of lost time and the shares that are near 0 in both runs."""
-    omitted_if_small = set(SHARES) - {"compute"}
+    omitted_if_small = {*SHARES, GPU_THROTTLED} - {"compute"}
     return tuple(
         change
         for change in changes

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from iotop_ai.export.compare.comparison import (
     DATA_WAIT,
+    GPU_CLOCK,
+    GPU_THROTTLED,
     JOB_DISK,
     STEPS,
     TIME,
@@ -15,7 +17,7 @@ from iotop_ai.export.compare.comparison import (
 from iotop_ai.export.report import words
 from iotop_ai.model.job.time_shares import DATA, LOST
 from iotop_ai.present.job.time_words import Part
-from iotop_ai.present.text.units import figure, percent, plural, rate
+from iotop_ai.present.text.units import brief, figure, percent, plural, rate
 from iotop_ai.present.verdict.advice import milliseconds
 
 _LEAST_READ_RATIO = 0.1
@@ -24,6 +26,10 @@ _FULL = 0.95
 """CPUs that are busy for at least this part of the time are full."""
 _LEAST_CAUSE_CHANGE = 0.5
 """A disk's await or rate is a cause only if it changed by at least this part of the larger value."""
+_LEAST_CLOCK_PART = 0.5
+"""The clock of the GPUs is a cause only if it changed by at least this part of the change of the speed."""
+_LEAST_THROTTLED = 0.1
+"""The least share of the time in which GPUs must be slowed in the slower run to be mentioned."""
 _MOST_NAMED = 3
 """The most figures that a sentence names."""
 
@@ -135,6 +141,8 @@ def value_text(value: float | None, unit: str) -> str:
         return " ".join(rate(value))
     if unit == "ms":
         return f"{milliseconds(value)} ms"
+    if unit == "celsius":
+        return f"{brief(value)} \N{DEGREE SIGN}C"
     return figure(value) if unit == "1/s" else f"{figure(value)} {unit}".rstrip()
 
 
@@ -164,13 +172,38 @@ def interval_text(change: Change) -> str:
 
 
 def _reason(comparison: Comparison) -> str:
-    """The share of time that explains the outcome, with its cause if a cause is visible; "" if no share explains it."""
+    """The share of time that explains the outcome, with its cause if a cause is visible; else how the GPUs changed.
+
+    "" if neither explains it.
+    """
     share = _explaining_share(comparison)
     if share is None:
-        return ""
+        return _gpu_reason(comparison)
     name = "waiting for data" if share.name == DATA_WAIT else Part(share.name, 0.0, "").short_name
     cause = _cause(comparison, share)
     return f"{name} {_pair(share, name=False)}{', because ' + cause if cause else ''}"
+
+
+def _gpu_reason(comparison: Comparison) -> str:
+    """How the GPUs changed, if it explains why the job makes more or fewer steps: another model, or another clock."""
+    steps, clock = comparison.change(STEPS), comparison.change(GPU_CLOCK)
+    models = [sorted({gpu.name for gpu in story.gpus if gpu.name}) for story in (comparison.before, comparison.after)]
+    if steps is None or not steps.clear:
+        return ""
+    if all(models) and models[0] != models[1]:
+        return f"it runs on {' and '.join(models[1])} instead of {' and '.join(models[0])}"
+    if clock is None or not clock.clear or not clock.relative or not steps.relative:
+        return ""
+    if clock.relative / steps.relative < _LEAST_CLOCK_PART:
+        return ""
+    less = clock.relative < 0
+    change = f"{'fell' if less else 'rose'} from {figure(clock.before)} to {value_text(clock.after, clock.unit)}"
+    text = f"the clock of busy GPUs {change}"
+    throttled = comparison.change(GPU_THROTTLED)
+    share = None if throttled is None else throttled.after if less else throttled.before
+    if share is None or share < _LEAST_THROTTLED:
+        return text
+    return f"{text}; heat or the power brake slowed them {percent(share)} % of the time{'' if less else ' before'}"
 
 
 def _explaining_share(comparison: Comparison) -> Change | None:

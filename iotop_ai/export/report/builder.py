@@ -161,7 +161,7 @@ class StoryBuilder:
             more_events=self._more_events,
             gaps=tuple(self._gaps),
             totals=self._machine.curves(
-                gpu_busy_ratio=self._gpus.busy, rx_bytes_per_s=self._links.received, tx_bytes_per_s=self._links.sent
+                **self._gpus.totals, rx_bytes_per_s=self._links.received, tx_bytes_per_s=self._links.sent
             ),
             selected_pid=selected_pid,
         )

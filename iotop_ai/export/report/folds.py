@@ -5,7 +5,7 @@ Each kind of figure has a fold: an object that is given one interval after anoth
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 from iotop_ai.export.report.series import Curve, Grid, Interval, Track, curve_of
@@ -172,6 +172,13 @@ class DeviceFold:
         return tuple(sorted(stories, key=lambda device: (-device.moved_bytes, device.name)))
 
 
+def _throttled_ratio(rates: GpuRates) -> float | None:
+    """The share of the time in which heat or the power brake slowed a GPU; None if unknown."""
+    slowed_ratios = [rates.sw_thermal_ratio, rates.hw_thermal_ratio, rates.power_brake_ratio]
+    share = max((ratio for ratio in slowed_ratios if ratio is not None), default=None)
+    return float(rates.slowed) if share is None and rates.slowed is not None else share
+
+
 class _Gpu:
     """Collects the figures of one GPU. status: why its newest Reading has no value; "" if it has one."""
 
@@ -194,10 +201,7 @@ class _Gpu:
         self.memory_total = rates.memory_total_bytes or self.memory_total
         if rates.busy_ratio is not None and rates.busy_ratio < IDLE:
             self.idle_s += interval.seconds
-        slowed_ratios = [rates.sw_thermal_ratio, rates.hw_thermal_ratio, rates.power_brake_ratio]
-        share = max((ratio for ratio in slowed_ratios if ratio is not None), default=None)
-        if share is None and rates.slowed is not None:
-            share = float(rates.slowed)
+        share = _throttled_ratio(rates)
         if share is not None:
             self.throttled_s = (self.throttled_s or 0.0) + share * interval.seconds
 
@@ -223,12 +227,13 @@ class _Gpu:
 
 
 class GpuFold:
-    """Collects all GPUs, and their mean utilisation."""
+    """Collects all GPUs, and their figures together (``totals``)."""
 
     def __init__(self, grid: Grid) -> None:
         self._grid = grid
         self._gpus: dict[str, _Gpu] = {}
-        self.busy = Track(grid.series())
+        names = ("busy_ratio", "sm_mhz", "power_watts", "temperature_celsius", "throttled_ratio")
+        self._totals = {name: Track(grid.series()) for name in names}
 
     def add(self, interval: Interval, snapshot: Snapshot, sample: Sample) -> None:
         """Add an interval. Rates that were not read again are not counted twice.
@@ -253,13 +258,40 @@ class GpuFold:
                 gpu.add(interval, rates[uuid])
         if not sample.gpu.renewed:
             return
-        busy = [gpu_rates.busy_ratio for gpu_rates in rates.values() if gpu_rates.busy_ratio is not None]
-        self.busy.add(interval, sum(busy) / len(busy) if busy else None)
+        self._add_totals(interval, rates.values())
+
+    def _add_totals(self, interval: Interval, rates: Collection[GpuRates]) -> None:
+        known = {
+            "busy_ratio": [gpu.busy_ratio for gpu in rates],
+            "power_watts": [gpu.power_watts for gpu in rates],
+            "throttled_ratio": [_throttled_ratio(gpu) for gpu in rates],
+        }
+        for name, values in known.items():
+            self._totals[name].add(interval, _mean(values))
+        celsius = [gpu.temperature_celsius for gpu in rates if gpu.temperature_celsius is not None]
+        self._totals["temperature_celsius"].add(interval, max(celsius, default=None))
+        # An idle GPU lowers its clock, so the clock counts only as far as the GPU is busy.
+        for gpu in rates:
+            self._totals["sm_mhz"].add(interval, gpu.sm_mhz, gpu.busy_ratio)
+
+    @property
+    def totals(self) -> dict[str, Track]:
+        """The figures of all GPUs together, such as gpu_busy_ratio: means, but the temperature is of the hottest GPU.
+
+        gpu_sm_mhz is the mean clock of busy GPUs.
+        """
+        return {f"gpu_{name}": track for name, track in self._totals.items()}
 
     def stories(self) -> tuple[GpuStory, ...]:
         """The GPUs in the order of NVML's index."""
         stories = [gpu.story(uuid, self._grid) for uuid, gpu in self._gpus.items()]
         return tuple(sorted(stories, key=lambda gpu: (gpu.number is None, gpu.number or 0, gpu.uuid)))
+
+
+def _mean(values: Iterable[float | None]) -> float | None:
+    """The mean of the known values; None without one."""
+    known = [value for value in values if value is not None]
+    return sum(known) / len(known) if known else None
 
 
 class LinkFold:

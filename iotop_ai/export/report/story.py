@@ -216,8 +216,8 @@ class Story(NamedTuple):
 
     begin_ns, end_ns: wall times. watched_s: the length without gaps. spacing_s: the seconds between the Snapshots that
     the figures come from; None if every Snapshot was read. totals: the curves of the whole machine that have a known
-    value: read_bytes_per_s, write_bytes_per_s, gpu_busy_ratio, cpu_busy_ratio, memory_available_bytes, rx_bytes_per_s,
-    tx_bytes_per_s, io_pressure_ratio.
+    value: read_bytes_per_s, write_bytes_per_s, cpu_busy_ratio, memory_available_bytes, rx_bytes_per_s, tx_bytes_per_s,
+    io_pressure_ratio, and those of its GPUs (``GpuFold.totals``).
     """
 
     file: str

@@ -1,11 +1,15 @@
-"""The sentence of a comparison of runs in which the shares of the jobs' time are not counted."""
+"""The sentence of a comparison where the shares of the jobs' time are not counted, or do not explain the outcome."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from iotop_ai.export.compare.comparison import MARKS, compare_runs
-from iotop_ai.export.compare.sentence import sentence
+import pytest
+
+from iotop_ai.export.compare.bootstrap import Interval
+from iotop_ai.export.compare.comparison import MARKS, Change, compare_runs
+from iotop_ai.export.compare.sentence import sentence, value_text
+from tests.export.compare.kept import comparison
 from tests.export.report.stories import read
 
 FOLDER = Path(__file__).resolve().parents[2] / "data" / "verdicts"
@@ -19,3 +23,58 @@ def test_the_wait_for_data_is_given_where_no_other_share_is_counted() -> None:
     )
     of_a_part = sentence(found._replace(aligned_by=MARKS))
     assert of_a_part.startswith("Cannot tell which is faster: "), "the wait is known for the whole of a run only"
+
+
+STEPS = Change("steps_per_s", "steps/s", "1/s", 12.0, 9.0, Interval(-3.5, -2.5))
+CLOCK = Change("gpu_sm_mhz", "clock of busy GPUs", "MHz", 1980.0, 1410.0, Interval(-600.0, -500.0))
+HEAT = Change("gpu_throttled", "GPUs slowed by heat or power brake", "ratio", 0.0, 0.85, Interval(0.8, 0.9))
+SLOWED = "1.3x slower (12.0 -> 9.0 steps/s)"
+
+
+def turned(change: Change) -> Change:
+    """The change with both runs exchanged."""
+    assert change.interval is not None
+    interval = Interval(-change.interval.high, -change.interval.low)
+    return change._replace(before=change.after, after=change.before, interval=interval)
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ((STEPS, CLOCK), f"{SLOWED}: the clock of busy GPUs fell from 1980 to 1410 MHz"),
+        (
+            (STEPS, CLOCK, HEAT),
+            f"{SLOWED}: the clock of busy GPUs fell from 1980 to 1410 MHz; heat or the power brake slowed them 85 % of "
+            "the time",
+        ),
+        (
+            (turned(STEPS), turned(CLOCK), turned(HEAT)),
+            "1.3x faster (9.0 -> 12.0 steps/s): the clock of busy GPUs rose from 1410 to 1980 MHz; heat or the power "
+            "brake slowed them 85 % of the time before",
+        ),
+        ((STEPS, turned(CLOCK)), SLOWED),  # a higher clock does not make a job slower
+        ((STEPS, CLOCK._replace(after=1850.0)), SLOWED),  # 7 % of the clock do not explain 25 % of the steps
+        ((STEPS, CLOCK._replace(interval=None)), SLOWED),
+        (
+            (STEPS, CLOCK, Change("data_wait", "without data", "ratio", 0.1, 0.4, Interval(0.2, 0.4))),
+            f"{SLOWED}: waiting for data 10 % -> 40 %",
+        ),
+    ],
+)
+def test_the_clock_of_the_gpus_explains_what_no_share_of_time_does(changes: tuple[Change, ...], expected: str) -> None:
+    assert sentence(comparison("slow", "again", True)._replace(changes=changes)) == expected
+
+
+def test_other_gpus_explain_what_no_share_of_time_does() -> None:
+    found = comparison("slow", "again", True)
+    card = found.before.gpus[0]
+    before, after = (
+        found.before._replace(gpus=tuple(card._replace(name=name) for name in names))
+        for names in (("NVIDIA H100", "NVIDIA H100"), ("NVIDIA A100", "NVIDIA L4"))
+    )
+    text = sentence(found._replace(before=before, after=after, changes=(STEPS, CLOCK)))
+    assert text == f"{SLOWED}: it runs on NVIDIA A100 and NVIDIA L4 instead of NVIDIA H100"
+
+
+def test_a_temperature_has_its_unit() -> None:
+    assert value_text(81.6, "celsius") == "82 \N{DEGREE SIGN}C"

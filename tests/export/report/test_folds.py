@@ -161,6 +161,43 @@ def test_a_gpu_that_is_not_read_again_counts_once_and_shows_why() -> None:
     assert sum(dict(found.curves)["busy_ratio"].weights) == pytest.approx(2.0)  # its curve has both seconds
 
 
+def test_the_clock_of_the_gpus_is_that_of_busy_ones() -> None:
+    """Of two GPUs one computes, slowed by heat for half of the time, and the other is idle at its lowest clock."""
+    builder = StoryBuilder(None, None)
+    for frame in frames(
+        snapshot(i, i * S, gpu=ok({gpu.uuid: ok(gpu, i * S) for gpu in (_hot(i), _cool(i))}, i * S))
+        for i in range(1, 5)
+    ):
+        builder.add(frame)
+    curves = builder.story("x", {}).totals
+    means = {name: points_of(curves[name], Window(0, 1 << 62)).mean for name in curves if name.startswith("gpu_")}
+    assert means == pytest.approx(
+        {
+            "gpu_busy_ratio": 0.5,
+            "gpu_sm_mhz": 1400.0,
+            "gpu_power_watts": 250.0,
+            "gpu_temperature_celsius": 85.0,
+            "gpu_throttled_ratio": 0.25,
+        }
+    )
+
+
+def _hot(at_s: int) -> GpuState:
+    """A GPU that computes; heat slows it for half of each second."""
+    return GpuState(
+        "GPU-1", 0, "Card", 100, temperature_celsius=85, power_mw=400_000, sm_mhz=1400,
+        sw_thermal_ns=at_s * S // 2, hw_thermal_ns=0, power_brake_ns=0, fields_at_ns=at_s * S,
+    )  # fmt: skip
+
+
+def _cool(at_s: int) -> GpuState:
+    """An idle GPU."""
+    return GpuState(
+        "GPU-2", 1, "Card", 0, temperature_celsius=40, power_mw=100_000, sm_mhz=345,
+        sw_thermal_ns=0, hw_thermal_ns=0, power_brake_ns=0, fields_at_ns=at_s * S,
+    )  # fmt: skip
+
+
 def test_the_cpu_time_of_a_program_that_was_never_known_is_not_0() -> None:
     fold = ProcessFold()
     for one, sample in samples([snapshot(i, i * S, processes=ok(processes(i, io(4096 * i)), i * S)) for i in (1, 2)]):

@@ -20,7 +20,7 @@ from iotop_ai.cli.options.conditions import add_fail_if_flag, conditions_of, exi
 from iotop_ai.cli.stdout import print_lines
 from iotop_ai.export.compare.comparison import (
     ALIGNMENTS,
-    GPU_BUSY,
+    GPU_UNITS,
     JOB_DISK,
     STEPS,
     Change,
@@ -36,7 +36,7 @@ from iotop_ai.playback.selection import ALLOW_ROOT
 from iotop_ai.sources.imports.step_log import read_step_log
 
 _CHANGE = "change."
-_OWN_UNITS = {STEPS: "1/s", GPU_BUSY: "ratio"}
+_OWN_UNITS = {STEPS: "1/s", **GPU_UNITS}
 """The figures that only a comparison has, with their units. --fail-if accepts them and the common figures."""
 _NOT_IN_CONDITIONS = (JOB_DISK, "network")
 """--fail-if does not accept a figure of a comparison whose name, up to the first dot, is one of these."""
