@@ -1,4 +1,4 @@
-"""Planning, keeping and scoring of scenario runs; and, as a slow test, that the verdict names a real cause."""
+"""Runs of scenarios are planned, kept and scored correctly; a slow test checks that the verdict names a real cause."""
 
 from __future__ import annotations
 
@@ -137,7 +137,7 @@ def test_a_plan_depends_on_its_seed_and_runs_each_cause_before_it_repeats_one() 
 
 
 def test_the_seed_of_a_run_decides_its_parameters() -> None:
-    cause = Cause("healthy", plain, draw=lambda c, chance: with_options(c, "--batch", chance.randint(1, 1000)))
+    cause = Cause("healthy", plain, draw=lambda c, rng: with_options(c, "--batch", rng.randint(1, 1000)))
     one, other = (Run("x", i, PLAIN, f"1/x/{i}", 40).cause({"x": cause}) for i in range(2))
     assert one.options != other.options
     assert one.setting == " ".join(one.options)
@@ -226,7 +226,7 @@ def test_the_truth_of_a_gpu_run_covers_only_the_steps_in_its_period(tmp_path: Pa
     assert real_gpu.truth(log, 1.5, 3.5) == {"steps": 2, "wait": 0.3, "busy": 0.6, "rest": 0.1}
 
 
-@pytest.mark.skipif(shutil.which("nvidia-smi") is not None, reason="a GPU is here")
+@pytest.mark.skipif(shutil.which("nvidia-smi") is not None, reason="this machine has a GPU")
 def test_without_a_gpu_the_run_ends_with_a_reason_and_exit_code_2(capsys: pytest.CaptureFixture[str]) -> None:
     assert real_gpu.main([]) == 2
     assert "no NVIDIA GPU" in capsys.readouterr().err

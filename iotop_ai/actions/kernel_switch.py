@@ -35,7 +35,7 @@ DROP_CACHES = Switch("vm.drop_caches", ("1", "2", "3"))
 TASK_DELAYACCT = Switch("kernel.task_delayacct", ("0", "1"))
 
 
-class Right(NamedTuple):
+class Permission(NamedTuple):
     """The permission to set a switch: how this user can set it.
 
     how: "root", "sudo", or "" if this user cannot set it. reason, remedy: why not, and what to do then.
@@ -46,7 +46,7 @@ class Right(NamedTuple):
     remedy: str = ""
 
 
-def right_to(switch: Switch, root: Root, wanted: str = "") -> Right:
+def permission_to(switch: Switch, root: Root, wanted: str = "") -> Permission:
     """Return this user's permission to set a switch.
 
     A user other than root needs a sudo rule for every value. Each rule is checked by running sudo without a prompt, for
@@ -55,15 +55,19 @@ def right_to(switch: Switch, root: Root, wanted: str = "") -> Right:
     wanted: the value that the remedy sets; "" for the switch's first one.
     """
     if not root.exists(switch.file):
-        return Right("", f"this kernel has no {switch.name}", "a container may hide it: run on the host")
+        return Permission("", f"this kernel has no {switch.name}", "a container may hide it: run on the host")
     if os.geteuid() == 0:
-        return Right("root")
+        return Permission("root")
     line = sudoers(switch)
     sudo, sysctl = find_program("sudo"), find_program("sysctl")
     if not (sudo and sysctl):
-        return Right("", "needs root", f"run as root: sysctl -w {switch.name}={wanted or switch.values[0]}")
+        return Permission("", "needs root", f"run as root: sysctl -w {switch.name}={wanted or switch.values[0]}")
     allowed = all(not _run([sudo, "-n", "-l", sysctl, "-w", f"{switch.name}={value}"])[0] for value in switch.values)
-    return Right("sudo") if allowed else Right("", "needs root, and no sudo rule allows it without a password", line)
+    return (
+        Permission("sudo")
+        if allowed
+        else Permission("", "needs root, and no sudo rule allows it without a password", line)
+    )
 
 
 def sudoers(switch: Switch) -> str:

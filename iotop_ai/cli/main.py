@@ -112,7 +112,7 @@ def _mute_log() -> None:
 def expand_stream(argv: Sequence[str]) -> list[str]:
     """Replace ``record - ...``, the short form for a pipe to another monitor, by ``record -o - ...``.
 
-    Only a "-" before the command to record is replaced, because that command may have a "-" among its arguments.
+    Only a "-" before the command that ``record`` runs is replaced, because that command may have a "-" of its own.
     """
     out = list(argv)
     if _command_of(out) != "record":
@@ -146,7 +146,7 @@ def _command_at(argv: Sequence[str]) -> int:
 def join_times(argv: Sequence[str]) -> list[str]:
     """Replace ``--at -3m`` by ``--at=-3m``, because argparse would take -3m for an option.
 
-    The words of a command to record stay as they are.
+    The arguments of a command that ``record`` runs stay as they are.
     """
     if _command_of(argv) == "record":
         return list(argv)

@@ -1,4 +1,5 @@
-"""The screen of ``fleet`` with many machines in a real Prometheus: ``python -m tests.bench.fleet [--machines 200]``.
+"""Measures the screen of ``fleet`` on a real Prometheus with many machines: ``python -m tests.bench.fleet [--machines
+200]``.
 
 One exporter replays recordings of real training. It is known which machines are slow, and for which machine the others
 of a job wait. The waits of those others are made up, because their recording does not have the counters of jobs' time.
@@ -83,7 +84,7 @@ def faults(found: Mapping[str, Any], planned: Plan) -> list[str]:
             out.append(f"{name}: {named} instead of {class_id}")
     peers = {name for name, scene in planned.machines.items() if scene.slurm and name != planned.late}
     wrong = {name for name, one in by_name.items() if one["trouble"]} - set(planned.expected) - peers
-    out += [f"{name}: healthy, and has trouble" for name in sorted(wrong)]
+    out += [f"{name}: healthy, but it is listed as one with trouble" for name in sorted(wrong)]
     late = [job["straggler"] for job in found["jobs"] if job["straggler"]]
     rank = str(planned.machines[planned.late].first_rank)
     if [(one["machine"], one["rank_numbers"], one["cause"]) for one in late] != [(planned.late, rank, "data_disk")]:

@@ -96,7 +96,7 @@ class Server:
             for i, key in enumerate(self.keys)
         }
         self.stat_at = (self.now,) * COHORTS
-        self.stat_out: dict[ProcessKey, int] = {}
+        self.stat_read_outside_cohort: dict[ProcessKey, int] = {}
         self.gpus = [
             GpuState(
                 f"GPU-{rng.getrandbits(32):08x}-4c1a-9f2e-77aa-{rng.getrandbits(48):012x}",
@@ -199,26 +199,26 @@ class Server:
 
     def _block(self) -> dict[BlockKey, BlockCounters]:
         rng = self.random
-        for i, (key, now) in enumerate(self.disks.items()):
+        for i, (key, counters) in enumerate(self.disks.items()):
             if i < self.busy_disks:
                 ios, size = rng.randrange(6000, 9000), rng.randrange(200, 260)
                 busy, wait = rng.randrange(700, 1001), rng.randrange(9000, 30000)
-                self.disks[key] = now._replace(
-                    rd_ios=now.rd_ios + ios,
-                    rd_sectors=now.rd_sectors + ios * size,
-                    rd_ms=now.rd_ms + wait,
-                    rd_merges=now.rd_merges + rng.randrange(50),
-                    busy_ms=now.busy_ms + busy,
-                    queue_ms=now.queue_ms + wait,
+                self.disks[key] = counters._replace(
+                    rd_ios=counters.rd_ios + ios,
+                    rd_sectors=counters.rd_sectors + ios * size,
+                    rd_ms=counters.rd_ms + wait,
+                    rd_merges=counters.rd_merges + rng.randrange(50),
+                    busy_ms=counters.busy_ms + busy,
+                    queue_ms=counters.queue_ms + wait,
                     in_flight=rng.randrange(1, 30),
                 )
             elif i == self.busy_disks and self.seq % 5 == 0:
                 n = rng.randrange(1, 40)  # the journal of the system's disk
-                self.disks[key] = now._replace(
-                    wr_ios=now.wr_ios + n,
-                    wr_sectors=now.wr_sectors + 16 * n,
-                    wr_ms=now.wr_ms + n,
-                    busy_ms=now.busy_ms + n,
+                self.disks[key] = counters._replace(
+                    wr_ios=counters.wr_ios + n,
+                    wr_sectors=counters.wr_sectors + 16 * n,
+                    wr_ms=counters.wr_ms + n,
+                    busy_ms=counters.busy_ms + n,
                 )
         return dict(self.disks)
 
@@ -230,7 +230,9 @@ class Server:
         daemons = self.keys[self.workers :]
         wake = min(len(daemons), self.every * max(1, len(daemons) // 25))
         moved = self.keys[: self.workers] + rng.sample(daemons, wake)
-        self.stat_out = {k: t for k, t in self.stat_out.items() if k.pid % COHORTS != cohort}
+        self.stat_read_outside_cohort = {
+            k: t for k, t in self.stat_read_outside_cohort.items() if k.pid % COHORTS != cohort
+        }
         self.io, self.stat = dict(self.io), dict(self.stat)
         threads, wchan = {}, {}
         for i, key in enumerate(moved):
@@ -256,7 +258,7 @@ class Server:
                     minflt=stat.minflt + rng.randrange(2), utime_ticks=stat.utime_ticks + rng.randrange(2)
                 )
             if key.pid % COHORTS != cohort:
-                self.stat_out[key] = io_at + 500_000
+                self.stat_read_outside_cohort[key] = io_at + 500_000
         stat_at = io_at + 500_000
         self.stat_at = tuple(stat_at if i == cohort else t for i, t in enumerate(self.stat_at))
         self.clock = stat_at + 200_000
@@ -268,7 +270,7 @@ class Server:
             io_at,
             stat_at,
             self.stat_at,
-            dict(self.stat_out),
+            dict(self.stat_read_outside_cohort),
             {},
             threads,
             wchan,
@@ -296,18 +298,18 @@ class Server:
     def _memory(self) -> MemoryState:
         rng = self.random
         step = 4096 * (rng.randrange(-200, 200) if self.load == "idle" else rng.randrange(-90_000, 90_000))
-        now = self.memory
+        current = self.memory
         pages = 0 if self.load == "idle" else rng.randrange(10**5)
-        self.memory = now._replace(
-            free_bytes=now.free_bytes - step,
-            available_bytes=now.available_bytes - step // 2,
-            cached_bytes=now.cached_bytes + step,
+        self.memory = current._replace(
+            free_bytes=current.free_bytes - step,
+            available_bytes=current.available_bytes - step // 2,
+            cached_bytes=current.cached_bytes + step,
             dirty_bytes=rng.randrange(200) * 4096,
-            pgpgin_kib=now.pgpgin_kib + pages * 4,
-            pgpgout_kib=now.pgpgout_kib + rng.randrange(200),
-            nr_dirtied_pages=now.nr_dirtied_pages + rng.randrange(50),
-            nr_written_pages=now.nr_written_pages + rng.randrange(50),
-            refault_file_pages=now.refault_file_pages + pages // 9,
+            pgpgin_kib=current.pgpgin_kib + pages * 4,
+            pgpgout_kib=current.pgpgout_kib + rng.randrange(200),
+            nr_dirtied_pages=current.nr_dirtied_pages + rng.randrange(50),
+            nr_written_pages=current.nr_written_pages + rng.randrange(50),
+            refault_file_pages=current.refault_file_pages + pages // 9,
         )
         return self.memory
 
@@ -315,24 +317,24 @@ class Server:
         rng = self.random
         grown = {"idle": 60, "two": 200_000, "all": 900_000}[self.load]
         for name in ("cpu", "io") if self.load != "idle" else ("cpu",):
-            now = self.pressure[name]
+            current = self.pressure[name]
             add = rng.randrange(grown)
             self.pressure[name] = PressureTotals(
-                now.some_us + add, (now.full_us or 0) + (add // 2 if name == "io" else 0)
+                current.some_us + add, (current.full_us or 0) + (add // 2 if name == "io" else 0)
             )
         return dict(self.pressure)
 
     def _gpu(self) -> Reading:
         rng = self.random
         out = {}
-        for i, now in enumerate(self.gpus):
+        for i, current in enumerate(self.gpus):
             idle = self.load == "idle"
             power = int(rng.gauss(70_000, 150)) if idle else int(rng.gauss(520_000, 60_000))
-            self.gpus[i] = now = now._replace(
+            self.gpus[i] = current = current._replace(
                 utilization_percent=0 if idle else rng.randrange(60, 101),
                 memory_activity_percent=0 if idle else rng.randrange(20, 60),
                 power_mw=power,
-                energy_mj=now.energy_mj + power + rng.randrange(500),
+                energy_mj=current.energy_mj + power + rng.randrange(500),
                 temperature_celsius=31 + i % 3 + (rng.random() < 0.05) + (0 if idle else rng.randrange(25, 29)),
                 sm_mhz=345 if idle else rng.choice((1980, 1965, 1950, 1755)),
                 performance_state=0,
@@ -342,14 +344,14 @@ class Server:
             )
             took = int(250_000 * rng.lognormvariate(0, 0.2))
             self.clock += took
-            out[now.uuid] = Reading(now, Status.OK, at_ns=self.clock, took_ns=took)
+            out[current.uuid] = Reading(current, Status.OK, at_ns=self.clock, took_ns=took)
         return Reading(out, Status.OK, at_ns=self.clock, took_ns=8000 + rng.randrange(3000))
 
     def _network(self) -> dict[str, LinkCounters]:
         rng = self.random
-        for name, now in self.links.items():
+        for name, current in self.links.items():
             moved = rng.randrange(9000) if name == "eth0" else 0 if self.load == "idle" else rng.randrange(10**10)
-            self.links[name] = now._replace(rx_bytes=now.rx_bytes + moved, tx_bytes=now.tx_bytes + moved)
+            self.links[name] = current._replace(rx_bytes=current.rx_bytes + moved, tx_bytes=current.tx_bytes + moved)
         return dict(self.links)
 
 

@@ -35,7 +35,7 @@ def test_a_verdict_is_given_once_the_first_window_is_full() -> None:
     assert [v.state for v in verdicts[10:]] == [State.STARVED] * 2
 
 
-def test_a_long_interval_needs_three_periods() -> None:
+def test_with_a_long_interval_a_verdict_needs_three_intervals() -> None:
     frames = play((replace(STARVED, interval_s=15.0), 5))
     assert frames[-1].verdict.needed_s == 45
     assert [f.verdict.state for f in frames] == [State.UNSURE] * 3 + [State.STARVED] * 2
@@ -56,7 +56,7 @@ def test_continuing_from_a_carry_equals_folding_from_the_beginning() -> None:
         assert (carry, verdict) == (frame.carry, frame.verdict)
 
 
-def test_a_finding_stays_through_a_short_relief_and_ends_after_it() -> None:
+def test_a_finding_survives_a_short_relief_and_ends_in_a_longer_one() -> None:
     fed = replace(STARVED, gpus=(0.97,) * 8, power=650.0)
     states = [f.verdict.state for f in play((STARVED, 25), (fed, 4), (STARVED, 10))]
     assert set(states[11:]) == {State.STARVED}

@@ -64,13 +64,13 @@ def test_a_range_answer_is_parsed() -> None:
         vector({"metric": {str(n): "" for n in range(65)}, "value": [1, "1"]}),
     ],
 )
-def test_garbage_is_one_error(body: bytes) -> None:
+def test_garbage_raises_bad_answer_error(body: bytes) -> None:
     with pytest.raises(BadAnswerError, match="the answer"):
         parse_vector(body)
 
 
 @pytest.mark.parametrize("at", [1e300, 1.7e12, -1, "NaN", None, []])
-def test_a_time_that_is_not_in_seconds_is_one_error(at: object) -> None:
+def test_a_time_that_is_not_in_seconds_raises_bad_answer_error(at: object) -> None:
     with pytest.raises(BadAnswerError, match="the answer's time is not Unix time in seconds"):
         parse_vector(vector({"metric": {}, "value": [at, "1"]}))
 

@@ -74,9 +74,9 @@ class Cause(NamedTuple):
             *setting.within, python, str(self.program), str(setting.folder), "--log", str(log), *self.options, *gpu
         ]  # fmt: skip
 
-    def drawn(self, chance: random.Random) -> Cause:
+    def drawn(self, rng: random.Random) -> Cause:
         """Return the cause with random parameters; the cause itself if it has no ``draw``."""
-        return self if self.draw is None else self.draw(self, chance)
+        return self if self.draw is None else self.draw(self, rng)
 
 
 def with_options(cause: Cause, *options: object, setting: str = "") -> Cause:

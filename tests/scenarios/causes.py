@@ -17,33 +17,33 @@ NO_WORKERS = ("--workers", "0", "--batch", "4", "--step", "0.05")
 KIB = 1 << 10
 
 
-def _serial_disk(cause: Cause, chance: random.Random) -> Cause:
+def _serial_disk(cause: Cause, rng: random.Random) -> Cause:
     """Return the cause with parameters for which a batch takes at least twice as long as a step."""
-    delay, size, batch = chance.randrange(20, 60), chance.choice([128, 256, 384]), chance.randrange(3, 9)
+    delay, size, batch = rng.randrange(20, 60), rng.choice([128, 256, 384]), rng.randrange(3, 9)
     loaded_s = batch * size / 128 * delay / 1000
-    scene = slow(delay * 1000, serial=True, files=(chance.randrange(4, 9), chance.randrange(8, 17)))
-    workers = 0 if "0" in cause.options[:2] else chance.randrange(2, 5)
-    step = round(loaded_s * chance.uniform(0.2, 0.5), 3)
+    scene = slow(delay * 1000, serial=True, files=(rng.randrange(4, 9), rng.randrange(8, 17)))
+    workers = 0 if "0" in cause.options[:2] else rng.randrange(2, 5)
+    step = round(loaded_s * rng.uniform(0.2, 0.5), 3)
     return with_options(
         cause._replace(scene=scene), "--workers", workers, "--batch", batch, "--size", size * KIB, "--step", step,
         setting=f"{delay} ms a request, {workers} workers, batch {batch}, {size} KiB, step {step} s",
     )  # fmt: skip
 
 
-def _stack(cause: Cause, chance: random.Random) -> Cause:
-    rate, size, batch = chance.randrange(4, 13), chance.choice([128, 256, 512]), chance.randrange(8, 17)
-    step = round(batch * size / 1024 / rate * chance.uniform(0.2, 0.5), 3)
-    workers = chance.randrange(2, 5)
+def _stack(cause: Cause, rng: random.Random) -> Cause:
+    rate, size, batch = rng.randrange(4, 13), rng.choice([128, 256, 512]), rng.randrange(8, 17)
+    step = round(batch * size / 1024 / rate * rng.uniform(0.2, 0.5), 3)
+    workers = rng.randrange(2, 5)
     return with_options(
         cause._replace(scene=stacked(rate << 20)), "--workers", workers, "--batch", batch, "--size", size * KIB,
         "--step", step, setting=f"{rate} MiB/s, {workers} workers, batch {batch}, {size} KiB, step {step} s",
     )  # fmt: skip
 
 
-def _small(cause: Cause, chance: random.Random) -> Cause:
-    delay, size, batch = chance.randrange(4, 13), chance.choice([4, 8, 16]), chance.randrange(12, 33)
-    step = round(batch * delay / 1000 * chance.uniform(0.2, 0.5), 3)
-    workers = chance.randrange(2, 4)
+def _small(cause: Cause, rng: random.Random) -> Cause:
+    delay, size, batch = rng.randrange(4, 13), rng.choice([4, 8, 16]), rng.randrange(12, 33)
+    step = round(batch * delay / 1000 * rng.uniform(0.2, 0.5), 3)
+    workers = rng.randrange(2, 4)
     return with_options(
         cause._replace(scene=slow(delay * 1000, serial=True)), "--workers", workers, "--batch", batch,
         "--size", size * KIB, "--step", step,
@@ -51,27 +51,27 @@ def _small(cause: Cause, chance: random.Random) -> Cause:
     )  # fmt: skip
 
 
-def _small_stack(cause: Cause, chance: random.Random) -> Cause:
-    rate, size, batch = chance.randrange(100, 400), chance.choice([4, 8, 16]), chance.randrange(16, 49)
-    step = round(batch / rate * chance.uniform(0.2, 0.5), 3)
+def _small_stack(cause: Cause, rng: random.Random) -> Cause:
+    rate, size, batch = rng.randrange(100, 400), rng.choice([4, 8, 16]), rng.randrange(16, 49)
+    step = round(batch / rate * rng.uniform(0.2, 0.5), 3)
     return with_options(
         cause._replace(scene=stacked(0, rate)), "--batch", batch, "--size", size * KIB, "--step", step,
         setting=f"{rate} requests/s, batch {batch}, {size} KiB, step {step} s",
     )  # fmt: skip
 
 
-def _fast_disk(cause: Cause, chance: random.Random) -> Cause:
-    delay, size, batch = chance.randrange(2, 6), chance.choice([128, 256]), chance.randrange(4, 13)
-    step = round(batch * size / 128 * delay / 1000 * chance.uniform(0.2, 0.5), 4)
+def _fast_disk(cause: Cause, rng: random.Random) -> Cause:
+    delay, size, batch = rng.randrange(2, 6), rng.choice([128, 256]), rng.randrange(4, 13)
+    step = round(batch * size / 128 * delay / 1000 * rng.uniform(0.2, 0.5), 4)
     return with_options(
         cause._replace(scene=slow(delay * 1000)), "--batch", batch, "--size", size * KIB, "--step", step,
         setting=f"{delay} ms a request, any number at once, batch {batch}, {size} KiB, step {step} s",
     )  # fmt: skip
 
 
-def _first_epoch(cause: Cause, chance: random.Random) -> Cause:
-    rate, size = chance.randrange(4, 9), chance.choice([256, 512])
-    step = round(8 * size / 1024 / rate * chance.uniform(0.2, 0.5), 3)
+def _first_epoch(cause: Cause, rng: random.Random) -> Cause:
+    rate, size = rng.randrange(4, 9), rng.choice([256, 512])
+    step = round(8 * size / 1024 / rate * rng.uniform(0.2, 0.5), 3)
     files = (10, 44)
     return with_options(
         cause._replace(scene=slow(0, rate << 20, files=files, mebibytes=512)), "--batch", 8, "--size", size * KIB,
@@ -79,28 +79,28 @@ def _first_epoch(cause: Cause, chance: random.Random) -> Cause:
     )  # fmt: skip
 
 
-def _limit(cause: Cause, chance: random.Random) -> Cause:
-    rate, size, batch = chance.randrange(4, 17), chance.choice([128, 256, 512]), chance.randrange(8, 17)
-    step = round(batch * size / 1024 / rate * chance.uniform(0.2, 0.5), 3)
-    workers = chance.randrange(2, 5)
+def _limit(cause: Cause, rng: random.Random) -> Cause:
+    rate, size, batch = rng.randrange(4, 17), rng.choice([128, 256, 512]), rng.randrange(8, 17)
+    step = round(batch * size / 1024 / rate * rng.uniform(0.2, 0.5), 3)
+    workers = rng.randrange(2, 5)
     return with_options(
         cause._replace(scene=limited(rate << 20)), "--workers", workers, "--batch", batch, "--size", size * KIB,
         "--step", step, setting=f"{rate} MiB/s, {workers} workers, batch {batch}, {size} KiB, step {step} s",
     )  # fmt: skip
 
 
-def _computing(cause: Cause, chance: random.Random) -> Cause:
-    cpu, batch, workers = chance.randrange(15, 45), chance.randrange(3, 9), chance.randrange(1, 3)
-    step = round(batch * cpu / 1000 / workers * chance.uniform(0.1, 0.4), 3)
+def _computing(cause: Cause, rng: random.Random) -> Cause:
+    cpu, batch, workers = rng.randrange(15, 45), rng.randrange(3, 9), rng.randrange(1, 3)
+    step = round(batch * cpu / 1000 / workers * rng.uniform(0.1, 0.4), 3)
     return with_options(
         cause, "--cpu-ms", cpu, "--batch", batch, "--workers", workers, "--step", step,
         setting=f"{cpu} ms a sample, {workers} workers, batch {batch}, step {step} s",
     )  # fmt: skip
 
 
-def _without_workers(cause: Cause, chance: random.Random) -> Cause:
-    cpu, batch = chance.randrange(10, 30), chance.randrange(4, 13)
-    step = round(batch * cpu / 1000 * chance.uniform(0.2, 0.6), 3)
+def _without_workers(cause: Cause, rng: random.Random) -> Cause:
+    cpu, batch = rng.randrange(10, 30), rng.randrange(4, 13)
+    step = round(batch * cpu / 1000 * rng.uniform(0.2, 0.6), 3)
     return with_options(
         cause,
         "--cpu-ms",
@@ -113,26 +113,26 @@ def _without_workers(cause: Cause, chance: random.Random) -> Cause:
     )
 
 
-def _fed(cause: Cause, chance: random.Random) -> Cause:
-    batch, workers, step = chance.randrange(2, 9), chance.randrange(2, 5), round(chance.uniform(0.08, 0.25), 3)
+def _fed(cause: Cause, rng: random.Random) -> Cause:
+    batch, workers, step = rng.randrange(2, 9), rng.randrange(2, 5), round(rng.uniform(0.08, 0.25), 3)
     return with_options(
         cause, "--batch", batch, "--workers", workers, "--step", step,
         setting=f"{workers} workers, batch {batch}, step {step} s",
     )  # fmt: skip
 
 
-def _saving(cause: Cause, chance: random.Random) -> Cause:
+def _saving(cause: Cause, rng: random.Random) -> Cause:
     """Return the cause with a save of 3 to 6 s after every 4 to 8 s of steps."""
-    rate = chance.randrange(6, 13)
-    size, every = rate * chance.randrange(3, 7), chance.randrange(40, 80)
+    rate = rng.randrange(6, 13)
+    size, every = rate * rng.randrange(3, 7), rng.randrange(40, 80)
     return with_options(
         cause._replace(scene=slow(0, rate * 1_000_000)), "--save-bytes", size * 1_000_000, "--save-every", every,
         setting=f"{rate} MB/s, {size} MB every {every} steps",
     )  # fmt: skip
 
 
-def _rank_saves(cause: Cause, chance: random.Random) -> Cause:
-    rate, seconds = chance.randrange(8, 15), chance.uniform(1.0, 2.5)
+def _rank_saves(cause: Cause, rng: random.Random) -> Cause:
+    rate, seconds = rng.randrange(8, 15), rng.uniform(1.0, 2.5)
     size = round(rate * seconds)
     return with_options(
         cause._replace(scene=slow(0, rate * 1_000_000)), "--save-bytes", size * 1_000_000, "--save-every", 500,

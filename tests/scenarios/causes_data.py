@@ -11,20 +11,20 @@ from tests.scenarios.causes import LOADING
 from tests.scenarios.scenes import far, object_store, plain
 
 
-def _mount(cause: Cause, chance: random.Random) -> Cause:
-    delay, size, batch = chance.randrange(15, 50), chance.choice([128, 256, 384]), chance.randrange(3, 9)
-    step = round(batch * size / 128 * delay / 1000 / 2 * chance.uniform(0.1, 0.4), 3)
+def _mount(cause: Cause, rng: random.Random) -> Cause:
+    delay, size, batch = rng.randrange(15, 50), rng.choice([128, 256, 384]), rng.randrange(3, 9)
+    step = round(batch * size / 128 * delay / 1000 / 2 * rng.uniform(0.1, 0.4), 3)
     return with_options(
         cause._replace(scene=far(delay * 1000)), "--batch", batch, "--size", size << 10, "--step", step,
         setting=f"{delay} ms a request, batch {batch}, {size} KiB, step {step} s",
     )  # fmt: skip
 
 
-def _store(cause: Cause, chance: random.Random) -> Cause:
-    delay, rate = chance.randrange(10, 80), chance.randrange(2, 9)
-    size, batch, workers = chance.choice([128, 256, 512]), chance.randrange(4, 9), chance.randrange(2, 5)
+def _store(cause: Cause, rng: random.Random) -> Cause:
+    delay, rate = rng.randrange(10, 80), rng.randrange(2, 9)
+    size, batch, workers = rng.choice([128, 256, 512]), rng.randrange(4, 9), rng.randrange(2, 5)
     loaded_s = batch * (delay / 1000 + size / 1024 / rate) / workers
-    step = round(loaded_s * chance.uniform(0.1, 0.4), 3)
+    step = round(loaded_s * rng.uniform(0.1, 0.4), 3)
     return with_options(
         cause._replace(scene=object_store(delay, rate << 20)), "--workers", workers, "--batch", batch,
         "--size", size << 10, "--step", step,

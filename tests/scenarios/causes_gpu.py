@@ -23,36 +23,36 @@ LONG_S = 30.0
 """The window of the classes that need half a minute. Imbalance needs a whole minute."""
 
 
-def _step(chance: random.Random) -> float:
-    return round(chance.uniform(0.08, 0.3), 3)
+def _step(rng: random.Random) -> float:
+    return round(rng.uniform(0.08, 0.3), 3)
 
 
-def _steps(cause: Cause, chance: random.Random) -> Cause:
-    step, batch = _step(chance), chance.randrange(2, 9)
+def _steps(cause: Cause, rng: random.Random) -> Cause:
+    step, batch = _step(rng), rng.randrange(2, 9)
     return with_options(cause, "--step", step, "--batch", batch, setting=f"step {step} s, batch {batch}")
 
 
-def _amount(cause: Cause, chance: random.Random, low: float, high: float, unit: str = "") -> Cause:
-    step, amount = _step(chance), round(chance.uniform(low, high), 3)
+def _amount(cause: Cause, rng: random.Random, low: float, high: float, unit: str = "") -> Cause:
+    step, amount = _step(rng), round(rng.uniform(low, high), 3)
     return with_options(cause, "--step", step, "--amount", amount, setting=f"step {step} s, {amount}{unit}")
 
 
-def _throttled(cause: Cause, chance: random.Random) -> Cause:
-    return _amount(cause, chance, 1.15, 2.5, " times as slow")
+def _throttled(cause: Cause, rng: random.Random) -> Cause:
+    return _amount(cause, rng, 1.15, 2.5, " times as slow")
 
 
-def _copies(cause: Cause, chance: random.Random) -> Cause:
+def _copies(cause: Cause, rng: random.Random) -> Cause:
     """Return the cause with a copy that takes most of the time, and kernels that take the rest."""
-    step = _step(chance)
-    copy = round(step * chance.uniform(9, 12), 3)
+    step = _step(rng)
+    copy = round(step * rng.uniform(9, 12), 3)
     step = round(step * 0.6, 3)
     return with_options(cause, "--step", step, "--amount", copy, setting=f"step {step} s, copy {copy} s")
 
 
-def _late_data(cause: Cause, chance: random.Random) -> Cause:
+def _late_data(cause: Cause, rng: random.Random) -> Cause:
     """Return the cause with such slow samples on one rank that its batch takes two to four times as long as a step."""
-    step, batch = _step(chance), chance.randrange(3, 7)
-    cpu = round(1000 * step * chance.uniform(2, 4) / batch)
+    step, batch = _step(rng), rng.randrange(3, 7)
+    cpu = round(1000 * step * rng.uniform(2, 4) / batch)
     return with_options(
         cause,
         "--step",
@@ -65,26 +65,26 @@ def _late_data(cause: Cause, chance: random.Random) -> Cause:
     )
 
 
-def _late_step(cause: Cause, chance: random.Random) -> Cause:
-    return _amount(cause, chance, 2.5, 5.0, " times as long")
+def _late_step(cause: Cause, rng: random.Random) -> Cause:
+    return _amount(cause, rng, 2.5, 5.0, " times as long")
 
 
-def _network(cause: Cause, chance: random.Random) -> Cause:
+def _network(cause: Cause, rng: random.Random) -> Cause:
     """Return the cause with an exchange that takes eight to twenty times as long as the computing."""
-    step = round(chance.uniform(0.02, 0.05), 3)
-    exchange = round(step * chance.uniform(8, 20), 3)
+    step = round(rng.uniform(0.02, 0.05), 3)
+    exchange = round(step * rng.uniform(8, 20), 3)
     return with_options(cause, "--step", step, "--amount", exchange, setting=f"step {step} s, exchange {exchange} s")
 
 
-def _workers(cause: Cause, chance: random.Random) -> Cause:
-    step, workers = _step(chance), chance.randrange(1, 4)
+def _workers(cause: Cause, rng: random.Random) -> Cause:
+    step, workers = _step(rng), rng.randrange(1, 4)
     return with_options(cause, "--step", step, "--workers", workers, setting=f"step {step} s, {workers} workers")
 
 
-def _shared_disk(cause: Cause, chance: random.Random) -> Cause:
+def _shared_disk(cause: Cause, rng: random.Random) -> Cause:
     """Return the cause with a disk on which the batches of all ranks take two to four times as long as a step."""
-    delay_ms, batch = chance.randrange(3, 7), chance.randrange(6, 11)
-    step = round(cause.gpus * batch * delay_ms / 1000 / chance.uniform(2, 4), 3)
+    delay_ms, batch = rng.randrange(3, 7), rng.randrange(6, 11)
+    step = round(cause.gpus * batch * delay_ms / 1000 / rng.uniform(2, 4), 3)
     return with_options(
         cause._replace(scene=slow(delay_ms * 1000, serial=True)), "--batch", batch, "--step", step,
         setting=f"{delay_ms} ms a request, batch {batch}, step {step} s",

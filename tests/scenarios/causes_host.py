@@ -52,39 +52,39 @@ def why_no_taskset() -> str:
     return "" if shutil.which("taskset") else "needs taskset"
 
 
-def _shared_disk(cause: Cause, chance: random.Random) -> Cause:
-    rate, readers, batch = chance.randrange(12, 33), chance.randrange(3, 7), chance.randrange(4, 9)
-    step = round(batch / 8 * chance.uniform(0.02, 0.06), 3)
+def _shared_disk(cause: Cause, rng: random.Random) -> Cause:
+    rate, readers, batch = rng.randrange(12, 33), rng.randrange(3, 7), rng.randrange(4, 9)
+    step = round(batch / 8 * rng.uniform(0.02, 0.06), 3)
     return with_options(
         cause._replace(scene=with_program(slow(0, rate << 20), "read", readers)), "--batch", batch, "--step", step,
         setting=f"{rate} MiB/s, {readers} other readers, batch {batch}, step {step} s",
     )  # fmt: skip
 
 
-def _shared_cores(cause: Cause, chance: random.Random) -> Cause:
-    others, cpu, batch = chance.randrange(8, 15), chance.randrange(10, 25), chance.randrange(3, 7)
-    step = round(batch * cpu / 1000 * chance.uniform(0.5, 0.9), 3)
+def _shared_cores(cause: Cause, rng: random.Random) -> Cause:
+    others, cpu, batch = rng.randrange(8, 15), rng.randrange(10, 25), rng.randrange(3, 7)
+    step = round(batch * cpu / 1000 * rng.uniform(0.5, 0.9), 3)
     return with_options(
         cause._replace(scene=with_program(plain, "spin", others)), "--cpu-ms", cpu, "--batch", batch, "--step", step,
         setting=f"{others} other programs, {cpu} ms a sample, batch {batch}, step {step} s",
     )  # fmt: skip
 
 
-def _epochs(cause: Cause, chance: random.Random) -> Cause:
-    step, epoch, imports = round(chance.uniform(0.03, 0.08), 3), chance.randrange(100, 180), chance.uniform(1.5, 3.0)
+def _epochs(cause: Cause, rng: random.Random) -> Cause:
+    step, epoch, imports = round(rng.uniform(0.03, 0.08), 3), rng.randrange(100, 180), rng.uniform(1.5, 3.0)
     return with_options(
         cause, "--step", step, "--epoch", epoch, "--import-s", round(imports, 2),
         setting=f"epochs of {epoch} steps of {step} s, {imports:.1f} s of imports",
     )  # fmt: skip
 
 
-def _dies(cause: Cause, chance: random.Random) -> Cause:
-    after = round(chance.uniform(8, 12), 1)
+def _dies(cause: Cause, rng: random.Random) -> Cause:
+    after = round(rng.uniform(8, 12), 1)
     return with_options(cause, "--after", after, setting=f"after {after} s")
 
 
-def _fed(cause: Cause, chance: random.Random) -> Cause:
-    batch, workers, step = chance.randrange(2, 6), chance.randrange(1, 4), round(chance.uniform(0.1, 0.25), 3)
+def _fed(cause: Cause, rng: random.Random) -> Cause:
+    batch, workers, step = rng.randrange(2, 6), rng.randrange(1, 4), round(rng.uniform(0.1, 0.25), 3)
     return with_options(
         cause, "--batch", batch, "--workers", workers, "--step", step,
         setting=f"{workers} workers, batch {batch}, step {step} s",

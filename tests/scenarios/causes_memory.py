@@ -16,12 +16,12 @@ from tests.scenarios.needs import why_no_memory_group, why_no_namespace, why_no_
 from tests.scenarios.scenes import full_filesystem, short_of_cache, short_of_memory, small_shm
 
 
-def _thrash(cause: Cause, chance: random.Random) -> Cause:
+def _thrash(cause: Cause, rng: random.Random) -> Cause:
     """Return the cause with two to three times as much data as the cache can hold, which is read again and again."""
-    limit, rate = chance.randrange(80, 120), chance.randrange(20, 40)
-    file_mib = round(limit * chance.uniform(2.0, 3.0) / 8)
-    size, batch = chance.choice([256, 512]), chance.randrange(4, 9)
-    step = round(batch * size / 1024 / rate * chance.uniform(0.2, 0.5), 3)
+    limit, rate = rng.randrange(80, 120), rng.randrange(20, 40)
+    file_mib = round(limit * rng.uniform(2.0, 3.0) / 8)
+    size, batch = rng.choice([256, 512]), rng.randrange(4, 9)
+    step = round(batch * size / 1024 / rate * rng.uniform(0.2, 0.5), 3)
     return with_options(
         cause._replace(scene=short_of_cache(limit, 0, rate << 20, (8, file_mib))), "--batch", batch,
         "--size", size << 10, "--step", step,
@@ -29,17 +29,17 @@ def _thrash(cause: Cause, chance: random.Random) -> Cause:
     )  # fmt: skip
 
 
-def _swapping(cause: Cause, chance: random.Random) -> Cause:
-    limit, anon = chance.randrange(120, 180), chance.randrange(120, 200)
+def _swapping(cause: Cause, rng: random.Random) -> Cause:
+    limit, anon = rng.randrange(120, 180), rng.randrange(120, 200)
     return with_options(
-        cause._replace(scene=short_of_memory(limit)), "--anon-mb", anon, "--batch", chance.randrange(8, 33),
+        cause._replace(scene=short_of_memory(limit)), "--anon-mb", anon, "--batch", rng.randrange(8, 33),
         setting=f"2 x {anon} MiB in {limit} MiB",
     )  # fmt: skip
 
 
-def _shm(cause: Cause, chance: random.Random) -> Cause:
-    size = chance.randrange(12, 64)
-    used = size - max(1, round(size * chance.uniform(0.02, 0.07)))
+def _shm(cause: Cause, rng: random.Random) -> Cause:
+    size = rng.randrange(12, 64)
+    used = size - max(1, round(size * rng.uniform(0.02, 0.07)))
     return with_options(cause._replace(scene=small_shm(size)), "--shm-mb", used, setting=f"{used} of {size} MiB")
 
 

@@ -49,10 +49,10 @@ def linked(mbit: int) -> Scene:
     return scene
 
 
-def _gradients(cause: Cause, chance: random.Random) -> Cause:
+def _gradients(cause: Cause, rng: random.Random) -> Cause:
     """Return the cause with an exchange of four ranks that takes eight to twenty times as long as the computing."""
-    step = round(chance.uniform(0.015, 0.03), 3)
-    size = round(step * chance.uniform(8, 20) * MBIT / 8 / 4, 2)
+    step = round(rng.uniform(0.015, 0.03), 3)
+    size = round(step * rng.uniform(8, 20) * MBIT / 8 / 4, 2)
     return with_options(cause, "--step", step, "--amount", size, setting=f"step {step} s, {size} MB a rank")
 
 

@@ -63,23 +63,23 @@ def beside_reader(scene: Scene) -> Scene:
     return both
 
 
-def _after(cause: Cause, chance: random.Random) -> Cause:
-    after, workers = round(chance.uniform(5, 8), 1), chance.randrange(1, 4)
+def _after(cause: Cause, rng: random.Random) -> Cause:
+    after, workers = round(rng.uniform(5, 8), 1), rng.randrange(1, 4)
     return with_options(cause, "--after", after, "--workers", workers, setting=f"after {after} s, {workers} workers")
 
 
-def _simulating(cause: Cause, chance: random.Random) -> Cause:
-    count, cpu, batch = chance.randrange(2, 5), chance.randrange(3, 8), chance.randrange(6, 12)
-    step = round(batch * cpu / 1000 * chance.uniform(0.4, 0.8), 3)
+def _simulating(cause: Cause, rng: random.Random) -> Cause:
+    count, cpu, batch = rng.randrange(2, 5), rng.randrange(3, 8), rng.randrange(6, 12)
+    step = round(batch * cpu / 1000 * rng.uniform(0.4, 0.8), 3)
     return with_options(
         cause, "--workers", count, "--cpu-ms", cpu, "--batch", batch, "--step", step,
         setting=f"{count} environments, {cpu} ms an action, {batch} actions, step {step} s",
     )  # fmt: skip
 
 
-def _shared_slow_disk(cause: Cause, chance: random.Random) -> Cause:
-    delay, batch, workers = chance.randrange(20, 60), chance.randrange(3, 9), chance.randrange(2, 5)
-    step = round(batch * delay / 1000 * chance.uniform(0.2, 0.5), 3)
+def _shared_slow_disk(cause: Cause, rng: random.Random) -> Cause:
+    delay, batch, workers = rng.randrange(20, 60), rng.randrange(3, 9), rng.randrange(2, 5)
+    step = round(batch * delay / 1000 * rng.uniform(0.2, 0.5), 3)
     return with_options(
         cause._replace(scene=beside_full(slow(delay * 1000, serial=True))),
         "--workers", workers, "--batch", batch, "--step", step,
@@ -87,26 +87,26 @@ def _shared_slow_disk(cause: Cause, chance: random.Random) -> Cause:
     )  # fmt: skip
 
 
-def _saving_in_background(cause: Cause, chance: random.Random) -> Cause:
-    every, size = chance.randrange(30, 60), chance.randrange(20, 50)
+def _saving_in_background(cause: Cause, rng: random.Random) -> Cause:
+    every, size = rng.randrange(30, 60), rng.randrange(20, 50)
     return with_options(
         cause, "--save-every", every, "--save-bytes", size * 1_000_000, setting=f"{size} MB every {every} steps"
     )
 
 
-def _ahead(cause: Cause, chance: random.Random) -> Cause:
-    """Return the cause with loaders that are blocked in reads for 40 to 60 % of the time, but keep ahead."""
-    delay, batch = chance.randrange(10, 25), chance.randrange(4, 9)
-    step = round(batch * delay / 1000 / 2 / chance.uniform(0.4, 0.6), 3)
+def _ahead(cause: Cause, rng: random.Random) -> Cause:
+    """Return the cause with loaders that reads block for 40 to 60 % of the time, and that stay ahead of the trainer."""
+    delay, batch = rng.randrange(10, 25), rng.randrange(4, 9)
+    step = round(batch * delay / 1000 / 2 / rng.uniform(0.4, 0.6), 3)
     return with_options(
         cause._replace(scene=slow(delay * 1000)), "--batch", batch, "--step", step,
         setting=f"{delay} ms a request, any number at once, batch {batch}, step {step} s",
     )  # fmt: skip
 
 
-def _ioctl_disk(cause: Cause, chance: random.Random) -> Cause:
-    delay, batch = chance.randrange(20, 60), chance.randrange(3, 9)
-    step = round(batch * delay / 1000 * chance.uniform(0.2, 0.5), 3)
+def _ioctl_disk(cause: Cause, rng: random.Random) -> Cause:
+    delay, batch = rng.randrange(20, 60), rng.randrange(3, 9)
+    step = round(batch * delay / 1000 * rng.uniform(0.2, 0.5), 3)
     return with_options(
         cause._replace(scene=slow(delay * 1000, serial=True)), "--batch", batch, "--step", step,
         setting=f"{delay} ms a request, batch {batch}, step {step} s",

@@ -75,14 +75,14 @@ def serve(conf: Path | None) -> None:
 
 def read(folder: Path) -> None:
     """Read files of the folder at random positions, never from the cache."""
-    files, chance = sorted(folder.glob("*.bin")), random.Random()
+    files, rng = sorted(folder.glob("*.bin")), random.Random()
     while True:
-        fd = os.open(chance.choice(files), os.O_RDONLY)
+        fd = os.open(rng.choice(files), os.O_RDONLY)
         try:
             os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_RANDOM)
             most = os.fstat(fd).st_size
             for _ in range(8):
-                offset = chance.randrange(max(1, most - CHUNK)) // 4096 * 4096
+                offset = rng.randrange(max(1, most - CHUNK)) // 4096 * 4096
                 os.pread(fd, CHUNK, offset)
                 os.posix_fadvise(fd, offset, CHUNK, os.POSIX_FADV_DONTNEED)
         finally:

@@ -56,12 +56,12 @@ def plan(
     Every cause comes once before any cause comes twice. The order of the causes and of their kinds is random, so even a
     benchmark that is stopped early has a fair sample.
     """
-    chance = random.Random(f"order {seed}")
+    rng = random.Random(f"order {seed}")
     wanted = list(names)
-    numbers = {name: chance.sample(range(repeat), repeat) for name in wanted}
+    numbers = {name: rng.sample(range(repeat), repeat) for name in wanted}
     out = []
     for turn in range(repeat):
-        chance.shuffle(wanted)
+        rng.shuffle(wanted)
         for name in wanted:
             number = numbers[name][turn]
             cause = causes[name]

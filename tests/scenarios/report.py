@@ -34,8 +34,8 @@ MEANING = """
 - **time to the right verdict**: from the end of the class's window, but at the earliest from 15 s after the trainer's
   start.
 - **flaps**: changes of the first finding after the first right one.
-- **share lost is right**: of the seconds, those whose share of time lost over 10 s is within 0.10 of the trainer's own
-  log (0.15 beside a busy core).
+- **share lost is right**: of all seconds, the part in which the share of time lost over the last 10 s is within 0.10
+  of the trainer's own log (0.15 beside a busy core).
 """
 
 

@@ -9,9 +9,9 @@ from tests.bench.paired import CANNOT_TELL, MET, NOT_MET, estimate, loss, orders
 
 def losses(true_loss: float, noise: float, seed: int, pairs: int = 72) -> list[float]:
     """The losses of pairs of runs. Other load varies slowly, so consecutive pairs have similar noise."""
-    chance, out, carried = random.Random(seed), [], 0.0
+    rng, out, carried = random.Random(seed), [], 0.0
     for _ in range(pairs):
-        carried = 0.5 * carried + chance.gauss(0, noise)
+        carried = 0.5 * carried + rng.gauss(0, noise)
         out.append(loss(100.0, 100.0 * (1 - true_loss - carried)))
     return out
 

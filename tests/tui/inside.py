@@ -41,7 +41,7 @@ def closed(folder: Path) -> bool:
     return FileRecording(str(path)).closed()
 
 
-def ended(pid: int) -> None:
+def wait_for_exit(pid: int) -> None:
     """Wait until the process has exited."""
     end = time.monotonic() + 20
     while os.path.exists(f"/proc/{pid}"):
@@ -49,7 +49,7 @@ def ended(pid: int) -> None:
         time.sleep(0.05)
 
 
-def usable(terminal: Terminal) -> None:
+def assert_usable(terminal: Terminal) -> None:
     terminal.wait_until(lambda _: terminal.mode()["alternate_on"] == "0")
     mode = terminal.mode()
     assert (mode["cursor_flag"], mode["mouse_any_flag"], mode["keypad_cursor_flag"]) == ("1", "0", "0")

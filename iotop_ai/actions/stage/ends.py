@@ -98,8 +98,8 @@ def _check(ends: Ends, source: str, folder: str, destination: str) -> None:
 def _pin(path: str) -> Pinned:
     """Open a path component by component, and return the file or folder that it leads to. Raises OSError.
 
-    Root follows a link of another user only to a target of that user, so that a user cannot make root read other
-    users' files.
+    When root runs this, a symbolic link of another user is followed only to files that this user owns, so that no user
+    can make root read other users' files.
     """
     if not path:  # an empty path comes from an unset variable and must not mean the current folder
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))

@@ -29,7 +29,7 @@ class LocalProcess(NamedTuple):
 
 def in_first_namespace(root: Root) -> bool:
     """Whether the PIDs of ``proc`` are those of the initial PID namespace; True when the namespace is unknown."""
-    return root.link(f"proc/{root.view}/ns/pid") in ("", FIRST_NAMESPACE)
+    return root.link(f"proc/{root.machine_process}/ns/pid") in ("", FIRST_NAMESPACE)
 
 
 class PidMapping:

@@ -114,7 +114,7 @@ class Root:
         return self.live or (self.has_given_trees and not self.foreign)
 
     @property
-    def view(self) -> str:
+    def machine_process(self) -> str:
         """The name, in /proc, of a process that has the machine's mounts and namespaces.
 
         The name is "self", or "1" with --procfs or --sysfs if the tree contains proc/1/mountinfo.
@@ -129,8 +129,8 @@ class Root:
         pid = self.link("proc/self")
         return int(pid) if pid.isdecimal() else -1
 
-    def place(self, path: str) -> str:
-        """Return the path at which this process can open an absolute path of the machine.
+    def reachable_path(self, path: str) -> str:
+        """Translate an absolute path of the machine into the path by which this process can open it.
 
         With --procfs or --sysfs, the returned path is below the root directory of PID 1.
         """

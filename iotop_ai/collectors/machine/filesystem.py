@@ -168,7 +168,7 @@ class FilesystemCollector:
         if state.queried_ns is not None and now - state.queried_ns < QUERY_EVERY_NS:
             return state
         path = self._mounts.real_paths.get(mount.path, mount.path)
-        call = _StatvfsCall(self._root.place(path), self._statvfs, self._clock)
+        call = _StatvfsCall(self._root.reachable_path(path), self._statvfs, self._clock)
         try:
             call.start()
         except RuntimeError as error:  # this user has too many threads; the next read tries again

@@ -176,7 +176,7 @@ class MountsCollector:
     def read(self) -> tuple[Mount, ...]:
         """Return the mounts: the same tuple as before if they did not change. Raises OSError without /proc."""
         if self._file is None:
-            self._file = self._root.keep(f"proc/{self._root.view}/mountinfo")
+            self._file = self._root.keep(f"proc/{self._root.machine_process}/mountinfo")
             if self._root.live:
                 self._poll = select.poll()
                 self._poll.register(self._file.fd, select.POLLPRI)

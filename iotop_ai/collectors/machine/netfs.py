@@ -131,7 +131,7 @@ class NetfsCollector:
 
     def _nfs(self, mounts: tuple[Mount, ...]) -> dict[str, NfsMount]:
         if self._file is None:
-            self._file = self._root.keep(f"proc/{self._root.view}/mountstats")
+            self._file = self._root.keep(f"proc/{self._root.machine_process}/mountstats")
         devices = {mount.path: mount.device for mount in mounts}
         shortest: dict[tuple[str, ...], NfsMount] = {}
         for path, mount in parse_mountstats(self._file.read()).items():

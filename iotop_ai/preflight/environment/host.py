@@ -9,7 +9,7 @@ import sys
 from collections.abc import Mapping
 from contextlib import suppress
 
-from iotop_ai.actions.kernel_switch import DROP_CACHES, Right, right_to
+from iotop_ai.actions.kernel_switch import DROP_CACHES, Permission, permission_to
 from iotop_ai.collectors.gpu.topology import DEVICES
 from iotop_ai.collectors.io.root import Root
 from iotop_ai.collectors.io.with_timeout import HOME_TIMEOUT_S, call_with_timeout
@@ -57,10 +57,10 @@ VARIABLES = (
 """The variables that are shown and compared. Of the other variables, only TERM is shown (``read_terminal``)."""
 
 
-def read_host_facts(root: Root, *, rights: bool = True) -> HostFacts:
+def read_host_facts(root: Root, *, check_permission: bool = True) -> HostFacts:
     """Return the facts about the host, as this process sees it.
 
-    rights: whether to find out if the user can drop caches. That check may run sudo, without a prompt.
+    check_permission: whether to find out if the user can drop caches. That check may run sudo, without a prompt.
     """
     try:
         groups = parse_cgroups(root.read("proc/self/cgroup"))
@@ -69,7 +69,7 @@ def read_host_facts(root: Root, *, rights: bool = True) -> HostFacts:
     unified = unified_folder(root)
     memory = tightest_memory_limit(root, groups, unified)
     shm, free, why = read_shm(root)
-    right = right_to(DROP_CACHES, root) if rights else Right("")
+    permission = permission_to(DROP_CACHES, root) if check_permission else Permission("")
     scaled_cpus = [name for name in root.names(CPUS) if root.exists(f"{CPUS}/{name}/cpufreq/scaling_governor")]
     return HostFacts(
         cores=len(os.sched_getaffinity(0)),
@@ -92,9 +92,9 @@ def read_host_facts(root: Root, *, rights: bool = True) -> HostFacts:
         clock_source=root.text_or("sys/devices/system/clocksource/clocksource0/current_clocksource"),
         terminal=read_terminal(os.environ),
         variables={name: clean(variable_redacted(name, os.environ[name])) for name in VARIABLES if name in os.environ},
-        drop_caches=right.how,
-        drop_caches_reason=right.reason,
-        drop_caches_remedy=right.remedy,
+        drop_caches=permission.how,
+        drop_caches_reason=permission.reason,
+        drop_caches_remedy=permission.remedy,
         jupyter=any(name in os.environ for name in JUPYTER),
         links=read_links(root),
     )
@@ -111,7 +111,7 @@ def read_shm(root: Root) -> tuple[int | None, int | None, str]:
 
     The first two are None if they cannot be read, or if the filesystem reports no size.
     """
-    path = root.place(SHM)
+    path = root.reachable_path(SHM)
     try:
         stats = call_with_timeout(HOME_TIMEOUT_S, path, lambda: os.statvfs(path))
     except OSError as error:

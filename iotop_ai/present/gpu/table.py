@@ -121,8 +121,10 @@ def _narrow_column(frame: Frame, view: View, column: Column, groups: _Groups) ->
 
 
 def _columns(frame: Frame, view: View, width: int, height: int, all_gpus: tuple[Gpu, ...]) -> list[Column]:
-    """All columns except those that would be useless: graph, user, process, job and rank unless each GPU has a row;
-    fan, SM%, user, process, job and rank if they are known for none of the GPUs; job and rank on a narrow screen.
+    """The useful columns.
+
+    Left out are graph, user, process, job and rank if a row may stand for several GPUs; fan, SM%, user, process, job
+    and rank if no GPU has a value; and job and rank on a narrow screen.
     """
     useless = set() if height - 1 >= len(all_gpus) else {"graph", "user", "process", "job", "rank"}
     if not any(g.state is not None and g.state.fan_percent is not None for g in all_gpus):
@@ -383,13 +385,13 @@ def _users(frame: Frame, view: View, gpu: Gpu, slot: ColumnSlot) -> list[Cell]:
     """The process with the most memory on the GPU and the number of the others ("+2"); for the column "user", its user.
     "-" if there is none, the pid if it is not in /proc, "?" if the driver does not list the processes.
     """
-    users = None if gpu.state is None else gpu_users(frame, view, gpu.state)
-    if users is None:
+    processes = None if gpu.state is None else gpu_users(frame, view, gpu.state)
+    if processes is None:
         return [slot.cell(UNKNOWN)]
-    if not users:
+    if not processes:
         return [slot.cell(UNDEFINED)]
-    main_user = users[0]
-    more = f" +{len(users) - 1}" if len(users) > 1 else ""
+    main = processes[0]
+    more = f" +{len(processes) - 1}" if len(processes) > 1 else ""
     if slot.column.id == "user":
-        return [slot.cell(main_user.user, "unsure" if main_user.user == UNKNOWN else "dim")]
-    return [slot.cell(cut(main_user.name, slot.last + 1 - slot.first - len(more)) + more, "text")]
+        return [slot.cell(main.user, "unsure" if main.user == UNKNOWN else "dim")]
+    return [slot.cell(cut(main.name, slot.last + 1 - slot.first - len(more)) + more, "text")]

@@ -1,4 +1,4 @@
-"""Breaks text into lines by the columns that it takes."""
+"""Breaks text into lines by its width in columns of the terminal, not by its number of characters."""
 
 from __future__ import annotations
 

@@ -41,8 +41,8 @@ class BlockContents(NamedTuple):
 def block_contents(recording: FileRecording, index: int, depth: Depth) -> BlockContents:
     """Read one block. Raises InputError.
 
-    Totals before its last Snapshot are ignored. Callers must check (``FileRecording.stamp_of``) that this
-    program's rules made the totals.
+    Totals before its last Snapshot are ignored. Callers must check with ``FileRecording.stamp_of`` that the
+    totals were computed by the same rules as this program's.
     """
     block, decoder = recording.blocks[index], Decoder(ReaderBudget(), with_states=False)
     snapshots: list[SnapLine] = []

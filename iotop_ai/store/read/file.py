@@ -158,7 +158,9 @@ class FileRecording:
     def items(
         self, first: int = 0, adopt: bool = True, fold_ns: int | None = None, last: int | None = None
     ) -> Iterator[Snapshot | Keyframe]:
-        """The blocks [first, last) as input of ``pipeline.frames``, with the pre-roll, which yields no Frame.
+        """The content of the blocks [first, last) as input of ``pipeline.frames``.
+
+        It includes the pre-roll, from which ``pipeline.frames`` makes no Frame.
 
         adopt: whether to use the recorded fold state if its stamp matches
         fold_ns: the time at which the fold begins; earlier Snapshots of the first session are history and do not yield

@@ -70,9 +70,8 @@ class DropCachesScreen(KernelSwitchScreen):
 
     def on_permission_result(self, message: PermissionResult) -> None:
         """Show whether the user can drop caches; if not, choose the eviction, which does not need root."""
-        right = message.right
         self._wait_counted_ns = self._clock.monotonic_ns()
-        self.drop = self.drop._replace(how=right.how, reason=right.reason, remedy=right.remedy, wait_s=message.wait_s)
+        self.drop = self.drop._replace(**message.permission._asdict(), wait_s=message.wait_s)
         if not self.drop.may_drop and not self.text:
             self._choose(EVICT)
         self.draw()
@@ -138,7 +137,7 @@ class DropCachesScreen(KernelSwitchScreen):
             self._complain("not permitted; 4 evicts one dataset")
             self.text = ""
         elif self.text.strip() != caches.WORD:
-            self._complain(f"the word is {caches.WORD}; Esc closes the dialog")
+            self._complain(f'type "{caches.WORD}" to confirm; Esc closes the dialog')
             self.text = ""
         else:
             self._start("drop-caches", lambda: self._drop(drop.choice), caches.STEPS["sync"])

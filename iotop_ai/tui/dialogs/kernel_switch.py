@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from textual.message import Message
 
-from iotop_ai.actions.kernel_switch import Right, Switch, right_to
+from iotop_ai.actions.kernel_switch import Permission, Switch, permission_to
 from iotop_ai.collectors.io.root import Root
 from iotop_ai.present.text.line import plain
 from iotop_ai.tui.dialogs.base import Backdrop, DialogScreen
@@ -15,10 +15,10 @@ from iotop_ai.tui.threads.actions import ActionThreads
 
 
 class PermissionResult(Message):
-    """The permission of this user to set the switch, as ``right``. wait_s: the seconds until it can be set again."""
+    """``permission``: whether this user can set the switch. wait_s: the seconds until it can be set again."""
 
-    def __init__(self, right: Right, wait_s: float) -> None:
-        self.right = right
+    def __init__(self, permission: Permission, wait_s: float) -> None:
+        self.permission = permission
         self.wait_s = wait_s
         super().__init__()
 
@@ -39,11 +39,11 @@ class KernelSwitchScreen(DialogScreen):
         try:
             threading.Thread(target=self._check_permission, name="permission", daemon=True).start()
         except RuntimeError as error:  # this user has too many threads
-            self.post_message(PermissionResult(Right("", str(error)), 0.0))
+            self.post_message(PermissionResult(Permission("", str(error)), 0.0))
 
     def _check_permission(self) -> None:
-        right = right_to(self.switch, self._root, self.wanted_value())
-        self.post_message(PermissionResult(right, self.wait_s()))
+        permission = permission_to(self.switch, self._root, self.wanted_value())
+        self.post_message(PermissionResult(permission, self.wait_s()))
 
     def wanted_value(self) -> str:
         """The value that the user probably wants to set; "" if that is unknown."""

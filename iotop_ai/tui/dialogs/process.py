@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from iotop_ai.actions.audit import Audit
 from iotop_ai.actions.delay_accounting import set_delayacct
-from iotop_ai.actions.kernel_switch import TASK_DELAYACCT, Right
+from iotop_ai.actions.kernel_switch import TASK_DELAYACCT, Permission
 from iotop_ai.actions.process_signals import act_on, act_on_each, parse_command, why_protected
 from iotop_ai.collectors.io.clock import Clock
 from iotop_ai.collectors.io.root import Root
@@ -74,7 +74,7 @@ class DelayScreen(KernelSwitchScreen):
 
     def __init__(self, backdrop: Backdrop, threads: ActionThreads) -> None:
         super().__init__(backdrop, threads)
-        self._right: Right | None = None
+        self._permission: Permission | None = None
         self._complaint = ""
         self._switching = False
 
@@ -84,14 +84,14 @@ class DelayScreen(KernelSwitchScreen):
 
     def on_permission_result(self, message: PermissionResult) -> None:
         """Show whether the user can switch delay accounting."""
-        self._right = message.right
+        self._permission = message.permission
         self.draw()
 
     @property
     def view(self) -> DelayView:
         """The state of the dialog."""
         table = self.state.newest.snapshot.processes.value
-        how, reason, remedy = (None, "", "") if self._right is None else self._right
+        how, reason, remedy = (None, "", "") if self._permission is None else self._permission
         on = None if table is None else table.delayacct
         return DelayView(on, how, reason, remedy, plain(self.text), self._complaint, self._switching)
 
@@ -113,7 +113,7 @@ class DelayScreen(KernelSwitchScreen):
             self._complaint = "permissions are still being checked" if unknown else "that is not permitted"
             return
         if self.text.strip() != view.word:
-            self._complaint, self.text = f"the word is {view.word}; Esc closes the dialog", ""
+            self._complaint, self.text = f'type "{view.word}" to confirm; Esc closes the dialog', ""
             return
         self._switching = True
 

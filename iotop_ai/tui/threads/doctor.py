@@ -33,7 +33,7 @@ def search_once(root: Root, snapshot: Snapshot, post_message: Callable[[Message]
         from iotop_ai.present.preflight.doctor_line import problems_of
 
         try:
-            facts = read_host_facts(root, rights=False)
+            facts = read_host_facts(root, check_permission=False)
             checks = (*judge_host(facts, snapshot.host.container), *judge_machine(snapshot, facts))
         except Exception:  # the screen works without the problems
             log.exception("looking for problems of this machine failed")

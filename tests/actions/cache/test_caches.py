@@ -17,7 +17,7 @@ import pytest
 from iotop_ai.actions.audit import Audit
 from iotop_ai.actions.cache.drop import MIN_INTERVAL_S, Dropped, drop_caches, wait_s
 from iotop_ai.actions.cache.evict import evict
-from iotop_ai.actions.kernel_switch import DROP_CACHES, TASK_DELAYACCT, _run, right_to, set_switch, sudoers
+from iotop_ai.actions.kernel_switch import DROP_CACHES, TASK_DELAYACCT, _run, permission_to, set_switch, sudoers
 from iotop_ai.collectors.io.clock import Clock
 from iotop_ai.collectors.io.root import Root
 from iotop_ai.collectors.machine.dataset_files import Entry
@@ -190,7 +190,7 @@ def test_the_sudoers_line_lists_each_command_in_full() -> None:
     assert " ALL=(root) NOPASSWD: " in line
     assert line.count("sysctl -w vm.drop_caches\\=") == 3
     assert "*" not in line
-    assert right_to(TASK_DELAYACCT, Root("/nowhere")).reason == "this kernel has no kernel.task_delayacct"
+    assert permission_to(TASK_DELAYACCT, Root("/nowhere")).reason == "this kernel has no kernel.task_delayacct"
 
 
 @pytest.mark.alone
@@ -219,7 +219,7 @@ def test_the_real_page_cache_is_dropped(disk_folder: Path) -> None:
 def test_an_ordinary_user_is_refused_with_the_sudoers_line(tmp_path: Path) -> None:
     code = (
         "from iotop_ai.actions.kernel_switch import *; from iotop_ai.collectors.io.root import Root\n"
-        "print(right_to(DROP_CACHES, Root('/'))); print(set_switch(DROP_CACHES, '1', Root('/')))"
+        "print(permission_to(DROP_CACHES, Root('/'))); print(set_switch(DROP_CACHES, '1', Root('/')))"
     )
     done = subprocess.run(as_nobody(sys.executable, "-c", code), capture_output=True, text=True, check=False)
     assert "needs root" in done.stdout, done.stderr
@@ -334,7 +334,7 @@ ASK_SUDO = """
 import sys; sys.path.insert(0, {top!r})
 from iotop_ai.actions.kernel_switch import *
 from iotop_ai.collectors.io.root import Root
-print(right_to(TASK_DELAYACCT, Root("/")).how or "none")
+print(permission_to(TASK_DELAYACCT, Root("/")).how or "none")
 print(set_switch(TASK_DELAYACCT, {value!r}, Root("/")))
 """
 

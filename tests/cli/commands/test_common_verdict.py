@@ -169,7 +169,7 @@ def test_the_machine_is_watched_for_up_to_a_minute_while_unsure() -> None:
     assert sure.verdict.watched_s == 15.0
 
 
-def test_a_long_interval_is_watched_until_the_first_window_is_full() -> None:
+def test_with_a_long_interval_the_machine_is_watched_until_the_first_window_is_full() -> None:
     every_8_s = [snapshot(8 * n)._replace(seq=n, interval_s=8.0) for n in range(20)]
     last = watch(MemoryRecording(every_8_s), None, SelectedJob(0))
     assert last is not None

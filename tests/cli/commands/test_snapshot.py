@@ -33,7 +33,7 @@ def test_without_slow_parts_nothing_changes() -> None:
     assert with_late_parts(complete, before) == complete
 
 
-def test_a_short_interval_is_judged_by_its_end() -> None:
+def test_the_verdict_over_a_short_interval_uses_the_state_at_its_end() -> None:
     before, after = pair()
     soon = after._replace(at_ns=before.at_ns + 300_000_000)
     state = SmartState("sda", "ata", "Spinner", "S1", "F1", "FAIL", "critical", ("312 reallocated sectors",))

@@ -203,7 +203,7 @@ def test_a_client_of_the_compute_engines_is_a_compute_process(
     assert [one.kind for one in DrmClients(Root(str(tmp_path)), SetClock(SECOND)).read()[SLOT].processes] == [kind]
 
 
-def test_processes_of_rocm_have_their_memory(tmp_path: Path) -> None:
+def test_rocm_processes_are_listed_with_the_memory_that_they_use(tmp_path: Path) -> None:
     entries = parse((DATA / "made-amd-gpu.tree").read_text())
     nodes = "sys/class/kfd/kfd/topology/nodes"
     entries |= {
@@ -226,7 +226,7 @@ def test_processes_of_rocm_have_their_memory(tmp_path: Path) -> None:
     write_client(tmp_path, 71, amd_fdinfo(5, number=2), fd=9)
     state = DrmSweep(root, Clock()).read()[CARD].value
     assert state is not None
-    # For a kernel of ROCm the busy time is unknown; 0 % would be wrong.
+    # The busy time of a ROCm compute kernel is unknown; 0 % would be wrong.
     assert state.processes == (
         GpuProcess(70, 4 << 30, "compute", None),
         GpuProcess(71, 1 << 20, "graphics", None),

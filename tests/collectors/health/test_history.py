@@ -306,7 +306,7 @@ def test_two_monitors_lose_no_reading(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("kills", [10, pytest.param(KILLS, marks=pytest.mark.slow)])
 def test_a_kill_in_the_middle_of_a_write_loses_at_most_that_write(tmp_path: Path, kills: int) -> None:
-    chance = random.Random(7)
+    rng = random.Random(7)
     history = HealthHistory(tmp_path, Clock())
     history.with_history(STATE._replace(pending=0))
     file = history.folder / file_name("SN1", "Model")
@@ -324,7 +324,7 @@ def test_a_kill_in_the_middle_of_a_write_loses_at_most_that_write(tmp_path: Path
         assert child.stdout.readline() == "ready\n"
         if number % 2:  # so that some kills hit after a write, and some maybe before the first
             until(lambda first=first: (parse_history(file.read_bytes()).points[-1].pending or 0) >= first)  # type: ignore[misc]
-        time.sleep(chance.uniform(0.0, 0.02))
+        time.sleep(rng.uniform(0.0, 0.02))
         child.send_signal(signal.SIGKILL)
         assert child.wait(10) == -signal.SIGKILL
         child.stdout.close()

@@ -1,4 +1,4 @@
-"""The tasks that are sampled together with a training process, and the counts of samples of real processes."""
+"""The tasks that are sampled together with a training process, and how their samples are counted (real processes)."""
 
 from __future__ import annotations
 
@@ -183,7 +183,7 @@ SOCKET, POLL = b"unix_stream_read_generic", b"poll_schedule_timeout.constprop.0"
 
 
 @pytest.mark.parametrize(
-    ("sleeps", "answers"),
+    ("sleeps", "is_simulation"),
     [
         ([(QUEUE, SOCKET)] * LEAST_PAIR_SLEEPS, True),
         ([(QUEUE, SOCKET), *[(RUNNING, b"0")] * 50] * LEAST_PAIR_SLEEPS, True),
@@ -193,8 +193,8 @@ SOCKET, POLL = b"unix_stream_read_generic", b"poll_schedule_timeout.constprop.0"
         ([(RUNNING, b"0"), (OTHER, b"hrtimer_nanosleep")] * 50, False),
     ],
 )
-def test_a_worker_that_mostly_sleeps_at_a_socket_is_an_environment(
-    start: Start, sleeps: list[tuple[int, bytes]], answers: bool
+def test_a_worker_that_mostly_sleeps_at_a_socket_is_a_simulation(
+    start: Start, sleeps: list[tuple[int, bytes]], is_simulation: bool
 ) -> None:
     trainer, worker = start("asleep"), start("asleep")
     for evidence in ("children", "loader"):
@@ -202,8 +202,8 @@ def test_a_worker_that_mostly_sleeps_at_a_socket_is_an_environment(
         watch.rank.tasks_to_sample(0)
         for wait_state, raw in sleeps:
             watch.rank.count_sleeps([QUEUE, wait_state], [POLL, raw])
-        # Loaders that are known by their name are never environments.
-        assert watch.rank.answering_workers() == ({worker.key} if answers and evidence == "children" else set())
+        # Loaders that are known by their name never count as simulations.
+        assert watch.rank.answering_workers() == ({worker.key} if is_simulation and evidence == "children" else set())
         watch.close()
 
 

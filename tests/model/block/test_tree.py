@@ -150,7 +150,7 @@ def test_a_mount_that_is_not_listed_is_on_the_devices_of_its_filesystem_or_pool(
         assert devices_of_mount(mount, infos) == devices
 
 
-def test_the_devices_of_a_mount_are_those_with_its_number_before_those_with_its_path() -> None:
+def test_a_mount_is_matched_to_devices_by_number_and_only_without_one_by_path() -> None:
     infos = table(disk("a", mounts=(DATA,)), disk("b", mounts=(Mount("/srv", "ext4", "/dev/b"),)))
     assert devices_of_mount(JobMount(DATA.path, "ext4", "/dev/b", "8:1"), infos) == ("b",)
     assert devices_of_mount(JobMount(DATA.path, "ext4", "/dev/a", ""), infos) == ("a",)

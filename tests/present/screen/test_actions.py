@@ -1,4 +1,4 @@
-"""The table of keys: each key has one action on a screen and a name that users can write, and can be changed."""
+"""The table of keys: on each screen a key has one action; each key has a name, by which users can rebind it."""
 
 import pytest
 
@@ -74,7 +74,7 @@ def test_the_name_of_a_key_is_parsed(typed: str, key: str | None) -> None:
     assert parse_key(typed) == key
 
 
-def test_a_key_of_the_settings_takes_precedence_over_a_default() -> None:
+def test_a_key_bound_in_the_settings_takes_precedence_over_a_default_binding() -> None:
     keymap, conflicts = user_keymap({"filter.open": ["space"]})
     assert keymap == (("filter.open", ("space",)), ("time.pause", ()))
     assert conflicts == (KeyConflict("space", "filter.open", "time.pause", both_remapped=False),)

@@ -1,4 +1,4 @@
-"""The JSON of records loses nothing, neither as a whole nor as a change."""
+"""Records survive JSON without a loss, as a whole and as the change from the record before."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def wire(raw: Any) -> Any:
 
 
 EXAMPLES = settings.default.max_examples // 4
-"""10; with --slow 25. One example of a Snapshot takes long."""
+"""10, or 25 with --slow, because it takes long to make one example of a Snapshot."""
 SLOW = settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=list(HealthCheck))
 
 

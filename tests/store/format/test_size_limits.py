@@ -309,22 +309,22 @@ def refused_in_one_line(error: str) -> None:
     assert error.count("\n") == 1
 
 
-def mutated(chance: random.Random, lines: list[bytes]) -> list[bytes]:
+def mutated(rng: random.Random, lines: list[bytes]) -> list[bytes]:
     """The lines with random damage: a line is duplicated, dropped or swapped, or a value in the JSON is changed."""
     lines = list(lines)
-    for _ in range(chance.choice([1, 1, 2, 5])):
-        at = chance.randrange(len(lines))
-        how = chance.randrange(5)
+    for _ in range(rng.choice([1, 1, 2, 5])):
+        at = rng.randrange(len(lines))
+        how = rng.randrange(5)
         if how == 0:
-            lines.insert(at, lines[chance.randrange(len(lines))])
+            lines.insert(at, lines[rng.randrange(len(lines))])
         elif how == 1 and len(lines) > 2:
             del lines[at]
         elif how == 2:
-            to = chance.randrange(len(lines))
+            to = rng.randrange(len(lines))
             lines[at], lines[to] = lines[to], lines[at]
         else:
             raw = json.loads(lines[at])
-            spoil(chance, raw)
+            spoil(rng, raw)
             lines[at] = json.dumps(raw, separators=(",", ":")).encode()
     return lines
 
@@ -335,36 +335,36 @@ ODD = (
 )  # fmt: skip
 
 
-def spoil(chance: random.Random, raw: Any) -> None:
+def spoil(rng: random.Random, raw: Any) -> None:
     """Replace, copy or drop one random part of a JSON value."""
     while True:
         keys = list(raw) if isinstance(raw, dict) else list(range(len(raw))) if isinstance(raw, list) else []
         if not keys:
             return
-        key = chance.choice(keys)
+        key = rng.choice(keys)
         inner = raw[key]
-        if not isinstance(inner, dict | list) or not inner or chance.random() < 0.12:
-            how = chance.random()
+        if not isinstance(inner, dict | list) or not inner or rng.random() < 0.12:
+            how = rng.random()
             if how < 0.6:
-                raw[key] = copy.deepcopy(chance.choice(ODD))
+                raw[key] = copy.deepcopy(rng.choice(ODD))
             elif how < 0.8:
                 del raw[key]
             else:
-                raw[key] = copy.deepcopy(raw[chance.choice(keys)])
+                raw[key] = copy.deepcopy(raw[rng.choice(keys)])
             return
         raw = inner
 
 
 def fuzz(folder: Path, seed: int, seconds: float, most: int, capsys: pytest.CaptureFixture[str]) -> tuple[int, int]:
     """Run commands on mutated recordings; return how many were tried and refused. Checks every exit code."""
-    chance, until = random.Random(seed), time.monotonic() + seconds
+    rng, until = random.Random(seed), time.monotonic() + seconds
     lines = golden()
     whole = [*lines[:12], *lines[60:]]  # the beginning, and the end with another keyframe
     tried = refused = 0
     file = folder / "fuzz.iotop.jsonl"
     while tried < most and time.monotonic() < until:
-        file.write_bytes(b"\n".join(mutated(chance, whole)) + b"\n")
-        arguments = chance.choice([["export", "--format", "jsonl"], ["diagnose"], ["diagnose", "--json"]])
+        file.write_bytes(b"\n".join(mutated(rng, whole)) + b"\n")
+        arguments = rng.choice([["export", "--format", "jsonl"], ["diagnose"], ["diagnose", "--json"]])
         began = time.process_time()
         code = main([arguments[0], "--allow-root", *arguments[1:], str(file)])
         assert time.process_time() - began < 30

@@ -122,18 +122,18 @@ def test_each_part_of_a_rotated_recording_has_its_own_blocks(tmp_path: Path) -> 
 @pytest.mark.parametrize("seed", [0, 1, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(2, 6))])
 def test_a_damaged_file_is_indexed_as_if_all_of_it_were_read(tmp_path: Path, seed: int) -> None:
     """The damage: removed lines, changed numbers, no lengths, a file appended to another, a cut end."""
-    chance = random.Random(seed)
+    rng = random.Random(seed)
     write(tmp_path / "a", 90, 70)
     data = (tmp_path / "a").read_bytes()
     lines = data.splitlines(keepends=True)
     assert len(_BACK.findall(data)) > 20
     edited = {
-        "lines removed": b"".join(line for line in lines if chance.random() < 0.9 or line.startswith(b'{"k":"hdr"')),
-        "wrong": _BACK.sub(lambda _: b'"back":%d,' % chance.randrange(0, 50_000), data),
-        "a few wrong": _BACK.sub(lambda m: m[0] if chance.random() < 0.8 else b'"back":1,', data),
+        "lines removed": b"".join(line for line in lines if rng.random() < 0.9 or line.startswith(b'{"k":"hdr"')),
+        "wrong": _BACK.sub(lambda _: b'"back":%d,' % rng.randrange(0, 50_000), data),
+        "a few wrong": _BACK.sub(lambda m: m[0] if rng.random() < 0.8 else b'"back":1,', data),
         "no lengths": _BACK.sub(b"", data),
         "joined": data + data,
-        "torn": data[: chance.randrange(len(data) // 2, len(data))],
+        "torn": data[: rng.randrange(len(data) // 2, len(data))],
     }
     for name, text in edited.items():
         (tmp_path / "b").write_bytes(text)

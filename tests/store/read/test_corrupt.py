@@ -85,12 +85,12 @@ def test_flipped_bits_are_read_or_refused(tmp_path: Path, packed: bool, tries: i
     if packed:
         path = Path(compress(str(path)))
     whole = path.read_bytes()
-    chance = random.Random(20261121)
+    rng = random.Random(20261121)
     failed = 0
     for _ in range(tries):
         damaged = bytearray(whole)
-        for _ in range(chance.choice([1, 1, 1, 8])):
-            damaged[chance.randrange(len(damaged))] ^= 1 << chance.randrange(8)
+        for _ in range(rng.choice([1, 1, 1, 8])):
+            damaged[rng.randrange(len(damaged))] ^= 1 << rng.randrange(8)
         path.write_bytes(damaged)
         line = error_line(path)
         assert line.isprintable()
@@ -104,15 +104,13 @@ def test_flipped_digits_are_read_or_refused(tmp_path: Path, tries: int) -> None:
     """Such damage leaves the JSON valid, so that the values themselves have to be checked."""
     whole = recording()
     path = tmp_path / "a.iotop.jsonl"
-    chance = random.Random(7)
+    rng = random.Random(7)
     for _ in range(tries):
         damaged = bytearray(whole)
         for _ in range(3):
-            at = chance.choice([found.start() for found in re.finditer(rb"\d", damaged)])
-            new = chance.choice(
-                [b"-1", b"0", b"99999999999999999999", b"1e999", b"null", b"true", b'"x"', b"0.5", b"[]"]
-            )
-            damaged[at : at + 1] = new if chance.random() < 0.5 else chance.choice([b"0", b"1", b"9"])
+            at = rng.choice([found.start() for found in re.finditer(rb"\d", damaged)])
+            new = rng.choice([b"-1", b"0", b"99999999999999999999", b"1e999", b"null", b"true", b'"x"', b"0.5", b"[]"])
+            damaged[at : at + 1] = new if rng.random() < 0.5 else rng.choice([b"0", b"1", b"9"])
         path.write_bytes(damaged)
         line = error_line(path)
         assert line.isprintable()

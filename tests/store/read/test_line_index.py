@@ -67,15 +67,15 @@ def test_the_same_lines_are_found_for_any_size_of_reads(
     assert all(line.startswith(one.head) for one, (_, line) in zip(found, expected, strict=True))
 
 
-def test_the_search_ends_where_the_file_was_cut_off_meanwhile(tmp_path: Path) -> None:
+def test_the_search_ends_where_the_file_was_truncated_during_the_search(tmp_path: Path) -> None:
     data = recorded(tmp_path / "a", 3)
     fd = os.open(tmp_path / "a", os.O_RDONLY)
     try:
         assert [line.offset for line in indexed_lines(fd, 0, len(data) + 10**6)] == [at for at, _ in by_hand(data)]
         assert list(indexed_lines(fd, len(data), len(data) + 10)) == []
-        long = tmp_path / "long"
-        long.write_bytes(data[:100])
-        other = os.open(long, os.O_RDONLY)
+        truncated = tmp_path / "truncated"
+        truncated.write_bytes(data[:100])
+        other = os.open(truncated, os.O_RDONLY)
         assert list(indexed_lines(other, 0, 10**6, KEY_WITHIN)) == []
         os.close(other)
     finally:
@@ -85,12 +85,12 @@ def test_the_search_ends_where_the_file_was_cut_off_meanwhile(tmp_path: Path) ->
 @pytest.mark.parametrize("seed", [0, 1, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (2, 3))])
 def test_a_file_that_grew_has_the_index_of_the_whole_file(tmp_path: Path, seed: int) -> None:
     """This holds even if the file was indexed right after a header or an event, before the next keyframe."""
-    chance = random.Random(seed)
+    rng = random.Random(seed)
     whole = recorded(tmp_path / "whole", 1, 2, 3)
     expected = FileRecording(str(tmp_path / "whole"))
     assert {block.session for block in expected.blocks} == {1, 2, 3}
     ends = [at + len(line) + 1 for at, line in by_hand(whole)]
-    cuts = sorted({*ends, *(chance.randrange(1000, len(whole)) for _ in range(20)), len(whole)})
+    cuts = sorted({*ends, *(rng.randrange(1000, len(whole)) for _ in range(20)), len(whole)})
     grown = tmp_path / "grown"
     grown.write_bytes(whole[: cuts[0]])
     fd = os.open(grown, os.O_RDONLY)

@@ -90,7 +90,7 @@ def test_two_full_files_in_a_second_do_not_overwrite_each_other(tmp_path: Path) 
     assert reports == []
 
 
-def test_a_path_that_leads_up_from_a_link_is_rotated_above_the_target_of_the_link(tmp_path: Path) -> None:
+def test_dot_dot_after_a_link_leads_up_from_the_target_of_the_link(tmp_path: Path) -> None:
     inside, other, reports = tmp_path / "data" / "runs", tmp_path / "run.iotop.jsonl", []
     inside.mkdir(parents=True)
     (tmp_path / "link").symlink_to(inside)
@@ -211,7 +211,7 @@ def test_without_a_next_file_the_old_file_continues(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("rotation", [Rotation(bytes=60_000), Rotation(seconds=86_400)])
-def test_the_size_and_age_of_a_file_count_from_before_a_restart(tmp_path: Path, rotation: Rotation) -> None:
+def test_a_restart_does_not_reset_the_size_and_age_of_a_file(tmp_path: Path, rotation: Rotation) -> None:
     """The recorder of each day writes less than the limit, and ends."""
     path, reports, clock = tmp_path / "run.iotop.jsonl", [], Fixed()
     rotator = Rotator(clock, reports.append)

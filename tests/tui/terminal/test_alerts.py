@@ -16,7 +16,7 @@ pytestmark = pytest.mark.skipif(bool(why_no_tmux()), reason=why_no_tmux())
 
 PROGRAM = shlex.join([sys.executable, "-m", "iotop_ai", "--no-smart", "-d", "0.5"])
 RULE = '[[rule]]\nname = "memory_here"\nwhen = "memory.total_bytes > 1M for 2s"\nseverity = "critical"\n'
-ANSWER = "alert: memory_here firing"
+FIRING = "alert: memory_here firing"
 
 
 def write_rules(folder: Path, text: str, mode: int = 0o600) -> Path:
@@ -49,9 +49,9 @@ def test_a_rule_that_fires_rings_the_bell_runs_its_command_and_is_kept_as_an_eve
     with Terminal(width, height, environment(own_folder)) as terminal:
         terminal.record(output)
         terminal.type(f"{PROGRAM}\n")
-        terminal.wait_until(lambda text: ANSWER in text.splitlines()[-1], what=ANSWER)
+        terminal.wait_until(lambda text: FIRING in text.splitlines()[-1], what=FIRING)
         terminal.wait_for_match(r"^── path .*ALERT memory_here")
-        terminal.wait_gone(ANSWER)  # the message disappears, the sign stays
+        terminal.wait_gone(FIRING)  # the message disappears, the sign stays
         assert re.search(r"^── path .*ALERT memory_here.* live", terminal.text(), re.MULTILINE)
         terminal.wait_until(lambda _: sent.exists() and sent.stat().st_size, what="the command's file")
         terminal.keys("[")
@@ -64,7 +64,7 @@ def test_a_rule_that_fires_rings_the_bell_runs_its_command_and_is_kept_as_an_eve
     assert (alert["rule"], alert["state"], alert["severity"]) == ("memory_here", "firing", "critical")
 
 
-def test_the_bell_and_the_alerts_can_be_off(own_folder: Path) -> None:
+def test_the_bell_and_the_alerts_can_be_turned_off(own_folder: Path) -> None:
     path = write_rules(own_folder, f"bell = false\n{RULE}")
     output = own_folder / "terminal"
     with Terminal(100, 24, environment(own_folder)) as terminal:

@@ -15,7 +15,7 @@ from iotop_ai.pipeline import frames
 from iotop_ai.store.read.file import FileRecording
 from tests.rigs.slowdisk import FailingFolder, why_no_fuse_disk
 from tests.rigs.tmux import STOPS, why_no_tmux
-from tests.tui.inside import PROGRAM, TITLE, closed, ended, opened, record, start, usable
+from tests.tui.inside import PROGRAM, TITLE, assert_usable, closed, opened, record, start, wait_for_exit
 
 pytestmark = pytest.mark.skipif(bool(why_no_tmux()), reason=why_no_tmux() or "there")
 
@@ -30,7 +30,7 @@ def test_sigterm_closes_the_recording(tmp_path: Path) -> None:
         assert "ended by SIGTERM" in text
         (path,) = tmp_path.glob("*.iotop.jsonl")
         assert re.search(rf"recorded: \d+ s, \w+ in \./{re.escape(path.name)}\n", text)
-        usable(terminal)
+        assert_usable(terminal)
         assert closed(tmp_path)
 
 
@@ -66,7 +66,7 @@ def test_events_just_before_the_end_are_in_the_recording(tmp_path: Path, way: st
             assert "recorded: " in terminal.text()
         elif way == "R":
             assert "recorded: " not in terminal.text()  # the screen has already reported the recording
-    ended(child)
+    wait_for_exit(child)
     recording = FileRecording(str(record_path))
     assert [event.text for event in recording.events() if event.kind == "mark"].count("by key") == 1
     assert recording.closed()
@@ -105,8 +105,8 @@ def test_the_terminal_can_close_while_a_dialog_or_the_help_is_open(tmp_path: Pat
         if way != "closed":
             os.kill(child, getattr(signal, way))
             terminal.wait_for(f"ended by {way}")
-            usable(terminal)
-    ended(child)
+            assert_usable(terminal)
+    wait_for_exit(child)
     assert closed(tmp_path)
     assert not (tmp_path / "state" / "iotop-ai" / "audit.jsonl").exists()
 
@@ -119,7 +119,7 @@ def test_a_stop_of_the_process_is_a_gap_in_its_recording(tmp_path: Path) -> None
         record(terminal, tmp_path)
         terminal.keys("C-z")
         terminal.wait_for("Stopped")
-        usable(terminal)
+        assert_usable(terminal)
         (record_path,) = tmp_path.glob("*.iotop.jsonl")
         size = record_path.stat().st_size
         time.sleep(4)

@@ -11,7 +11,7 @@ import pytest
 from tests.cli.program import TOP
 from tests.rigs.fleet.answering import answering
 from tests.rigs.tmux import Terminal, why_no_tmux
-from tests.tui.inside import opened, start, usable
+from tests.tui.inside import assert_usable, opened, start
 
 pytestmark = pytest.mark.skipif(bool(why_no_tmux()), reason=why_no_tmux())
 
@@ -34,7 +34,7 @@ def test_enter_opens_a_machine_by_ssh_and_the_list_returns(tmp_path: Path) -> No
         terminal.wait_for("gpu09")
         terminal.keys("q")
         terminal.wait_for("rc=0")
-        usable(terminal)
+        assert_usable(terminal)
 
 
 def test_the_key_q_leaves_at_once_while_the_server_hangs(tmp_path: Path) -> None:
@@ -44,4 +44,4 @@ def test_the_key_q_leaves_at_once_while_the_server_hangs(tmp_path: Path) -> None
         terminal.keys("R", "q")
         terminal.wait_for("rc=0")
         server.go_on()
-        usable(terminal)
+        assert_usable(terminal)

@@ -17,7 +17,7 @@ from tests.cli.program import TOP
 from tests.rigs.pty_pair import PtyPair
 from tests.rigs.sshd import Sshd, why_no_sshd
 from tests.rigs.tmux import STOPS, why_no_tmux
-from tests.tui.inside import PROGRAM, TITLE, closed, opened, record, start, usable
+from tests.tui.inside import PROGRAM, TITLE, assert_usable, closed, opened, record, start
 
 pytestmark = pytest.mark.skipif(bool(why_no_tmux()), reason=why_no_tmux() or "there")
 
@@ -48,7 +48,7 @@ def test_a_panel_that_fails_is_reported_in_one_line_with_its_log(tmp_path: Path)
         assert "unknown: ZeroDivisionError" in text, text
         assert "Traceback" not in text
         assert str(log) in text.replace("\n", "")
-        usable(terminal)
+        assert_usable(terminal)
         assert closed(tmp_path)
         assert log.stat().st_mode & 0o777 == 0o600
         written = log.read_text()
@@ -73,7 +73,7 @@ def test_many_changes_of_size_end_with_a_whole_screen(tmp_path: Path) -> None:
         assert text.count("── path") == 1
         terminal.keys("q")
         terminal.wait_for("rc=0")
-        usable(terminal)
+        assert_usable(terminal)
 
 
 def test_a_size_that_changes_only_for_a_moment_is_painted_again(tmp_path: Path) -> None:
@@ -257,7 +257,7 @@ def test_the_screen_works_inside_mosh(tmp_path: Path) -> None:
         terminal.keys("q")
         terminal.wait_for("[mosh is exiting.]")
         terminal.wait_for("rc=0")
-        usable(terminal)
+        assert_usable(terminal)
         assert not os.path.exists(f"/proc/{client}")
 
 

@@ -1,4 +1,4 @@
-"""CellDiff writes few bytes, from which a terminal gets the right cells of each row."""
+"""CellDiff writes few bytes, and a terminal that reads them shows the right cells in each row."""
 
 from __future__ import annotations
 
@@ -58,11 +58,11 @@ class Screen:
 
 
 def _family(code: str) -> str:
-    """The colour that a code sets, "letters" or "ground"; "" if the code sets another attribute."""
+    """The colour that a code sets, "foreground" or "background"; "" if the code sets another attribute."""
     first = int(code.split(";")[0])
     if first == 38 or 30 <= first <= 37 or 90 <= first <= 97:
-        return "letters"
-    return "ground" if first == 48 or 40 <= first <= 47 or 100 <= first <= 107 else ""
+        return "foreground"
+    return "background" if first == 48 or 40 <= first <= 47 or 100 <= first <= 107 else ""
 
 
 def visible_style(char: str, style: tuple[str, ...]) -> str:
@@ -70,7 +70,9 @@ def visible_style(char: str, style: tuple[str, ...]) -> str:
     if char != " ":
         return " ".join(style)
     return " ".join(
-        c for c in style if _family(c) == "ground" or c in ("4", "7") or ("7" in style and _family(c) == "letters")
+        c
+        for c in style
+        if _family(c) == "background" or c in ("4", "7") or ("7" in style and _family(c) == "foreground")
     )
 
 

@@ -84,7 +84,7 @@ class Terminal:
                 length = 4 if codes[0] == "2" else 2
                 code, codes = ";".join([code, *codes[:length]]), codes[length:]
             number = int(code.split(";")[0])
-            family = {3: "letters", 9: "letters", 4: "ground", 10: "ground"}.get(
+            family = {3: "foreground", 9: "foreground", 4: "background", 10: "background"}.get(
                 number // 10 if number > 29 else 0, code
             )
             if number in (39, 49):

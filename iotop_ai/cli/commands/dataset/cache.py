@@ -11,7 +11,7 @@ from typing import Any
 from iotop_ai.actions.audit import Audit
 from iotop_ai.actions.cache.drop import drop_caches, wait_s
 from iotop_ai.actions.cache.evict import evict
-from iotop_ai.actions.kernel_switch import DROP_CACHES, right_to
+from iotop_ai.actions.kernel_switch import DROP_CACHES, permission_to
 from iotop_ai.cli.config.common import READ_ONLY
 from iotop_ai.cli.options.common import settings_of
 from iotop_ai.cli.prompt import Progress, confirm, mark_everywhere
@@ -124,10 +124,10 @@ def _evict(args: argparse.Namespace) -> int:
 
 def _drop(args: argparse.Namespace, settings: Settings) -> int:
     root, clock = Root("/"), Clock()
-    right = right_to(DROP_CACHES, root, str(args.level))
-    if not right.how:
+    permission = permission_to(DROP_CACHES, root, str(args.level))
+    if not permission.how:
         other = "'iotop-ai cache evict PATH' evicts one dataset without root"
-        raise NotDoneError(f"{right.reason}; remedy: {right.remedy}; {other}")
+        raise NotDoneError(f"{permission.reason}; remedy: {permission.remedy}; {other}")
     wait = wait_s(root, clock)
     if wait > 0:
         raise NotDoneError(f"the last drop was less than a minute ago; wait {wait:.0f} s")
@@ -135,7 +135,7 @@ def _drop(args: argparse.Namespace, settings: Settings) -> int:
         levels = read_levels(root)
         lines = [
             f"This drops {caches.level_text(args.level, levels)}, "
-            + ("by sudo" if right.how == "sudo" else "as root")
+            + ("by sudo" if permission.how == "sudo" else "as root")
             + f". {caches.sync_text(levels.dirty_bytes)}",
             f"Cost: {caches.COST}.",
             _running_jobs(settings),

@@ -94,7 +94,7 @@ def show_host(settings: Settings, host: str, flags: Mapping[str, object] = {}) -
 def record_command(interval_s: float, flags: Mapping[str, object]) -> str:
     """Return the shell command that records the other machine to standard output.
 
-    flags: as in ``show_host``. Those that set how a machine is read become flags of the command.
+    flags: as in ``show_host``. Flags about how the monitor reads a machine become flags of this command.
     """
     words = ["iotop-ai", "record", "-o", "-", "-d", f"{interval_s:g}"]
     words += ["--exact"] if "exact" in flags else []

@@ -35,7 +35,7 @@ class TcpCollector:
     def read(self) -> TcpCounters:
         """Return the counts. Raises OSError without the file, and Unavailable when the file has no TCP counts."""
         if self._file is None:
-            self._file = self._root.keep(f"proc/{self._root.view}/net/snmp", 8192)
+            self._file = self._root.keep(f"proc/{self._root.machine_process}/net/snmp", 8192)
         counters = parse_snmp(self._file.read_record())
         if counters is None:
             raise Unavailable(Status.ABSENT, "the kernel has no TCP counters")

@@ -75,7 +75,7 @@ class RecordingActions:
                 self._post_message(RecordingResult(answer))
 
     def _switch_answer(self, keeper: SessionRecorder) -> str:
-        """Start or stop the recording; return the answer to the key, or "" if the session is over."""
+        """Start or stop the recording; return the message for the status line, or "" if the session is over."""
         try:
             result = keeper.switch()
         except (IotopError, RuntimeError) as error:  # RuntimeError: this user has too many threads
@@ -124,7 +124,7 @@ class RecordingActions:
     def look_back_text(self, stop: str = "") -> str:
         """How far the user can look back, and how much memory the kept Frames take; "" if nothing is kept.
 
-        stop: where a jump stopped, which is shown instead.
+        stop: where a jump stopped; if given, it replaces the words about the kept time.
         """
         if self._keeper is None or self._keeper.ring is None:
             return ""
