@@ -72,18 +72,6 @@ def view_after_move(view: View, keys: Sequence[str], step: int, visible_rows: in
     return view._replace(cursor=keys[at], scroll=scroll_to(at, view.scroll, len(keys), max(1, visible_rows)))
 
 
-def text_after(text: str, key: str, character: str | None) -> str:
-    """The text that is being typed, after another key.
-
-    Backspace removes a character, ctrl+u all of them, and a printable character is appended.
-    """
-    if key == "backspace":
-        return text[:-1]
-    if key == "ctrl+u":
-        return ""
-    return text + character if character and character.isprintable() else text
-
-
 def pasted_line(text: str, longest: int = LONGEST) -> str:
     """The first line of a pasted text, in at most ``longest`` characters. Terminals send a line end as CR."""
     return clean(next(iter(text.splitlines()), ""), longest)

@@ -15,7 +15,6 @@ from iotop_ai.tui.view_changes import (
     interval_after,
     pasted_line,
     sort_after,
-    text_after,
     view_after_move,
 )
 from tests.present.make import Disk, Machine, disk, frame, gpu, snapshots
@@ -84,14 +83,6 @@ def test_the_cursor_reaches_every_row_and_is_always_visible(panel: str, rows: Ro
             assert marked[-1] == view.cursor
             assert "more" in rows(one, view, 80, height)[-1].text
         assert tuple(dict.fromkeys(marked)) == selectable(one, View(), panel, height)[::step]
-
-
-def test_only_visible_characters_are_typed() -> None:
-    assert text_after("ab", "c", "c") == "abc"
-    assert text_after("ab", "backspace", "\x7f") == "a"
-    assert text_after("ab", "ctrl+u", None) == ""
-    assert text_after("ab", "f5", None) == "ab"
-    assert text_after("ab", "ctrl+g", "\x07") == "ab"
 
 
 @pytest.mark.parametrize(

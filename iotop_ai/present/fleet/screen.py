@@ -18,6 +18,7 @@ from iotop_ai.present.text.line import Cell, Line, Span, cells, cut, fill_rows, 
 from iotop_ai.present.text.panel import scroll_to
 from iotop_ai.present.text.states import HUE
 from iotop_ai.present.text.table import head, note_room, rule
+from iotop_ai.present.text.typed_text import TypedText
 from iotop_ai.present.text.units import clock, duration, percent, plural
 from iotop_ai.present.text.wrap import wrap_cells
 
@@ -49,7 +50,8 @@ def fleet_screen_rows(fleet: Fleet | None, fleet_view: FleetView, width: int, he
     out += _list(fleet, fleet_view, machines, current, width, list_height(height))
     out = [*fill_rows(out, width, height - 1 - len(detail)), *detail]
     if fleet_view.view.typing:
-        line = typing_row(width, "/", fleet_view.view.pattern, "keep", "clear")
+        typed = TypedText(fleet_view.view.pattern, fleet_view.view.text_right)
+        line = typing_row(width, "/", typed, "keep", "clear")
         return in_ascii([*fill_rows(out, width, height - 1), line][:height], fleet_view.view.ascii_only)
     return above_rows(out, _keys(fleet_view), fleet_view.view, width, height)
 

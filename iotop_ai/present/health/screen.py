@@ -98,7 +98,7 @@ def _question(disk: DiskRow, dialog: Dialog, width: int) -> list[list[Span]]:
             text.append([Span(f" {word:<7}", "strong"), Span(duration_text)])
     text.append([])
     question = f" Type {' or '.join(words)}, then Enter: "
-    text.append([Span(question), Span(dialog.typed, "strong"), Span(" ", "cursor")])
+    text.append([Span(question), *dialog.typed.spans(max(2, width - len(question)), "strong")])
     is_replaced = dialog.identity.is_other(disk.identity)
     error = f"{replaced_disk_text(dialog.disk)}: press Esc to close." if is_replaced else dialog.error
     text.append([Span(f" {error}", "warn")] if error else [])

@@ -12,6 +12,7 @@ from iotop_ai.model.health.smart import SmartState
 from iotop_ai.model.reading import Reading, Status
 from iotop_ai.present.block import devices
 from iotop_ai.present.health.summary import Health, reading_health
+from iotop_ai.present.text.typed_text import TypedText
 from iotop_ai.present.verdict.cures import advice_text
 
 TESTS = ("short", "long")
@@ -21,7 +22,7 @@ class Dialog(NamedTuple):
     """The state of the dialog that asks before a self-test."""
 
     disk: str
-    typed: str = ""
+    typed: TypedText = TypedText()
     """The text typed so far."""
     error: str = ""
     """Why the last input was refused; "" if it was not."""

@@ -9,6 +9,7 @@ from iotop_ai.model.snapshot import Snapshot
 from iotop_ai.present.machine import caches
 from iotop_ai.present.screen.dialog import Row, choice, confirmation_row, input_row, labelled_rows, permission_rows
 from iotop_ai.present.text.line import Span
+from iotop_ai.present.text.typed_text import TypedText
 from iotop_ai.present.text.units import amount
 
 TITLE = "DROP CACHES"
@@ -23,7 +24,7 @@ class DropView(NamedTuple):
 
     choice: int = 1
     """The selected choice: 1 to 3 for a level of vm.drop_caches, EVICT for a dataset."""
-    typed: str = ""
+    typed: TypedText = TypedText()
     error: str = ""
     """Why the last input was refused; "" if it was not."""
     how: str | None = None

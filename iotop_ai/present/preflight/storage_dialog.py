@@ -13,6 +13,7 @@ from iotop_ai.present.preflight.storage import earlier_text, findings_text, phas
 from iotop_ai.present.screen.dialog import LABEL_CELLS, Row, input_row, labelled_rows
 from iotop_ai.present.screen.view import View
 from iotop_ai.present.text.line import Span, plain
+from iotop_ai.present.text.typed_text import TypedText
 from iotop_ai.present.text.units import UNKNOWN, brief, count
 
 TITLE = "CHECK STORAGE"
@@ -35,7 +36,7 @@ class CheckView(NamedTuple):
     has asked the check to stop. write: whether the check may write a test file.
     """
 
-    typed: str = ""
+    typed: TypedText = TypedText()
     error: str = ""
     step: str = ""
     done: int = 0
@@ -93,7 +94,7 @@ def _question(view: CheckView, width: int) -> tuple[list[Row], list[Row]]:
     head += labelled_rows("takes", f"{SECONDS:g} s, in which everything else that uses the disk is slower", width)
     own = f"a test file of at most {MOST_BYTES // MIB} MB, which is removed; a device is only read"
     head += labelled_rows("writes", own if view.write else "nothing: this screen is read-only", width)
-    tail: list[Row] = [input_row([Span("path ", "dim")], plain(view.typed), width)]
+    tail: list[Row] = [input_row([Span("path ", "dim")], view.typed, width)]
     if view.error:
         tail.insert(0, [Span(f"   {view.error}", "warn")])
     tail.append([Span("   Enter", "key"), Span(":begin", "dim")])

@@ -9,6 +9,7 @@ from iotop_ai.model.process.records import ProcessKey
 from iotop_ai.model.snapshot import Snapshot
 from iotop_ai.present.screen.dialog import LABEL_CELLS, Row, confirmation_row, input_row, labelled_rows, permission_rows
 from iotop_ai.present.text.line import Span, cut, plain
+from iotop_ai.present.text.typed_text import TypedText
 
 TITLE = "PROCESS"
 DELAY_TITLE = "DELAY ACCOUNTING"
@@ -97,7 +98,7 @@ def _belongs_to_others(now: Snapshot, target: ProcessTarget) -> bool:
 
 
 def process_body(
-    now: Snapshot, target: ProcessTarget, typed: str, error: str, width: int
+    now: Snapshot, target: ProcessTarget, typed: TypedText, error: str, width: int
 ) -> tuple[list[Row], list[Row]]:
     """(rows about the processes and the jobs that they are part of, rows of the commands to choose from).
 
@@ -139,7 +140,7 @@ class DelayView(NamedTuple):
     how: str | None = None
     reason: str = ""
     remedy: str = ""
-    typed: str = ""
+    typed: TypedText = TypedText()
     error: str = ""
     doing: bool = False
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from iotop_ai.present.text.glyphs import in_ascii
 from iotop_ai.present.text.line import Line, Span, cells, cut_spans, is_single_width, plain, row, spans_cells
+from iotop_ai.present.text.typed_text import TypedText
 from iotop_ai.present.text.wrap import wrap_cells
 
 WIDEST = 64
@@ -129,17 +130,15 @@ def permission_rows(how: str | None, reason: str, remedy: str, width: int) -> li
     ]
 
 
-def confirmation_row(word: str, typed: str, width: int) -> Row:
+def confirmation_row(word: str, typed: TypedText, width: int) -> Row:
     """The row in which the user types the word that confirms."""
     before = [Span("type ", "dim"), Span(word, "strong"), Span(" and press ", "dim"), Span("Enter"), Span(": ")]
     return input_row(before, typed, width)
 
 
-def input_row(before: Row, typed: str, width: int) -> Row:
-    """The row in which the user types. If the text does not fit, its end is shown."""
-    room = width - spans_cells(before) - 15  # the blanks on the left, the cursor, a blank and the words about Esc
-    while cells(typed) > max(4, room):
-        typed = typed[1:]
-    row_ = [Span("   "), *before, Span(typed, "strong"), Span(" ", "cursor")]
+def input_row(before: Row, typed: TypedText, width: int) -> Row:
+    """The row in which the user types. If the text does not fit, the part around the cursor is shown."""
+    room = width - spans_cells(before) - 14  # the blanks on the left, a blank and the words about Esc
+    row_ = [Span("   "), *before, *typed.spans(max(5, room), "strong")]
     end = [Span("Esc", "key"), Span(":leave  ", "dim")]
     return [*row_, Span(" " * max(1, width - spans_cells(row_) - spans_cells(end))), *end]

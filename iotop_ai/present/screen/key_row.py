@@ -20,6 +20,7 @@ from iotop_ai.present.screen.view import View
 from iotop_ai.present.text.glyphs import in_ascii
 from iotop_ai.present.text.line import DISK_PREFIX, Line, Span, cells, cut, cut_middle, fill_rows, row, spans_cells
 from iotop_ai.present.text.panel import panel
+from iotop_ai.present.text.typed_text import TypedText
 from iotop_ai.present.text.units import duration
 
 
@@ -197,13 +198,15 @@ def _separator(labels: Sequence[str]) -> str:
 def keys_rows(frame: Frame, view: View, width: int, height: int) -> list[Line]:
     """One row: the keys, or the filter, time or mark being typed."""
     if view.time_input is not None:
-        return [_time_row(view.time_input, width)]
+        return [_time_row(TypedText(view.time_input, view.text_right), width)]
     if view.mark_input is not None:
-        return [typing_row(width, "'", view.mark_input, "mark", "leave", hint="a text, or none")]
+        typed = TypedText(view.mark_input, view.text_right)
+        return [typing_row(width, "'", typed, "mark", "leave", hint="a text, or none")]
     if view.typing:
         example = f"a word, or {EXAMPLE}"
         enter = "" if parse_filter(view.pattern).trouble else "keep"  # an invalid filter stays open
-        return [typing_row(width, "/", view.pattern, enter, "clear", example, selected=view.pattern_selected)]
+        typed = TypedText(view.pattern, view.text_right)
+        return [typing_row(width, "/", typed, enter, "clear", example, selected=view.pattern_selected)]
     right = toast_spans(view, width)
     if view.pattern and not right:
         invalid = [Span(" is not valid", "unsure")] if parse_filter(view.pattern).trouble else []
@@ -267,12 +270,14 @@ def above_rows(
     or the time being typed. mode: ``mode_spans``, for the right end of the last row, if no other row has them.
     """
     out = fill_rows(rows, width, height - 1)
-    typed = view.time_input
-    last = key_row(keys, width, toast_spans(view, width) or mode) if typed is None else _time_row(typed, width)
+    if view.time_input is None:
+        last = key_row(keys, width, toast_spans(view, width) or mode)
+    else:
+        last = _time_row(TypedText(view.time_input, view.text_right), width)
     return in_ascii([*out, last][:height], view.ascii_only)
 
 
-def _time_row(typed: str, width: int) -> Line:
+def _time_row(typed: TypedText, width: int) -> Line:
     """The last row while the user types a time."""
     return typing_row(width, "@", typed, "go", "leave", hint="14:32  -3m  +3m  45%")
 
@@ -313,7 +318,7 @@ def is_disabled(key: Key, view: View) -> bool:
 
 
 def typing_row(
-    width: int, sign: str, typed: str, enter: str, escape: str, hint: str = "", *, selected: bool = False
+    width: int, sign: str, typed: TypedText, enter: str, escape: str, hint: str = "", *, selected: bool = False
 ) -> Line:
     """The last row while the user types text. enter, escape: the words for what these keys do; enter is "" if the text
     is not valid, because the key then does nothing.
@@ -323,11 +328,9 @@ def typing_row(
     """
     on_enter = [Span("Enter", "key"), Span(f":{enter} ", "dim")] if enter else [Span("not valid ", "unsure")]
     end = [*on_enter, Span("Esc", "key"), Span(f":{escape} ", "dim")]
-    room = max(0, width - spans_cells(end) - 5)  # the sign after its blank, the cursor and two blanks
-    while cells(typed) > room:
-        typed = typed[1:]
-    left = [Span(f" {sign}", "key"), Span(typed, "cursor" if selected else "text"), Span(" ", "cursor")]
-    if hint and not typed and cells(hint) + 2 < room:
+    room = max(1, width - spans_cells(end) - 4)  # the sign after its blank, and two blanks
+    left = [Span(f" {sign}", "key"), *typed.spans(room, "cursor" if selected else "text")]
+    if hint and not typed.text and cells(hint) + 3 < room:
         left.append(Span(f" {hint}", "dim"))
     return row(width, left, end)
 

@@ -119,6 +119,8 @@ class View(NamedTuple):
     """The time that the user is typing; None if the input row is closed."""
     mark_input: str | None = None
     """The text of the mark that the user is typing; None if the input row is closed."""
+    text_right: int = 0
+    """The characters to the right of the cursor in the filter, time or mark that the user is typing."""
     keymap: Keymap = ()
     """The actions whose keys differ from the defaults."""
     marks: Marks = Marks()

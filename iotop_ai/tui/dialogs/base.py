@@ -10,10 +10,11 @@ from textual.events import Key, Paste
 
 from iotop_ai.present.screen.dialog import Row, dialog_rows, inner_width
 from iotop_ai.present.text.line import Line
+from iotop_ai.present.text.typed_text import TypedText
 from iotop_ai.tui.screens.base import LiveScreen
 from iotop_ai.tui.screens.main.state import MainState
 from iotop_ai.tui.styles import ThemeStyles
-from iotop_ai.tui.view_changes import pasted_line, text_after
+from iotop_ai.tui.view_changes import pasted_line
 
 LONGEST_TEXT = 512
 """The maximum number of characters of the typed text."""
@@ -37,8 +38,17 @@ class DialogScreen(LiveScreen):
     def __init__(self, backdrop: Backdrop) -> None:
         super().__init__(backdrop.theme_styles, "dialog")
         self.state = backdrop.state
-        self.text = ""
+        self.typed = TypedText()
         self._rows_behind = backdrop.rows
+
+    @property
+    def text(self) -> str:
+        """The typed text. Setting it moves the cursor to its end."""
+        return self.typed.text
+
+    @text.setter
+    def text(self, text: str) -> None:
+        self.typed = TypedText(text)
 
     @abstractmethod
     def heading(self) -> tuple[str, str]:
@@ -80,15 +90,15 @@ class DialogScreen(LiveScreen):
         if event.key == "enter":
             self.enter()
         elif not self.handle_special_key(event.key):
-            self.text = text_after(self.text, event.key, event.character)[:LONGEST_TEXT]
+            self.typed = self.typed.after(event.key, event.character, LONGEST_TEXT)
             self.text_changed()
         if self.is_attached:
             self.draw()
 
     def on_paste(self, event: Paste) -> None:
-        """Add the first line of a pasted text, if ``takes_paste``."""
+        """Insert the first line of a pasted text, if ``takes_paste``."""
         event.stop()
         if self.takes_paste:
-            self.text = (self.text + pasted_line(event.text, LONGEST_TEXT))[:LONGEST_TEXT]
+            self.typed = self.typed.with_inserted(pasted_line(event.text, LONGEST_TEXT), LONGEST_TEXT)
             self.text_changed()
             self.draw()

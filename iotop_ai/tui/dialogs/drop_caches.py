@@ -18,7 +18,6 @@ from iotop_ai.model.machine.page_cache import Evicted
 from iotop_ai.present.machine import caches
 from iotop_ai.present.machine.drop_caches_dialog import EVICT, TITLE, DropView, drop_body, may_choose
 from iotop_ai.present.screen.dialog import Row
-from iotop_ai.present.text.line import plain
 from iotop_ai.present.text.units import amount
 from iotop_ai.tui.dialogs.base import Backdrop
 from iotop_ai.tui.dialogs.kernel_switch import KernelSwitchScreen, PermissionResult
@@ -80,7 +79,7 @@ class DropCachesScreen(KernelSwitchScreen):
         """The text of the dialog."""
         self._count_wait_down()
         seconds = (self._clock.monotonic_ns() - self._started_ns) / 1e9 if self.drop.doing else 0.0
-        view = self.drop._replace(typed=plain(self.text), seconds=seconds)
+        view = self.drop._replace(typed=self.typed, seconds=seconds)
         return drop_body(self.state.newest.snapshot, view, width)
 
     def _count_wait_down(self) -> None:

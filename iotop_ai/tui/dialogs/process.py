@@ -10,7 +10,6 @@ from iotop_ai.collectors.io.clock import Clock
 from iotop_ai.collectors.io.root import Root
 from iotop_ai.present.process.dialog import DELAY_TITLE, TITLE, DelayView, ProcessTarget, delay_body, process_body
 from iotop_ai.present.screen.dialog import Row
-from iotop_ai.present.text.line import plain
 from iotop_ai.tui.dialogs.base import Backdrop, DialogScreen
 from iotop_ai.tui.dialogs.kernel_switch import KernelSwitchScreen, PermissionResult
 from iotop_ai.tui.threads.actions import ActionResult, ActionThreads
@@ -35,7 +34,7 @@ class ProcessScreen(DialogScreen):
 
     def body(self, width: int) -> tuple[list[Row], list[Row]]:
         """The processes, the jobs that they are part of, and the commands."""
-        return process_body(self.state.newest.snapshot, self._target, plain(self.text), self._complaint, width)
+        return process_body(self.state.newest.snapshot, self._target, self.typed, self._complaint, width)
 
     def text_changed(self) -> None:
         """Remove the complaint about the previous command."""
@@ -93,7 +92,7 @@ class DelayScreen(KernelSwitchScreen):
         table = self.state.newest.snapshot.processes.value
         how, reason, remedy = (None, "", "") if self._permission is None else self._permission
         on = None if table is None else table.delayacct
-        return DelayView(on, how, reason, remedy, plain(self.text), self._complaint, self._switching)
+        return DelayView(on, how, reason, remedy, self.typed, self._complaint, self._switching)
 
     def body(self, width: int) -> tuple[list[Row], list[Row]]:
         """The text of the dialog."""

@@ -31,7 +31,7 @@ class CheckScreen(DialogScreen):
         self._proposed = bool(path)
         self._note = note
         self._thread: CheckThread | None = None
-        self.check = CheckView(path, write=write)
+        self.check = CheckView(self.typed, write=write)
 
     def heading(self) -> tuple[str, str]:
         """The title; once the check has begun, also the path."""
@@ -39,7 +39,7 @@ class CheckScreen(DialogScreen):
 
     def body(self, width: int) -> tuple[list[Row], list[Row]]:
         """The question, the progress or the figures."""
-        return check_body(self.check._replace(typed=self.text), width)
+        return check_body(self.check._replace(typed=self.typed), width)
 
     def handle_special_key(self, key: str) -> bool:
         """Ignore all keys that edit the text once the check has begun."""

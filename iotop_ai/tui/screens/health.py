@@ -25,6 +25,7 @@ from iotop_ai.present.health.view import (
 )
 from iotop_ai.present.screen.actions import SCREENS
 from iotop_ai.present.text.line import DISK_PREFIX, Line
+from iotop_ai.present.text.typed_text import TypedText
 from iotop_ai.store.source import Source
 from iotop_ai.tui.bindings import HEALTH_KEYS
 from iotop_ai.tui.dialogs.base import Backdrop
@@ -35,7 +36,6 @@ from iotop_ai.tui.screens.main.state import MainState
 from iotop_ai.tui.screens.main.time_actions import TimeActions
 from iotop_ai.tui.styles import ThemeStyles
 from iotop_ai.tui.threads.actions import ActionResult, ActionThreads
-from iotop_ai.tui.view_changes import text_after
 from iotop_ai.tui.widgets.lines import RowClicked, Wheeled
 
 LONGEST_WORD = 8
@@ -141,8 +141,8 @@ class HealthScreen(TimedScreen):
         elif event.key == "enter":
             self._decide(dialog)
         else:
-            word = text_after(dialog.typed, event.key, event.character)[:LONGEST_WORD]
-            self.show(dialog=dialog._replace(typed=word, error=""))
+            typed = dialog.typed.after(event.key, event.character, LONGEST_WORD)
+            self.show(dialog=dialog._replace(typed=typed, error=""))
 
     def on_paste(self, event: Paste) -> None:
         """Ignore pasted text, because a confirmation must be typed."""
@@ -215,9 +215,11 @@ class HealthScreen(TimedScreen):
             self.show(dialog=None)
             self.show_answer(f"failed: {why}")
             return
-        word, words = dialog.typed.strip(), accepted_words(disk)
+        word, words = dialog.typed.text.strip(), accepted_words(disk)
         if word not in words:
-            self.show(dialog=dialog._replace(typed="", error=f"Type {' or '.join(words)}; press Esc to close."))
+            self.show(
+                dialog=dialog._replace(typed=TypedText(), error=f"Type {' or '.join(words)}; press Esc to close.")
+            )
             return
         self.show(dialog=None)
         identity = disk.identity.completed(dialog.identity)

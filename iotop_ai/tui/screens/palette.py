@@ -17,9 +17,9 @@ from iotop_ai.present.screen.palette import (
     palette_rows,
 )
 from iotop_ai.present.text.line import Line
+from iotop_ai.present.text.typed_text import TypedText
 from iotop_ai.tui.screens.base import PanelScreen
 from iotop_ai.tui.styles import ThemeStyles
-from iotop_ai.tui.view_changes import text_after
 from iotop_ai.tui.widgets.lines import RowClicked, Wheeled
 
 LONGEST = 60
@@ -86,7 +86,7 @@ class PaletteScreen(PanelScreen):
         elif event.key in _STEPS:
             self._move(_STEPS[event.key])
         else:
-            self._search(text_after(self.typed, event.key, event.character))
+            self._search(TypedText(self.typed).after(event.key, event.character, LONGEST).text)
 
     def on_paste(self, event: Paste) -> None:
         """Ignore pasted text."""
@@ -116,6 +116,6 @@ class PaletteScreen(PanelScreen):
         self.draw()
 
     def _search(self, text: str) -> None:
-        if text[:LONGEST] != self.typed:
-            self.typed, self.cursor = text[:LONGEST], 0
+        if text != self.typed:
+            self.typed, self.cursor = text, 0
             self.draw()

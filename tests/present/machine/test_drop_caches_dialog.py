@@ -15,6 +15,7 @@ from iotop_ai.present.screen.help import help_rows
 from iotop_ai.present.screen.key_row import keys_of, keys_rows
 from iotop_ai.present.screen.view import View
 from iotop_ai.present.text.line import Span, cells
+from iotop_ai.present.text.typed_text import TypedText
 from tests.present.make import frame
 from tests.present.scenes import starved_snapshots
 
@@ -37,7 +38,7 @@ def text_of(view: DropView, size: tuple[int, int] = (80, 24)) -> str:
 
 @pytest.mark.parametrize("size", SIZES)
 def test_the_choices_and_the_word_to_type_are_always_visible(size: tuple[int, int]) -> None:
-    text = text_of(DropView(how="root", typed="dr"), size)
+    text = text_of(DropView(how="root", typed=TypedText("dr")), size)
     assert "DROP CACHES" in text
     assert "> 1  page cache" in text
     assert size[1] < 24 or "logged   memory before and after: in the recording" in text

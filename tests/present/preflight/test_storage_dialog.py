@@ -11,6 +11,7 @@ from iotop_ai.present.preflight.storage_dialog import CheckView, check_body, pro
 from iotop_ai.present.screen.dialog import Row, inner_width
 from iotop_ai.present.screen.view import View
 from iotop_ai.present.text.line import cells
+from iotop_ai.present.text.typed_text import TypedText
 from tests.present import scenes
 
 EXT4 = Place("/data", "ext4", "/dev/sda1", "/data", device="sda1", disks=("sda",), kind="HDD")
@@ -41,11 +42,11 @@ def test_the_data_of_the_job_is_proposed_or_else_the_selected_disk() -> None:
 
 
 def test_the_question_names_the_cost_of_the_check() -> None:
-    head, tail = check_body(CheckView("/data"), 64)
+    head, tail = check_body(CheckView(TypedText("/data")), 64)
     assert "everything else that uses the disk is slower" in " ".join(texts(head))
     assert "at most 512 MB, which is removed" in " ".join(texts(head))
     assert texts(tail)[0].startswith("path /data")
-    head, _ = check_body(CheckView("/data", write=False), 64)
+    head, _ = check_body(CheckView(TypedText("/data"), write=False), 64)
     assert "nothing: this screen is read-only" in " ".join(texts(head))
 
 
@@ -72,7 +73,7 @@ def test_a_depth_that_is_not_faster_has_no_row() -> None:
 
 @pytest.mark.parametrize("width", [56, 64])
 def test_the_running_phase_is_shown_and_then_the_findings(width: int) -> None:
-    running = CheckView("/data", step="random read 4 KB x16", done=4, phases=16, report=Report(EXT4, 0))
+    running = CheckView(TypedText("/data"), step="random read 4 KB x16", done=4, phases=16, report=Report(EXT4, 0))
     head, tail = check_body(running, width)
     assert texts(head)[:2] == ["where    /data: ext4 on sda1 on sda (HDD)", "now      5 of 16: random read 4 KB x16"]
     assert texts(tail) == ["Esc:stop"]

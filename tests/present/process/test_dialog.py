@@ -6,6 +6,7 @@ from iotop_ai.model.process.records import ProcessInfo, ProcessKey
 from iotop_ai.model.snapshot import Snapshot
 from iotop_ai.present.process.dialog import process_body, process_target
 from iotop_ai.present.text.line import spans_cells
+from iotop_ai.present.text.typed_text import TypedText
 from tests.present.make import Machine, Proc, snapshots
 
 WORKERS = tuple(Proc(pid, "worker") for pid in (100, 200, 300))
@@ -41,7 +42,7 @@ def test_the_wide_command_line_of_a_process_is_shown_in_the_dialog() -> None:
     assert shot.processes.value is not None
     target = process_target(shot, tuple(shot.processes.value.info))
     assert target is not None
-    head, _ = process_body(shot, target, "", "", 64)
+    head, _ = process_body(shot, target, TypedText(), "", 64)
     assert all(spans_cells(spans) <= 64 for spans in head)
     shown = "".join(span.text for spans in head for span in spans)
     assert "".join(command) in "".join(shown.split())

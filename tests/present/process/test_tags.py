@@ -11,6 +11,7 @@ from iotop_ai.present.process.groups import groups
 from iotop_ai.present.process.table import process_rows, process_text
 from iotop_ai.present.process.tags import existing_tags, tag_sign, tagged_note, toggle_tags
 from iotop_ai.present.screen.dialog import inner_width
+from iotop_ai.present.text.typed_text import TypedText
 from tests.present.make import Proc
 from tests.present.process.test_table import PROCS, UTC, labels, made
 
@@ -100,7 +101,7 @@ def test_the_dialog_lists_some_processes_and_counts_the_rest() -> None:
     assert target is not None
     assert (target.label, len(target.keys)) == ("5 tagged", 5)
     width = inner_width(80)
-    head, tail = process_body(FRAME.snapshot, target, "", "", width)
+    head, tail = process_body(FRAME.snapshot, target, TypedText(), "", width)
     lines = ["".join(span.text for span in spans) for spans in (*head, *tail)]
     assert [line.split() for line in lines[:2]] == [
         ["tagged", "100", "worker", "of", "alice"],
@@ -124,6 +125,6 @@ def test_the_dialog_reports_processes_of_another_user() -> None:
     owner = table.info[next(iter(WORKERS))].uid
     for euid, refused in ((0, False), (owner, False), (owner + 1, True), (None, False)):
         now = FRAME.snapshot._replace(host=FRAME.snapshot.host._replace(euid=euid))
-        head, _ = process_body(now, target, "", "", inner_width(80))
+        head, _ = process_body(now, target, TypedText(), "", inner_width(80))
         text = " ".join(span.text for spans in head for span in spans)
         assert ("belongs to another user" in text) is refused

@@ -175,7 +175,7 @@ async def test_ctrl_c_bound_to_another_action_does_not_act_below_the_dialog() ->
     async with showing(view=view) as shown:
         await shown.press("h", "T", *"short", "ctrl+c")
         assert shown.health.health.dialog is not None
-        assert shown.health.health.dialog.typed == "short"
+        assert shown.health.health.dialog.typed.text == "short"
         await shown.press("escape", "ctrl+c")
         assert not isinstance(shown.app.screen, HealthScreen)
 

@@ -11,13 +11,14 @@ from iotop_ai.present.fleet.table import PREFIX
 from iotop_ai.present.screen.actions import SCREENS
 from iotop_ai.present.screen.view import View
 from iotop_ai.present.text.line import Line
+from iotop_ai.present.text.typed_text import TypedText
 from iotop_ai.tui.bindings import FLEET_KEYS
 from iotop_ai.tui.screens.base import LiveScreen, RootScreen
 from iotop_ai.tui.screens.fleet.jobs import FleetJobsScreen
 from iotop_ai.tui.screens.fleet.state import FleetState
 from iotop_ai.tui.screens.help import HelpScreen
 from iotop_ai.tui.styles import ThemeStyles
-from iotop_ai.tui.view_changes import text_after, view_after_move
+from iotop_ai.tui.view_changes import pasted_line, view_after_move
 from iotop_ai.tui.widgets.lines import RowClicked, Wheeled
 
 LONGEST_PATTERN = 200
@@ -94,16 +95,18 @@ class FleetScreen(LiveScreen, RootScreen):
             self.state.change(typing=False)
             self.action_move(1 if event.key == "down" else -1)
         else:
-            pattern = text_after(view.pattern, event.key, event.character)[:LONGEST_PATTERN]
-            self.state.change(pattern=pattern, scroll=0)
+            self._filter(TypedText(view.pattern, view.text_right).after(event.key, event.character, LONGEST_PATTERN))
 
     def on_paste(self, event: Paste) -> None:
-        """Add pasted text to the filter."""
+        """Insert the first line of a pasted text into the filter."""
         event.stop()
         view = self.state.fleet_view.view
         if view.typing:
-            text = "".join(c for c in event.text if c.isprintable())
-            self.state.change(pattern=(view.pattern + text)[:LONGEST_PATTERN], scroll=0)
+            typed = TypedText(view.pattern, view.text_right)
+            self._filter(typed.with_inserted(pasted_line(event.text), LONGEST_PATTERN))
+
+    def _filter(self, typed: TypedText) -> None:
+        self.state.change(pattern=typed.text, text_right=typed.right, scroll=0)
 
     def on_row_clicked(self, event: RowClicked) -> None:
         """Put the cursor on the row that was clicked; open its machine if the cursor was there already."""
@@ -142,7 +145,7 @@ class FleetScreen(LiveScreen, RootScreen):
 
     def action_find(self) -> None:
         """Begin to type a filter."""
-        self.state.change(typing=True)
+        self.state.change(typing=True, text_right=0)
 
     def action_clear(self) -> None:
         """Clear the filter."""

@@ -14,9 +14,10 @@ from iotop_ai.present.screen.actions import Action
 from iotop_ai.present.screen.keymap import first_key
 from iotop_ai.present.screen.palette import Entry, Wording
 from iotop_ai.present.screen.selection import device_order, selected_device_name
+from iotop_ai.present.text.typed_text import TypedText
 from iotop_ai.present.text.units import UNIT_WORDS, capacity, use_units
 from iotop_ai.tui.screens.main.state import MainState
-from iotop_ai.tui.view_changes import device_after, pasted_line, sort_after, text_after
+from iotop_ai.tui.view_changes import device_after, pasted_line, sort_after
 
 LONGEST_PATTERN = 128
 """The largest number of characters of a filter."""
@@ -32,7 +33,7 @@ _SORT_TEXTS = {
     "user": "user",
 }
 _CURRENT = "●"
-_ERASE = ("backspace", "ctrl+u")
+_ERASE = ("backspace", "delete", "ctrl+u", "ctrl+w")
 
 OpenList = Callable[[tuple[Entry, ...], Callable[[Action], Awaitable[None]], Wording], None]
 """Opens a list of entries, and calls the function with the Action of the entry that the user chooses."""
@@ -194,7 +195,8 @@ class ListActions:
 
     def find(self) -> None:
         """Begin to type a filter. The previous filter is selected, so that typing replaces it."""
-        self._state.change(typing=True, pattern_selected=bool(self._state.view.pattern))
+        view = self._state.view
+        self._state.change(typing=True, pattern_selected=bool(view.pattern), text_right=0)
 
     def type_filter(self, key: str, character: str | None) -> None:
         """Handle a key that is pressed while the filter is typed."""
@@ -205,21 +207,24 @@ class ListActions:
             self._state.change(typing=bool(invalid))  # an invalid filter stays open, so that the next keys mend it
         elif key == "escape":
             self._state.change(typing=False, pattern="")
-        elif selected and key not in _ERASE and not (character and character.isprintable()):
-            self._state.change()  # after this key, the previous filter is edited, not replaced
         else:
-            self._filter(text_after("" if selected else self._state.view.pattern, key, character))
+            # A key that neither types nor erases, such as Left, shows that the previous filter is to be edited.
+            replaced = selected and (key in _ERASE or bool(character and character.isprintable()))
+            typed = TypedText() if replaced else TypedText(self._state.view.pattern, self._state.view.text_right)
+            self._filter(typed.after(key, character, LONGEST_PATTERN))
 
     def paste_filter(self, text: str) -> None:
-        """Append the first line of a pasted text to the filter, or replace a selected filter with it."""
-        before = "" if self._state.view.pattern_selected else self._state.view.pattern
+        """Insert the first line of a pasted text into the filter, or replace a selected filter with it."""
+        view = self._state.view
+        typed = TypedText() if view.pattern_selected else TypedText(view.pattern, view.text_right)
         self._state.update(pattern_selected=False)
-        self._filter(before + pasted_line(text))
+        self._filter(typed.with_inserted(pasted_line(text), LONGEST_PATTERN))
 
-    def _filter(self, pattern: str) -> None:
-        pattern = pattern[:LONGEST_PATTERN]
-        if pattern != self._state.view.pattern:
-            self._state.change(pattern=pattern, cursor="", scroll=0)
+    def _filter(self, typed: TypedText) -> None:
+        if typed.text != self._state.view.pattern:
+            self._state.change(pattern=typed.text, text_right=typed.right, cursor="", scroll=0)
+        else:
+            self._state.change(text_right=typed.right)
 
     def clear_filter(self) -> None:
         """Show all processes again."""

@@ -11,11 +11,12 @@ from iotop_ai.model.errors import IotopError, UsageError
 from iotop_ai.model.parse import parse_time_ns
 from iotop_ai.model.snapshot import Snapshot
 from iotop_ai.present.screen.view import Timeline
+from iotop_ai.present.text.typed_text import TypedText
 from iotop_ai.present.text.units import clock
 from iotop_ai.store.source import Source
 from iotop_ai.tui.screens.main.recording_actions import LONGEST_MARK, RecordingActions
 from iotop_ai.tui.screens.main.state import MainState
-from iotop_ai.tui.view_changes import interval_after, past_after, text_after
+from iotop_ai.tui.view_changes import interval_after, past_after
 
 if TYPE_CHECKING:
     from iotop_ai.tui.threads.playback import (
@@ -286,7 +287,7 @@ class TimeActions:
         """Set a mark at this moment; in the past, go to the next mark."""
         if self.playback is not None:
             self._answer_with_frame()
-            self.playback.to_mark(1)
+            self.playback.to_next_mark()
         else:
             self._recording.add_mark()
 
@@ -295,7 +296,7 @@ class TimeActions:
         if self.playback is not None or self._state.view.remote:
             self.mark()
         else:
-            self._state.change(mark_input="")
+            self._state.change(mark_input="", text_right=0)
 
     def type_mark(self, key: str, character: str | None) -> None:
         """Handle a key that is pressed while the text of a mark is typed."""
@@ -305,11 +306,12 @@ class TimeActions:
             if key == "enter":
                 self._recording.add_mark(text)
         else:
-            self._state.change(mark_input=text_after(text, key, character)[:LONGEST_MARK])
+            typed = TypedText(text, self._state.view.text_right).after(key, character, LONGEST_MARK)
+            self._state.change(mark_input=typed.text, text_right=typed.right)
 
     def ask_time(self) -> None:
         """Begin to type a time."""
-        self._state.change(time_input="")
+        self._state.change(time_input="", text_right=0)
 
     def type_time(self, key: str, character: str | None) -> None:
         """Handle a key that is pressed while a time is typed."""
@@ -319,7 +321,8 @@ class TimeActions:
         elif key == "escape":
             self._state.change(time_input=None)
         else:
-            self._state.change(time_input=text_after(text, key, character)[:LONGEST_TIME])
+            typed = TypedText(text, self._state.view.text_right).after(key, character, LONGEST_TIME)
+            self._state.change(time_input=typed.text, text_right=typed.right)
 
     def _seek_typed(self, text: str) -> None:
         """Go to the typed time. If the screen shows now, begin to look back at that time."""

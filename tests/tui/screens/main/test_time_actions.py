@@ -57,10 +57,12 @@ class Session:
         self.marks: list[tuple[str, str]] = []
         self.source.add_event = lambda kind, text: self.marks.append((kind, text))  # type: ignore[method-assign]
         self.ring = Ring()
-        keeper = SessionRecorder(Clock(), lambda: self.ring, record, "full")
+        session_recorder = SessionRecorder(Clock(), lambda: self.ring, record, "full")
         for frame in frames[:kept_count]:
-            keeper.put(frame)
-        self.app = MonitorApp(frames[kept_count], self._arriving(), self.source, view, "dark", keeper=keeper)
+            session_recorder.put(frame)
+        self.app = MonitorApp(
+            frames[kept_count], self._arriving(), self.source, view, "dark", session_recorder=session_recorder
+        )
         assert not kept_count or self.ring.drain(60)
         self.pilot: Pilot[None]
 
@@ -301,7 +303,7 @@ async def test_without_a_thread_a_look_back_is_refused(monkeypatch: pytest.Monke
 
 async def test_without_a_history_earlier_moments_cannot_be_shown() -> None:
     async with live_session() as session:
-        session.app.keeper = SessionRecorder(Clock())  # this recorder has no ring
+        session.app.session_recorder = SessionRecorder(Clock())  # this recorder has no ring
         await session.press("left_square_bracket")
         assert "nothing to look back at yet" in session.screen()
         await session.press("right_square_bracket", "at", *"-10m", "enter", "v")
@@ -381,7 +383,7 @@ async def test_an_action_that_still_runs_at_exit_is_recorded(tmp_path: Path) -> 
         lambda pre: Recorder(FileSink(str(path)), Clock(), preroll=pre, min_free_bytes=0)
     ) as session:
         session.source.add_event = add  # type: ignore[method-assign]
-        session.app.keeper._pending = lambda seq: tuple(events)  # type: ignore[union-attr]
+        session.app.session_recorder._pending = lambda seq: tuple(events)  # type: ignore[union-attr]
         await session.arrive(1, 3)
         await session.press("R")
         await session.until(lambda: "recording, R stops it: " in session.screen())
@@ -417,7 +419,7 @@ async def test_trouble_of_a_recording_is_reported(tmp_path: Path) -> None:
         await session.press("R")
         await session.until(lambda: "recording, R stops it: " in session.screen())
         await session.arrive(4, 6)
-        await session.until(lambda: session.app.keeper.recording_state().trouble)  # type: ignore[union-attr]
+        await session.until(lambda: session.app.session_recorder.recording_state().trouble)  # type: ignore[union-attr]
         await session.arrive(7, 8)
         assert "free on its disk" in session.screen()
         assert "● REC stopped" in session.text("path")
