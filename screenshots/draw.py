@@ -218,12 +218,12 @@ async def draw(picture: Picture, shown: list[Frame], folder: Path) -> None:
     if picture.replay:
         await draw_replay(picture, shown, view, folder)
         return
-    keeper = SessionRecorder(Clock(), Ring) if picture.kept else None
-    app = MonitorApp(shown[0], (), ThisMachine(), view, picture.theme, keeper=keeper)
+    session_recorder = SessionRecorder(Clock(), Ring) if picture.kept else None
+    app = MonitorApp(shown[0], (), ThisMachine(), view, picture.theme, session_recorder=session_recorder)
     async with app.run_test(size=(picture.width, picture.height)) as pilot:
         for frame in shown[1:]:  # one by one, because graphs reach further back than one Frame
-            if keeper is not None:
-                keeper.put(frame)
+            if session_recorder is not None:
+                session_recorder.put(frame)
             app.main.live.receive(frame)
         for key in picture.keys if picture.kept else ():
             await pilot.press(key)

@@ -31,6 +31,8 @@ ONE_IMPORTER = {
     "psutil": "collectors.io.psutil_calls",
     "pyarrow": "export.tables.parquet",
     "apprise": "alerts.deliveries.service",
+    "amdsmi": "collectors.gpu.amd",
+    "jinja2": "tui.web.server",
 }
 
 

@@ -14,6 +14,7 @@ try:
     import iotop_ai
     from iotop_ai.cli.config.settings import settings_now
     from iotop_ai.cli.start.environment import drop_variables
+    from iotop_ai.cli.stderr import print_notice
     from iotop_ai.cli.subcommands import COMMANDS
     from iotop_ai.model.clean import clean
     from iotop_ai.model.errors import IotopError, UsageError
@@ -245,7 +246,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         with contextlib.suppress(OSError):  # a stream in memory has no descriptor
             os.set_blocking(sys.stdout.fileno(), True)
     if os.geteuid() == 0 and (ignored := drop_variables()):
-        _notice(ignored)
+        print_notice(ignored)
     code = 0
     try:
         try:
@@ -280,14 +281,8 @@ def _fail(word: str, text: str, code: int) -> int:
     """Print the error as one line to stderr; return ``code``. word: the kind of error, such as "usage"."""
     if isinstance(sys.exc_info()[1], OSError):
         _drop_stdout()  # the write to stdout may have failed, and the interpreter's last flush would fail again
-    _notice(f"{word}: {clean(text)}")
+    print_notice(f"{word}: {clean(text)}")
     return code
-
-
-def _notice(text: str) -> None:
-    from iotop_ai.cli.stderr import print_notice  # rarely needed, so not imported at start-up
-
-    print_notice(text)
 
 
 def _drop_stdout() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 U32 = 2**32
 LEAST_INT, MOST_INT = -(2**63), 2**64 - 1
 """The range of the kernel's integers."""
@@ -59,3 +61,9 @@ def total(*parts: int | None) -> int | None:
             return None
         out += part
     return out
+
+
+def sum_of_known(values: Iterable[float | None]) -> float | None:
+    """The sum of the known values; None if all are unknown."""
+    known = [value for value in values if value is not None]
+    return sum(known) if known else None

@@ -143,7 +143,7 @@ class FrameCursor:
         place = self._shown_blocks[-1]
         part = self._parts[place.part]
         heads = filter(None, map(parse_head, part.raw_lines(part.blocks[place.block])))
-        return max([self._wall_times[-1], *(h.wall_ns for h in heads if h.kind == "snap" and h.wall_ns is not None)])
+        return max([self._wall_times[-1], *(h.wall_ns for h in heads if h.is_snap and h.wall_ns is not None)])
 
     def refresh(self) -> bool:
         """Index appended blocks or, if there are none, add the next part. Return whether the recording has grown."""

@@ -15,7 +15,7 @@ from iotop_ai.pipeline import frames
 from iotop_ai.playback.player import RecordingPart
 from iotop_ai.present.screen.view import Timeline
 from iotop_ai.store.format.codec import Decoder, SnapLine, VerdictLine, verdict_key
-from iotop_ai.store.format.line_head import has_gap, has_key, parse_head
+from iotop_ai.store.format.line_head import Kind, has_gap, has_key, parse_head
 
 _SECOND = 1_000_000_000
 _LEAST_GAP_NS = 5 * _SECOND
@@ -144,15 +144,15 @@ class TimelineReader:
         head = parse_head(line)
         if head is None or head.pre:
             return
-        if head.kind == "snap" and head.wall_ns is not None:
+        if head.is_snap and head.wall_ns is not None:
             if trusted and self._key is None and has_key(line):
                 self._add_keyframe_verdict(line)
             self._add_snapshot(head.wall_ns, has_gap(line))
-        elif head.kind == "verdict" and trusted:
+        elif head.kind == Kind.VERDICT and trusted:
             item = Decoder().read(line)
             if isinstance(item, VerdictLine):
                 self._add_verdict(item.wall_ns, str(item.verdict.state), verdict_key(item.verdict))
-        elif head.kind == "ev":
+        elif head.kind == Kind.EVENT:
             event = Decoder().read(line)
             if isinstance(event, Event) and event.wall_ns >= self._begin - _SECOND:
                 self._add_event(event)

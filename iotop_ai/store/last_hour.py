@@ -182,7 +182,7 @@ class Ring:
         for block in blocks[first:]:
             for raw in recording.raw_lines(block):
                 head = parse_head(raw)
-                if head is not None and head.kind == "snap" and head.at_ns is not None and head.at_ns < before_ns:
+                if head is not None and head.is_snap and head.at_ns is not None and head.at_ns < before_ns:
                     out.append(with_pre(redacted_line(raw.decode(), level)))
         return tuple(out)
 

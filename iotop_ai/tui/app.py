@@ -43,9 +43,9 @@ DOCTOR_AFTER_S = 2.0
 class MonitorApp(TerminalApp):
     """The monitor on the terminal.
 
-    first_frame: the Frame that is shown at once. frames: the Frames after it. keeper: receives all Frames, including
-    the first one, and records them. make_playback: makes the thread that plays a recording; ``frames`` is then empty.
-    save: writes a screenshot and returns its path. make_alerts: makes the alerts of a live session.
+    first_frame: the Frame that is shown at once. frames: the Frames after it. session_recorder: receives all Frames,
+    including the first one, and records them. make_playback: makes the thread that plays a recording; ``frames`` is
+    then empty. save: writes a screenshot and returns its path. make_alerts: makes the alerts of a live session.
     """
 
     def __init__(
@@ -56,22 +56,24 @@ class MonitorApp(TerminalApp):
         view: View,
         theme: str,
         driver_class: type[Driver] | None = None,
-        keeper: SessionRecorder | None = None,
+        session_recorder: SessionRecorder | None = None,
         make_playback: Callable[[MessageReceiver], PlaybackThread] | None = None,
         save: Callable[[str], str] | None = None,
         make_alerts: Callable[[MessageReceiver], LiveAlerts] | None = None,
     ) -> None:
         super().__init__(view, theme, driver_class, save)
-        self.keeper = keeper
-        self.main = MainScreen(first_frame, view, source, ThemeStyles(theme), keeper, self._look_back, self.next_theme)
+        self.session_recorder = session_recorder
+        self.main = MainScreen(
+            first_frame, view, source, ThemeStyles(theme), session_recorder, self._look_back, self.next_theme
+        )
         self.root = self.main
         if make_playback is not None:
             self.main.time.playback = make_playback(self)
-        if keeper is not None:
-            keeper.put(first_frame)
+        if session_recorder is not None:
+            session_recorder.put(first_frame)
         self.alerts = make_alerts(self) if make_alerts is not None else None
-        receivers = (keeper, self.alerts)
-        self.follower = SourceThread(
+        receivers = (session_recorder, self.alerts)
+        self.source_thread = SourceThread(
             frames, source, self, [receiver.put for receiver in receivers if receiver is not None]
         )
         self.took_s = 0.0
@@ -87,7 +89,7 @@ class MonitorApp(TerminalApp):
         if self.main.time.playback is not None:
             self.main.time.playback.start()
         else:
-            self.follower.start()
+            self.source_thread.start()
             if self.alerts is not None:
                 self.alerts.start()
             self._check_staleness_in(LEAST_SILENCE_S)
@@ -109,11 +111,11 @@ class MonitorApp(TerminalApp):
         if self.main.time.playback is not None:
             self.main.time.playback.close(remaining(STOP_WAIT_S))
         self.main.action_threads.wait(remaining(STOP_WAIT_S))
-        self.follower.stop(remaining(STOP_WAIT_S))
+        self.source_thread.stop(remaining(STOP_WAIT_S))
         if self.alerts is not None:
             self.alerts.close(max(ALERTS_END_S, remaining(STOP_WAIT_S)))
-        if self.keeper is not None:
-            self.keeper.close(max(RECORDING_END_S, remaining(LEAVE_S)))
+        if self.session_recorder is not None:
+            self.session_recorder.close(max(RECORDING_END_S, remaining(LEAVE_S)))
         self.took_s = (clock.monotonic_ns() - start_ns) / 1e9
 
     def on_frame_ready(self, message: FrameReady) -> None:
@@ -207,7 +209,7 @@ class MonitorApp(TerminalApp):
         from iotop_ai.playback.player import FrameCursor
         from iotop_ai.tui.threads.playback import PlaybackThread
 
-        ring = self.keeper.ring if self.keeper is not None else None
+        ring = self.session_recorder.ring if self.session_recorder is not None else None
         recording = ring.recording() if ring is not None else None
         if recording is None:
             return None
@@ -221,5 +223,5 @@ class MonitorApp(TerminalApp):
 
     def save_before_forced_end(self) -> None:
         """Close the recording before the process is ended by force."""
-        if self.keeper is not None:
-            self.keeper.close()
+        if self.session_recorder is not None:
+            self.session_recorder.close()

@@ -56,11 +56,13 @@ class Stopping:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.sink = SlowSink(str(path))
-        self.keeper = SessionRecorder(Clock(), record=lambda lines: Recorder(self.sink, Clock(), preroll=lines))
-        self.keeper.put(stalling()[0])
-        self.keeper.switch()
+        self.session_recorder = SessionRecorder(
+            Clock(), record=lambda lines: Recorder(self.sink, Clock(), preroll=lines)
+        )
+        self.session_recorder.put(stalling()[0])
+        self.session_recorder.switch()
         self.states: list[object] = []
-        self.thread = threading.Thread(target=lambda: self.states.append(self.keeper.switch()), daemon=True)
+        self.thread = threading.Thread(target=lambda: self.states.append(self.session_recorder.switch()), daemon=True)
         self.thread.start()
         assert self.sink.syncing.wait(WAIT_S)
 
@@ -89,30 +91,30 @@ def stopping(tmp_path: Path) -> Iterator[Stopping]:
 def test_the_key_waits_longer_for_the_disk_than_the_end_of_the_program(stopping: Stopping) -> None:
     time.sleep(CLOSE_S + 0.2)
     assert not stopping.states
-    assert stopping.keeper.recording_state() is not None  # the screen still says that it writes
+    assert stopping.session_recorder.recording_state() is not None  # the screen still says that it writes
     stopping.sink.may_end.set()
     assert not stopping.ended().trouble
-    assert not stopping.keeper.stuck
-    assert stopping.keeper.recording_state() is None
+    assert not stopping.session_recorder.stuck
+    assert stopping.session_recorder.recording_state() is None
     assert len(stopping.seqs()) == 1
 
 
 def test_the_program_ends_while_the_key_waits(stopping: Stopping) -> None:
     threading.Timer(0.5, stopping.sink.may_end.set).start()
-    stopping.keeper.close()
-    assert stopping.keeper.last is not None
-    assert not stopping.keeper.last.trouble
-    assert not stopping.keeper.stuck
+    stopping.session_recorder.close()
+    assert stopping.session_recorder.last is not None
+    assert not stopping.session_recorder.last.trouble
+    assert not stopping.session_recorder.stuck
     assert len(stopping.seqs()) == 1
 
 
 def test_the_program_ends_while_the_disk_does_not_answer(stopping: Stopping) -> None:
     begin = time.monotonic()
-    stopping.keeper.close(1.0)
+    stopping.session_recorder.close(1.0)
     assert time.monotonic() - begin < 1.5
-    assert stopping.keeper.last is not None
-    assert stopping.keeper.last.trouble == "its disk does not answer"
-    assert stopping.keeper.stuck
+    assert stopping.session_recorder.last is not None
+    assert stopping.session_recorder.last.trouble == "its disk does not answer"
+    assert stopping.session_recorder.stuck
 
 
 def test_a_file_that_opens_after_the_end_of_the_session_is_complete(tmp_path: Path) -> None:
@@ -123,16 +125,16 @@ def test_a_file_that_opens_after_the_end_of_the_session_is_complete(tmp_path: Pa
         assert may_open.wait(WAIT_S)
         return Recorder(FileSink(path), Clock(), preroll=lines)
 
-    keeper = SessionRecorder(Clock(), record=record)
-    keeper.put(stalling()[0])
-    thread = threading.Thread(target=keeper.switch, daemon=True)
+    session_recorder = SessionRecorder(Clock(), record=record)
+    session_recorder.put(stalling()[0])
+    thread = threading.Thread(target=session_recorder.switch, daemon=True)
     thread.start()
     assert opening.wait(WAIT_S)
-    keeper.close(0.2)
+    session_recorder.close(0.2)
     may_open.set()
     thread.join(WAIT_S)
-    assert keeper.last is not None
-    assert keeper.last.path == path
+    assert session_recorder.last is not None
+    assert session_recorder.last.path == path
     assert FileRecording(path).closed()
 
 
@@ -142,11 +144,11 @@ def test_a_file_for_which_the_disk_has_no_room_is_removed(tmp_path: Path) -> Non
     def record(lines: tuple[str, ...]) -> Recorder:
         return Recorder(FileSink(str(path)), Clock(), preroll=lines, min_free_bytes=1 << 62)
 
-    keeper = SessionRecorder(Clock(), record=record)
-    keeper.put(stalling()[0])
-    assert keeper.switch() == str(path)
+    session_recorder = SessionRecorder(Clock(), record=record)
+    session_recorder.put(stalling()[0])
+    assert session_recorder.switch() == str(path)
     assert path.exists()
-    state = keeper.switch()
+    state = session_recorder.switch()
     assert isinstance(state, RecordingState)
     assert "free on its disk" in state.trouble
     assert not path.exists()
@@ -160,54 +162,54 @@ def test_the_last_hour_and_a_recording_begin_when_their_threads_can_start(
     def record(lines: tuple[str, ...]) -> Recorder:
         return Recorder(FileSink.new(str(tmp_path / "run.iotop.jsonl")), Clock(), preroll=lines, min_free_bytes=0)
 
-    keeper = SessionRecorder(Clock(), Ring, record, "full")
+    session_recorder = SessionRecorder(Clock(), Ring, record, "full")
     with monkeypatch.context() as patch:
         patch.setattr(threading.Thread, "start", no_thread)
         for frame in frames_[:3]:
-            keeper.put(frame)
+            session_recorder.put(frame)
         with pytest.raises(RuntimeError):
-            keeper.switch()
-    keeper.put(frames_[3])
-    assert keeper.ring is not None
-    assert keeper.ring.drain(60)
-    path = keeper.switch()
+            session_recorder.switch()
+    session_recorder.put(frames_[3])
+    assert session_recorder.ring is not None
+    assert session_recorder.ring.drain(60)
+    path = session_recorder.switch()
     assert isinstance(path, str)
-    keeper.put(frames_[4])
-    assert isinstance(keeper.switch(), RecordingState)
+    session_recorder.put(frames_[4])
+    assert isinstance(session_recorder.switch(), RecordingState)
     recording = FileRecording(path)
     assert recording.closed()
     assert frames_[4].snapshot.seq in [frame.snapshot.seq for frame in frames(recording.items())]
-    keeper.close()
+    session_recorder.close()
 
 
 def test_the_screen_shows_the_recording_until_it_is_closed(tmp_path: Path) -> None:
     shown: list[RecordingState | None] = []
 
     def pending(seq: int) -> tuple[Event, ...]:
-        shown.append(keeper.recording_state())
+        shown.append(session_recorder.recording_state())
         return ()
 
     def record(lines: tuple[str, ...]) -> Recorder:
         return Recorder(FileSink(str(tmp_path / "a.iotop.jsonl")), Clock(), preroll=lines)
 
-    keeper = SessionRecorder(Clock(), record=record, pending=pending)
-    keeper.put(stalling()[0])
-    keeper.switch()
-    keeper.switch()
+    session_recorder = SessionRecorder(Clock(), record=record, pending=pending)
+    session_recorder.put(stalling()[0])
+    session_recorder.switch()
+    session_recorder.switch()
     assert len(shown) == 1
     assert shown[0] is not None
-    assert keeper.recording_state() is None
+    assert session_recorder.recording_state() is None
 
 
 def test_after_an_error_the_state_is_that_of_both_files(tmp_path: Path) -> None:
     first, second, clock = tmp_path / "run.iotop.jsonl", tmp_path / "run-2.iotop.jsonl", ShiftedClock()
     recorder = Recorder(FailingSink(str(first)), clock, min_free_bytes=0)
-    keeper = SessionRecorder(clock, record=lambda lines: recorder)
-    keeper.switch()
+    session_recorder = SessionRecorder(clock, record=lambda lines: recorder)
+    session_recorder.switch()
     put(recorder, stalling()[:2])
     clock.skip(SYNC_S + 1)
     put(recorder, stalling()[2:4])
-    state = keeper.switch()
+    state = session_recorder.switch()
     assert isinstance(state, RecordingState)
     assert (state.path, state.trouble, state.lost) == (str(second), "", 0)
     assert state.size_bytes == first.stat().st_size + second.stat().st_size

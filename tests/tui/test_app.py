@@ -397,7 +397,7 @@ async def test_smart_queries_wait_while_a_device_is_saturated() -> None:
     source = Upstream()
     app = MonitorApp(frame, [frame, stuck, stuck, frame], source, View(), "dark")
     async with app.run_test(size=(80, 24)) as pilot:
-        while app.follower._thread.is_alive():
+        while app.source_thread._thread.is_alive():
             await pilot.pause(0.005)
         assert source.held == [True, False]
 

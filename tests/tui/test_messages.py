@@ -36,10 +36,10 @@ class FakeApp:
 def followed(takes: bool) -> tuple[FakeApp, list[Frame]]:
     made = made_frames(9)
     app = FakeApp(takes)
-    follower = SourceThread(made, MemoryRecording(), app)
-    follower.start()
+    source_thread = SourceThread(made, MemoryRecording(), app)
+    source_thread.start()
     while not any(isinstance(message, SourceEnded) for message in app.held):
-        follower._thread.join(0.1)
+        source_thread._thread.join(0.1)
     return app, made
 
 
@@ -61,13 +61,13 @@ def test_a_fast_screen_gets_every_frame() -> None:
 def test_a_source_that_gets_no_thread_ends_with_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(threading.Thread, "start", no_thread)
     app = FakeApp(takes=True)
-    follower = SourceThread(made_frames(2), MemoryRecording(), app)
-    follower.start()
+    source_thread = SourceThread(made_frames(2), MemoryRecording(), app)
+    source_thread.start()
     (ended,) = app.held
     assert isinstance(ended, SourceEnded)
     assert isinstance(ended.error, UnknownError)
     assert str(ended.error) == "the machine is not read: can't start new thread"
-    assert follower.stop(0.0)
+    assert source_thread.stop(0.0)
 
 
 def test_frames_that_no_thread_reads_are_closed_before_the_interpreter_ends() -> None:
@@ -81,6 +81,6 @@ def test_frames_that_no_thread_reads_are_closed_before_the_interpreter_ends() ->
 
     frames = stream()
     next(frames)  # the first picture shows this Frame
-    follower = SourceThread(frames, MemoryRecording(), FakeApp(takes=True))
-    assert follower.stop(0.0)
+    source_thread = SourceThread(frames, MemoryRecording(), FakeApp(takes=True))
+    assert source_thread.stop(0.0)
     assert ends == ["closed"]

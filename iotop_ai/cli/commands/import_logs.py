@@ -26,8 +26,7 @@ from iotop_ai.present.text.units import plural
 from iotop_ai.sources.imports import iostat as import_iostat
 from iotop_ai.sources.imports import nvidia_smi as import_nvidia_smi
 from iotop_ai.sources.imports.common import ImportOptions
-from iotop_ai.store.format.codec import FORMAT, Encoder, Header, header_line
-from iotop_ai.store.format.json_chunks import to_line
+from iotop_ai.store.format.codec import FORMAT, Encoder, Header, end_line, header_line
 from iotop_ai.store.format.scalars import ShapeError
 from iotop_ai.store.format.size_limits import ReaderBudget
 
@@ -116,7 +115,7 @@ class Writer:
             has_rates = has_rates or snapshot.gpu.value is not None or frame.sample.seconds is not None
         if frame is None or not has_rates:
             raise UnknownError("the log holds only the mean since boot; use --keep-first if iostat ran with -y")
-        file.write(to_line({"k": "end", "m": frame.snapshot.at_ns}).encode() + b"\n")
+        file.write(end_line(frame.snapshot.at_ns).encode() + b"\n")
 
     def _header(self, first: Snapshot) -> str:
         return header_line(

@@ -76,15 +76,20 @@ class Parser(argparse.ArgumentParser):
         raise UsageError(f"{text} (see {parser.prog} --help)")
 
 
-def parse_interval(text: str) -> float:
-    """Return the interval that a text names, in seconds, from SHORTEST_S to LONGEST_S. Raises ArgumentTypeError."""
+def parse_seconds(text: str, least_s: float, most_s: float) -> float:
+    """Return the duration that a text names, in seconds, from ``least_s`` to ``most_s``. Raises ArgumentTypeError."""
     try:
         seconds = parse_duration_s(text)
     except UsageError as error:
         raise argparse.ArgumentTypeError(str(error)) from None
-    if not SHORTEST_S <= seconds <= LONGEST_S:
-        raise argparse.ArgumentTypeError(f"{text} is outside {SHORTEST_S:g} to {LONGEST_S:g} seconds")
+    if not least_s <= seconds <= most_s:
+        raise argparse.ArgumentTypeError(f"{text} is outside {least_s:g} to {most_s:g} seconds")
     return seconds
+
+
+def parse_interval(text: str) -> float:
+    """Return the interval that a text names, in seconds, from SHORTEST_S to LONGEST_S. Raises ArgumentTypeError."""
+    return parse_seconds(text, SHORTEST_S, LONGEST_S)
 
 
 def whole_number(text: str) -> int | None:

@@ -184,6 +184,13 @@ class Root:
         except (OSError, ValueError):
             return None
 
+    def number_read_once(self, relative: str) -> int | None:
+        """Return the same as ``number_or_none``, from one read, for a file whose content the device delivers."""
+        try:
+            return int(self.read_once(relative, 32))
+        except (OSError, ValueError):
+            return None
+
     def names(self, relative: str) -> list[str]:
         """Return the sorted names of the entries of a directory; [] when it is missing or cannot be listed."""
         try:

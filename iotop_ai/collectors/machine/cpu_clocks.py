@@ -63,7 +63,7 @@ class ClocksCollector:
             raise Unavailable(Status.ABSENT, "no core reports its clock or its throttling")
         end_ns = self._clock.monotonic_ns() + _LONGEST_NS
         for cpu in (cpus + cpus)[self._next : self._next + min(MOST_PER_READING, len(cpus))]:
-            self._khz[cpu] = self._number(f"{CPUS}/{cpu}/cpufreq/scaling_cur_freq")
+            self._khz[cpu] = self._root.number_read_once(f"{CPUS}/{cpu}/cpufreq/scaling_cur_freq")
             self._next = (self._next + 1) % len(cpus)
             if self._clock.monotonic_ns() >= end_ns:
                 break
@@ -100,24 +100,18 @@ class ClocksCollector:
         self._cores = {name for name in cores.values() if self._root.exists(f"{CPUS}/{name}/{_CORE_THROTTLES}")}
         if cpus:
             folder = f"{CPUS}/{cpus[0]}"
-            base = self._number(f"{folder}/cpufreq/base_frequency")
-            nominal_mhz = self._number(f"{folder}/acpi_cppc/nominal_freq") if base is None else None
+            base = self._root.number_read_once(f"{folder}/cpufreq/base_frequency")
+            nominal_mhz = self._root.number_read_once(f"{folder}/acpi_cppc/nominal_freq") if base is None else None
             base = nominal_mhz * 1000 if nominal_mhz else base
-            self._fixed_khz = (base, self._number(f"{folder}/cpufreq/cpuinfo_max_freq"))
+            self._fixed_khz = (base, self._root.number_read_once(f"{folder}/cpufreq/cpuinfo_max_freq"))
         self._cpus = cpus
 
     def _throttle_count(self, cpu: str, name: str) -> int | None:
         """Return a throttle count of a CPU: the last known one while the CPU is offline, so that sums do not jump."""
-        count = self._number(f"{CPUS}/{cpu}/{name}")
+        count = self._root.number_read_once(f"{CPUS}/{cpu}/{name}")
         if count is not None:
             self._counts[cpu, name] = count
         return self._counts.get((cpu, name))
-
-    def _number(self, relative: str) -> int | None:
-        try:
-            return int(self._root.read_once(relative, 32))
-        except (OSError, ValueError):
-            return None
 
     def close(self) -> None:
         """Do nothing: no file stays open."""

@@ -12,6 +12,7 @@ from iotop_ai.diagnosis.memory.read_latency_baseline import JUDGED_KINDS, NOTHIN
 from iotop_ai.diagnosis.thresholds import LIMITS, Thresholds
 from iotop_ai.lazy.namedtuple import NamedTuple
 from iotop_ai.model.block.counters import BlockInfo, BlockKey, BlockRates
+from iotop_ai.model.counter import sum_of_known
 from iotop_ai.model.sample import Sample
 
 _MOST_LAYERS = 8
@@ -279,8 +280,8 @@ def joined(disks: Sequence[DeviceFacts], limits: Thresholds = LIMITS) -> DeviceF
     named = next((d for d in disks if share(d.slow) >= limits.leave_share), disks[0])
     normal_ms = _weighted_mean([d.normal_ms for d in disks], reads) or named.normal_ms
     return named._replace(
-        read_bytes_per_s=_sum(d.read_bytes_per_s for d in disks),
-        write_bytes_per_s=_sum(d.write_bytes_per_s for d in disks),
+        read_bytes_per_s=sum_of_known(d.read_bytes_per_s for d in disks),
+        write_bytes_per_s=sum_of_known(d.write_bytes_per_s for d in disks),
         read_await_ms=read_await_ms,
         await_ms=await_ms,
         read_size_bytes=_weighted_mean([d.read_size_bytes for d in disks], reads),
@@ -293,16 +294,10 @@ def joined(disks: Sequence[DeviceFacts], limits: Thresholds = LIMITS) -> DeviceF
         saturated=_any_of([d.saturated for d in disks]),
         critical=_any_of([d.critical for d in disks]),
         is_flat=all(d.is_flat for d in disks),
-        reads_per_s=_sum(reads),
-        queue_size=_sum(d.queue_size for d in disks),
+        reads_per_s=sum_of_known(reads),
+        queue_size=sum_of_known(d.queue_size for d in disks),
         members=tuple(d.name for d in disks),
     )
-
-
-def _sum(values: Iterable[float | None]) -> float | None:
-    """The sum of the known values; None if none is known."""
-    known = [value for value in values if value is not None]
-    return sum(known) if known else None
 
 
 def _any_of(flags: Sequence[Flags]) -> Flags:

@@ -11,7 +11,7 @@ from iotop_ai.diagnosis.facts.gpu import GpuFacts, gpu_facts
 from iotop_ai.diagnosis.facts.job import JobFacts, job_device, job_facts
 from iotop_ai.diagnosis.facts.mounts import mount_on, mounts_of_data
 from iotop_ai.diagnosis.facts.process import TaskFacts, Tasks
-from iotop_ai.diagnosis.facts.process_tree import Family
+from iotop_ai.diagnosis.facts.process_tree import ProcessTree
 from iotop_ai.diagnosis.facts.window import Flags, Periods, Window, mean, recent_window
 from iotop_ai.diagnosis.thresholds import LIMITS, Thresholds
 from iotop_ai.lazy.namedtuple import NamedTuple
@@ -85,7 +85,7 @@ class Facts(NamedTuple):
         return self.lazy.compute_once("all_tasks", lambda: self._tasks(None))
 
     @property
-    def family(self) -> Family:
+    def process_tree(self) -> ProcessTree:
         """The process tree."""
         return self.cache.process_trees.of(self.snapshot.processes.value)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from operator import itemgetter
 
-from iotop_ai.diagnosis.facts.process_tree import Family
+from iotop_ai.diagnosis.facts.process_tree import ProcessTree
 from iotop_ai.diagnosis.facts.window import Window, mean
 from iotop_ai.diagnosis.thresholds import LIMITS, Thresholds
 from iotop_ai.lazy.namedtuple import NamedTuple
@@ -54,7 +54,9 @@ class GpuFacts(NamedTuple):
         return mean(self.busy)
 
 
-def gpu_facts(snapshot: Snapshot, tree: Callable[[], Family], window: Window, limits: Thresholds = LIMITS) -> GpuFacts:
+def gpu_facts(
+    snapshot: Snapshot, tree: Callable[[], ProcessTree], window: Window, limits: Thresholds = LIMITS
+) -> GpuFacts:
     """The facts of the GPUs over the window.
 
     tree: returns the process tree; it is called only if a process is on a GPU.

@@ -113,7 +113,7 @@ def _inside(facts: Facts, job: JobFacts) -> tuple[frozenset[int], list[TaskFacts
     members; then ``facts.tasks``, which covers every process, is not needed.
     """
     members = frozenset(key.pid for key in job.job.members)
-    started = facts.family.with_descendants(members) - members
+    started = facts.process_tree.with_descendants(members) - members
     return members | started, [task for task in facts.tasks if task.key.pid in started] if started else []
 
 
@@ -134,7 +134,7 @@ def _storage_check(facts: Facts, needed: float, most: float) -> Neighbour | None
     for key, info in table.info.items():
         if CHILD not in info.cmdline:
             continue
-        parts = (table.io.get(facts.family.keys[pid]) for pid in facts.family.with_descendants((key.pid,)))
+        parts = (table.io.get(facts.process_tree.keys[pid]) for pid in facts.process_tree.with_descendants((key.pid,)))
         moved = sum(io.read_bytes + io.write_bytes for io in parts if io is not None)
         age_s = key.age_s(facts.snapshot.at_ns, facts.snapshot.suspended_ns or 0, table.clk_tck)
         if needed <= moved / max(facts.window.seconds, age_s) <= most:
@@ -231,7 +231,7 @@ def _largest_group(
     rows = fitting[key]
     pid = max(rows)[1]
     table = facts.snapshot.processes.value
-    process_key = facts.family.keys.get(pid)
+    process_key = facts.process_tree.keys.get(pid)
     info = None if table is None or process_key is None else table.info.get(process_key)
     where = "" if info is None else job_ids(info.cgroup).label
     # An interpreter is named by its script.

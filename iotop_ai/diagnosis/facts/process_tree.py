@@ -13,7 +13,7 @@ from iotop_ai.model.process.records import ProcessInfo, ProcessKey, ProcessStat,
 _PPID = itemgetter(ProcessStat._fields.index("ppid"))
 
 
-class Family(NamedTuple):
+class ProcessTree(NamedTuple):
     """The process tree. keys: the process of each pid. children: the child pids of each pid."""
 
     keys: Mapping[int, ProcessKey]
@@ -31,7 +31,7 @@ class Family(NamedTuple):
         return frozenset(pids)
 
 
-NO_FAMILY = Family({}, {})
+NO_PROCESSES = ProcessTree({}, {})
 
 
 class ProcessTrees:
@@ -41,12 +41,12 @@ class ProcessTrees:
         self._table: ProcessTable | None = None
         self._keys: tuple[ProcessKey, ...] = ()
         self._parents: list[int] = []
-        self._tree = NO_FAMILY
+        self._tree = NO_PROCESSES
 
-    def of(self, table: ProcessTable | None) -> Family:
+    def of(self, table: ProcessTable | None) -> ProcessTree:
         """The process tree of a process table."""
         if table is None:
-            return NO_FAMILY
+            return NO_PROCESSES
         if table is self._table:  # it is asked for several times per table
             return self._tree
         self._table = table
@@ -56,7 +56,7 @@ class ProcessTrees:
         return self._tree
 
 
-def _tree(keys: tuple[ProcessKey, ...], parents: list[int]) -> Family:
+def _tree(keys: tuple[ProcessKey, ...], parents: list[int]) -> ProcessTree:
     children: dict[int, list[int]] = {}
     for key, ppid in zip(keys, parents, strict=True):
         below = children.get(ppid)
@@ -64,7 +64,7 @@ def _tree(keys: tuple[ProcessKey, ...], parents: list[int]) -> Family:
             children[ppid] = [key.pid]
         else:
             below.append(key.pid)
-    return Family({key.pid: key for key in keys}, children)
+    return ProcessTree({key.pid: key for key in keys}, children)
 
 
 class MonitorPids:

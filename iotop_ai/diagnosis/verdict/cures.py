@@ -60,7 +60,7 @@ def _info(facts: Facts, pid: object) -> ProcessInfo | None:
     table = facts.snapshot.processes.value
     if table is None or not isinstance(pid, float):
         return None
-    key = facts.family.keys.get(int(pid))
+    key = facts.process_tree.keys.get(int(pid))
     return None if key is None else table.info.get(key)
 
 
@@ -90,7 +90,7 @@ def _ask_owner_or_mark_threaded(facts: Facts, finding: Finding, advice: Advice) 
     args = dict(advice.args)
     pid, pids = args.get("other_pid"), str(args.get("other_pids") or "").split()
     numbers = [int(one) for one in pids] or ([int(pid)] if isinstance(pid, float) else [])
-    keys = [key for number in numbers if (key := facts.family.keys.get(number)) is not None]
+    keys = [key for number in numbers if (key := facts.process_tree.keys.get(number)) is not None]
     if all(key not in table.stat or table.stat[key].threads <= 1 for key in keys):
         return advice
     return advice._replace(args=(*advice.args, ("threaded", 1.0)))

@@ -15,7 +15,7 @@ from iotop_ai.diagnosis.memory.hung_devices import hung_s
 from iotop_ai.export.field_names import iostat_object, merged, rates_object, rounded
 from iotop_ai.export.json.health import state_object
 from iotop_ai.export.json.job import job_objects
-from iotop_ai.export.json.system import system_object
+from iotop_ai.export.json.machine import system_object
 from iotop_ai.export.selection import command_words, device_info, device_rates, process_rows
 from iotop_ai.model.block.counters import BlockInfo
 from iotop_ai.model.finding import Finding

@@ -27,8 +27,8 @@ from iotop_ai.export.tables.columns import (
     texts,
 )
 from iotop_ai.export.tables.job import JOBS
+from iotop_ai.export.tables.machine import SYSTEM
 from iotop_ai.export.tables.steps import steps_table
-from iotop_ai.export.tables.system import SYSTEM
 from iotop_ai.model.frame import Frame
 from iotop_ai.model.gpu.state import GpuRates, GpuState
 from iotop_ai.model.health.smart import SmartState

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from iotop_ai.export.field_names import IOSTAT_COLUMNS, Term, device_terms, terms_of
 from iotop_ai.export.selection import command_words, device_info, device_rates, process_rows
-from iotop_ai.export.text.system import filesystem_lines, footnote_lines, smart_lines, system_lines
+from iotop_ai.export.text.machine import filesystem_lines, footnote_lines, smart_lines, system_lines
 from iotop_ai.export.text.table import UNDEFINED, UNKNOWN, field, number, table
 from iotop_ai.export.text.verdict import verdict_lines
 from iotop_ai.model.block.counters import BlockRates

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from iotop_ai.lazy.namedtuple import NamedTuple
+from iotop_ai.model.counter import sum_of_known
 from iotop_ai.model.job.time_shares import LOST, SHARES
 from iotop_ai.model.verdict_class import LOSING, State
 
@@ -255,12 +256,6 @@ class Fleet(NamedTuple):
     jobs: tuple[FleetJob, ...] = ()
     alerts: tuple[FleetAlert, ...] = ()
     unanswered: tuple[str, ...] = ()
-
-
-def sum_of_known(values: Iterable[float | None]) -> float | None:
-    """The sum of the known values; None if all are unknown."""
-    known = [value for value in values if value is not None]
-    return sum(known) if known else None
 
 
 def without_replaced(parts: Iterable[JobPart]) -> tuple[JobPart, ...]:

@@ -33,7 +33,7 @@ ATA = "ATA-8 ACS, SMART attributes"
 BACKBLAZE = "Backblaze 2016, What SMART Stats Tell Us About Hard Drives"
 GOOGLE = "Pinheiro et al. 2007, Failure Trends in a Large Disk Drive Population"
 NVME = "NVMe Base Specification, SMART / Health log (02h)"
-OURS = "ours"
+OWN_JUDGEMENT = "ours"
 
 CRITICAL_WARNING_BITS: tuple[tuple[int, str, str], ...] = (
     (0x01, "spare", "spare blocks are below the threshold"),
@@ -290,7 +290,7 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "reallocated-many",
         CRITICAL,
-        OURS,
+        OWN_JUDGEMENT,
         f"attribute 5 >= {REALLOCATED_CRITICAL}",
         _level("reallocated", "reallocated sector", REALLOCATED_CRITICAL),
     ),
@@ -299,7 +299,7 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "hot",
         CRITICAL,
-        OURS,
+        OWN_JUDGEMENT,
         f"at or above the disk's own critical limit; above {DISK_CRITICAL_CELSIUS} °C for an HDD without one",
         _hot,
     ),
@@ -365,14 +365,14 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "worn-soon",
         WARNING,
-        OURS,
+        OWN_JUDGEMENT,
         f"100 % used within {WEAR_SOON_DAYS:g} days at the rate observed so far",
         _worn_soon,
     ),
     Rule(
         "warm",
         WARNING,
-        OURS,
+        OWN_JUDGEMENT,
         f"above {DISK_WARNING_CELSIUS} °C (HDD); at or above the SSD's own limit, or {FLASH_WARNING_CELSIUS} °C for an "
         "SSD without one",
         _warm,

@@ -21,7 +21,7 @@ STEPS = {"sync": "writing out dirty pages ...", "drop": "dropping ..."}
 """The words for each step of a drop (actions/cache/drop.py) while it is in progress."""
 FIRST_USER = 1000
 """The smallest uid of a person, as in login.defs; smaller uids belong to the system."""
-_NOBODY = 65534
+_OVERFLOW_UID = 65534
 _MOST_NAMED = 4
 """The maximum number of jobs, and of users, that are named."""
 
@@ -67,7 +67,7 @@ def running_text(snapshot: Snapshot, uid: int | None) -> str:
 
 def _is_named_user(uid: int, own_uid: int | None) -> bool:
     """Whether processes of the user ``uid`` are named: those of people, and those of root unless ``own_uid`` is 0."""
-    return FIRST_USER <= uid != _NOBODY or (uid == 0 and own_uid != 0)
+    return FIRST_USER <= uid != _OVERFLOW_UID or (uid == 0 and own_uid != 0)
 
 
 def _job_text(job: Job, uid: int | None) -> str:

@@ -6,7 +6,7 @@ from textwrap import wrap
 
 from iotop_ai.lazy.namedtuple import NamedTuple
 from iotop_ai.present.screen.actions import APP_ACTIONS, SCREENS
-from iotop_ai.present.screen.column_help import COLUMN_HELP, Entries
+from iotop_ai.present.screen.column_help import COLUMN_HELP
 from iotop_ai.present.screen.key_row import Key, is_disabled, keys_above, keys_of
 from iotop_ai.present.screen.view import View
 from iotop_ai.present.text.glyphs import in_ascii
@@ -134,15 +134,11 @@ def _groups(view: View, own: tuple[Key, ...], screen: str, column_cells: int, ro
     Each of these is a list of page columns of at most ``room`` rows. own: the keys from ``screen_keys``.
     """
     main = _key_table("keys of the main screen" if own else "keys", keys_of(view), view, column_cells)
-    meanings = _columns_table("columns", COLUMN_HELP[screen], column_cells)
+    meanings = _table([("columns", ""), *COLUMN_HELP[screen]], _TITLE_CELLS, column_cells - 1)
     tables = [_key_table("keys", own, view, column_cells), meanings, main] if own else [main, meanings]
     if screen in WITHOUT_MAIN:
         tables.remove(main)
     return [_page_columns(table, room) for table in tables]
-
-
-def _columns_table(title: str, entries: Entries, column_cells: int) -> list[_Block]:
-    return _table([(title, ""), *entries], _TITLE_CELLS, column_cells - 1)
 
 
 def _key_table(title: str, listed: tuple[Key, ...], view: View, column_cells: int) -> list[_Block]:

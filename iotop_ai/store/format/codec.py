@@ -28,7 +28,7 @@ from iotop_ai.model.sample import Sample
 from iotop_ai.model.snapshot import Event, Snapshot
 from iotop_ai.model.verdict_totals import VerdictTotals
 from iotop_ai.store.format.json_chunks import iter_json_chunks, to_line
-from iotop_ai.store.format.line_head import ADDED_BYTES, has_key, snap_fields
+from iotop_ai.store.format.line_head import ADDED_BYTES, Kind, has_key, snap_fields
 from iotop_ai.store.format.process_times import with_predicted_times, with_written_times
 from iotop_ai.store.format.range_checks import (
     UnknownClassError,
@@ -133,7 +133,7 @@ def header_line(header: Header) -> str:
     """The hdr line of a header."""
     return to_line(
         {
-            "k": "hdr", "fmt": header.format, "tool": header.tool, "host": header.host, "boot": header.boot_id,
+            "k": Kind.HEADER, "fmt": header.format, "tool": header.tool, "host": header.host, "boot": header.boot_id,
             "t": header.wall_ns, "m": header.at_ns, "interval": header.interval_s, "redact": header.redact,
             "stamp": header.stamp, "continues": header.continues, "origin": header.origin,
             **({"after": header.after} if header.after else {}),
@@ -201,7 +201,7 @@ class Encoder:
         self._since_key += 1
         verdict = ""
         if self._verdict is None or verdict_key(self._verdict) != verdict_key(frame.verdict):
-            fields = {"k": "verdict", "m": snapshot.at_ns, "t": snapshot.wall_ns, "v": _VERDICT.dump(frame.verdict)}
+            fields = {"k": Kind.VERDICT, "m": snapshot.at_ns, "t": snapshot.wall_ns, "v": _VERDICT.dump(frame.verdict)}
             verdict = to_line(fields) + "\n"
         self._verdict = frame.verdict
         events = (to_line(_event_fields(event)) + "\n" for event in snapshot.events)
@@ -250,7 +250,7 @@ def _byte_count(text: str) -> int:
 
 def tally_line(snapshot: Snapshot, tally: VerdictTotals) -> str:
     """The tally line of a block; ``snapshot`` is the last Snapshot in the block."""
-    return to_line({"k": "tally", "m": snapshot.at_ns, "t": snapshot.wall_ns, "v": _TALLY.dump(tally)})
+    return to_line({"k": Kind.TOTALS, "m": snapshot.at_ns, "t": snapshot.wall_ns, "v": _TALLY.dump(tally)})
 
 
 def verdict_key(verdict: Verdict) -> tuple[str, str, str]:
@@ -362,23 +362,23 @@ class Decoder:
 
     def _item(self, raw: dict[str, Any], length: int) -> Item | None:
         kind = raw.get("k")
-        if kind == "snap":
+        if kind == Kind.SNAPSHOT:
             return self._snap(raw, length)
-        if kind == "ev":
+        if kind == Kind.EVENT:
             self._budget.count_event()
             more = {name: shape.load(raw[name]) for name, shape in _OPTIONAL_EVENT_FIELDS.items() if name in raw}
             event = Event(_int(raw["m"]), _int(raw["t"]), _text(raw["kind"]), _text(raw["text"]), **more)
             self._events.append(event)
             return event
-        if kind == "verdict":
+        if kind == Kind.VERDICT:
             verdict = self._checked(check_verdict, _VERDICT.load(raw["v"]))
             return None if verdict is None else VerdictLine(_int(raw["m"]), _int(raw["t"]), verdict)
-        if kind == "tally":
+        if kind == Kind.TOTALS:
             tally = self._checked(check_tally, _TALLY.load(raw["v"]))
             return None if tally is None else TotalsLine(_int(raw["m"]), _int(raw["t"]), tally)
-        if kind == "hdr":
+        if kind == Kind.HEADER:
             return self._header(raw)
-        if kind == "end":
+        if kind == Kind.END:
             return EndLine(_int(raw["m"]))
         return None
 
@@ -461,8 +461,13 @@ _OPTIONAL_EVENT_FIELDS: dict[str, Any] = {
 """Fields of an ev line that are left out if they are unknown."""
 
 
+def end_line(at_ns: int) -> str:
+    """The last line of a file that is closed properly. at_ns: the monotonic time."""
+    return to_line({"k": Kind.END, "m": at_ns})
+
+
 def _event_fields(event: Event) -> dict[str, Any]:
-    line = {"k": "ev", "m": event.at_ns, "t": event.wall_ns, "kind": event.kind, "text": event.text}
+    line = {"k": Kind.EVENT, "m": event.at_ns, "t": event.wall_ns, "kind": event.kind, "text": event.text}
     for name, default in Event._field_defaults.items():
         if (value := getattr(event, name)) != default:
             line[name] = value

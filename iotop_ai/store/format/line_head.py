@@ -13,10 +13,22 @@ from typing import Any
 
 from iotop_ai.lazy.namedtuple import NamedTuple
 
-HEADER = b'{"k":"hdr"'
-EVENT = b'{"k":"ev"'
-SNAP = b'{"k":"snap",'
-TOTALS = b'{"k":"tally",'
+
+class Kind:
+    """The kinds of lines: the values of the field ``k``."""
+
+    HEADER = "hdr"
+    SNAPSHOT = "snap"
+    EVENT = "ev"
+    VERDICT = "verdict"
+    TOTALS = "tally"
+    END = "end"
+
+
+HEADER = f'{{"k":"{Kind.HEADER}"'.encode()
+EVENT = f'{{"k":"{Kind.EVENT}"'.encode()
+SNAP = f'{{"k":"{Kind.SNAPSHOT}",'.encode()
+TOTALS = f'{{"k":"{Kind.TOTALS}",'.encode()
 KEY = b',"key":true,'
 GAP = b',"gap":true,'
 KEY_WITHIN = 120
@@ -47,10 +59,15 @@ class LineHead(NamedTuple):
     wall_ns: int | None
     pre: bool
 
+    @property
+    def is_snap(self) -> bool:
+        """Whether the line contains a Snapshot."""
+        return self.kind == Kind.SNAPSHOT
+
 
 def snap_fields(at_ns: int, wall_ns: int, *, gap: bool, key: bool) -> dict[str, Any]:
     """The first fields of a snap line. Readers rely on their order."""
-    fields: dict[str, Any] = {"k": "snap", "m": at_ns, "t": wall_ns}
+    fields: dict[str, Any] = {"k": Kind.SNAPSHOT, "m": at_ns, "t": wall_ns}
     if gap:
         fields["gap"] = True
     if key:

@@ -252,7 +252,7 @@ class PlainBlocks:
             self._lead, self._lead_sessions = line.offset, 0
         self._lead_end = line.end
         head = parse_head(line.head)
-        if head is not None and head.at_ns is not None and head.wall_ns is not None and head.kind == "snap":
+        if head is not None and head.at_ns is not None and head.wall_ns is not None and head.is_snap:
             if self.index:
                 last = self.index[-1]
                 self.index[-1] = last._replace(length=self._lead - last.offset)

@@ -17,8 +17,7 @@ from iotop_ai.lazy.namedtuple import NamedTuple
 from iotop_ai.model.errors import IotopError
 from iotop_ai.model.frame import HISTORY_LEAST, HISTORY_S, Frame
 from iotop_ai.model.snapshot import NOT_RECORDED, Event, Snapshot, newest_events
-from iotop_ai.store.format.codec import FORMAT, KEYFRAME_EVERY, Encoder, Header, header_line, tally_line
-from iotop_ai.store.format.json_chunks import to_line
+from iotop_ai.store.format.codec import FORMAT, KEYFRAME_EVERY, Encoder, Header, end_line, header_line, tally_line
 from iotop_ai.store.format.line_head import is_keyframe, is_snap, with_pre, with_previous_length
 from iotop_ai.store.format.redact import Redactor
 from iotop_ai.store.format.size_limits import LineTooLong
@@ -193,7 +192,7 @@ class Recorder:
     def _end(self) -> None:
         self._busy_ns = self._clock.monotonic_ns()
         if self._header is not None:
-            self._write([*self._totals_line(), to_line({"k": "end", "m": self._busy_ns})])
+            self._write([*self._totals_line(), end_line(self._busy_ns)])
         self._sync_sink()
 
     def _sync_sink(self) -> None:
@@ -394,7 +393,7 @@ class Recorder:
         )
 
     def _next_file(self, rotate: Callable[[Sink], Sink], at_ns: int, now: int) -> None:
-        self._write([*self._totals_line(), to_line({"k": "end", "m": at_ns})])
+        self._write([*self._totals_line(), end_line(at_ns)])
         self._totals = None
         self._sink.sync()
         self._opened_ns, self._begin_bytes = now, self._sink.size

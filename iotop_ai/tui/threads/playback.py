@@ -232,9 +232,9 @@ class PlaybackThread:
 
         self._seek_by_search(find, step, "change of the verdict")
 
-    def to_mark(self, step: int) -> None:
-        """Go to the next or previous mark, alert, fault or end of a job's process, and show what it is."""
-        self._seek_by_search(lambda at: self._timeline_reader.next_mark(at, step), step, "mark")
+    def to_next_mark(self) -> None:
+        """Go to the next mark, alert, fault or end of a job's process, and show what it is."""
+        self._seek_by_search(lambda at: self._timeline_reader.next_mark(at, 1), 1, "mark")
 
     def _seek_by_search(self, find: Callable[[int], tuple[int, str] | None], step: int, target_name: str) -> None:
         """Go to the time that ``find`` returns, and show its text. target_name: a mark or a change, in words."""

@@ -13,7 +13,7 @@ from iotop_ai.collectors.machine.cpu_clocks import MOST_PER_READING, ClocksColle
 from iotop_ai.collectors.machine.network.links import NetworkCollector
 from iotop_ai.collectors.machine.network.rdma import RdmaCollector
 from iotop_ai.collectors.machine.network.tcp import TcpCollector, parse_snmp
-from iotop_ai.export.json.system import system_object
+from iotop_ai.export.json.machine import system_object
 from iotop_ai.export.tables.frames import tables
 from iotop_ai.model.frame import Frame
 from iotop_ai.model.machine.cpu_clocks import ClockState, clock_rates

@@ -18,7 +18,7 @@ from iotop_ai.collectors.machine import zfs_members
 from iotop_ai.collectors.machine.mounts import MountsCollector, resolve_path_devices
 from iotop_ai.collectors.machine.pool import MOST_DATASETS, PoolCollector, parse_llite, parse_pool_io
 from iotop_ai.collectors.machine.zfs_members import ZfsMembers, parse_udev
-from iotop_ai.export.json.system import system_object
+from iotop_ai.export.json.machine import system_object
 from iotop_ai.export.tables.frames import tables
 from iotop_ai.model.block.counters import Mount
 from iotop_ai.model.frame import Frame

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from iotop_ai.diagnosis.facts.gpu import GpuFacts, gpu_facts
-from iotop_ai.diagnosis.facts.process_tree import NO_FAMILY
+from iotop_ai.diagnosis.facts.process_tree import NO_PROCESSES
 from iotop_ai.diagnosis.facts.window import recent_window
 from iotop_ai.model.gpu.state import GpuProcess
 from tests.diagnosis.build import IDLE, Machine, play
@@ -17,7 +17,7 @@ from tests.diagnosis.gpu_scenes import INTEGRATED
 def gpu_facts_of(machine: Machine) -> GpuFacts:
     frame = play((machine, 12))[-1]
     window = recent_window(frame.history, frame.snapshot.at_ns, 10, ("gpu",))
-    return gpu_facts(frame.snapshot, lambda: NO_FAMILY, window)
+    return gpu_facts(frame.snapshot, lambda: NO_PROCESSES, window)
 
 
 def test_an_integrated_gpu_is_not_counted_beside_a_card() -> None:

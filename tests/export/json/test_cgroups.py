@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from iotop_ai.export.json.system import system_object
+from iotop_ai.export.json.machine import system_object
 from iotop_ai.export.tables.frames import tables
 from iotop_ai.model.block.counters import BlockInfo
 from iotop_ai.model.frame import Frame

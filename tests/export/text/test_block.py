@@ -3,7 +3,7 @@ from __future__ import annotations
 import re
 
 from iotop_ai.export.text.block import Block, render_block
-from iotop_ai.export.text.system import smart_lines
+from iotop_ai.export.text.machine import smart_lines
 from iotop_ai.model.health.smart import SmartState
 from iotop_ai.model.process.records import ProcessInfo
 from iotop_ai.model.reading import Reading, Status

@@ -156,7 +156,7 @@ def test_changes_of_the_verdict_and_marks_are_on_the_timeline(tmp_path: Path, ap
     starved = next(f for f in live if f.snapshot.wall_ns == changes[1][0])
     playback.to_verdict_change(1)
     app.at(starved)
-    playback.to_mark(1)
+    playback.to_next_mark()
     assert app.at(live[90]).state.note == "mark: epoch 90"
     playback.to_verdict_change(-1)
     app.at(starved)
@@ -180,13 +180,13 @@ def test_a_mark_between_two_frames_is_found_once(tmp_path: Path, app: FakeApp) -
     playback = PlaybackThread(cursor, app, Clock())
     playback.start()
     app.timeline(live[-1])
-    playback.to_mark(1)
+    playback.to_next_mark()
     assert app.at(live[19]).state.note == "mark: epoch 20"
-    playback.to_mark(1)
+    playback.to_next_mark()
     assert app.at(live[39]).state.note == "mark: epoch 40"
     for _ in range(2):
         app.messages.clear()
-        playback.to_mark(1)
+        playback.to_next_mark()
         assert app.at(live[39]).state.note == "no further mark"
     assert playback.close()
 
@@ -214,7 +214,7 @@ def test_ends_of_a_job_are_on_the_timeline(tmp_path: Path, app: FakeApp) -> None
     playback.seek(live[25].snapshot.wall_ns)
     app.at(live[25])
     for at, text in ((30, "worker 14"), (40, "trainer 7"), (50, "trainer 8")):
-        playback.to_mark(1)
+        playback.to_next_mark()
         assert app.at(live[at]).state.note == text
     assert playback.close()
 

@@ -24,6 +24,7 @@ from iotop_ai.cli.start.first_frame import FirstFrame
 from iotop_ai.cli.start.logging import quiet_log
 from iotop_ai.cli.start.terminal import Terminal, terminal
 from iotop_ai.cli.start.without_ssl import ssl_hidden
+from iotop_ai.cli.stderr import print_notice
 from iotop_ai.cli.subcommands import shell_commands
 from iotop_ai.collectors.io.clock import Clock
 from iotop_ai.collectors.io.trust import in_browser
@@ -82,8 +83,8 @@ class ScreenStart(NamedTuple):
     frames: the Frames that follow ``first``; if ``judged`` is False, they begin with ``first`` again, now with its
         verdict, which is computed after the first paint
     changes: new values for fields of the View, by field name
-    make_keeper, make_playback, make_alerts: functions that make the recorder of a live session, the player of a
-        recording, and the alerts of a live session; they are called after the first paint
+    make_session_recorder, make_playback, make_alerts: functions that make the recorder of a live session, the player of
+        a recording, and the alerts of a live session; they are called after the first paint
     on_exit: called with the View, the theme ("" if unchanged), the newest Frame and a time limit in seconds
     shared: whether the program that pipes into our stdin may also read keys from our terminal
     on_paint: called after ``first`` is painted
@@ -94,7 +95,7 @@ class ScreenStart(NamedTuple):
     frames: Iterable[Frame]
     source: Source
     changes: Mapping[str, Any] = {}
-    make_keeper: Callable[[], SessionRecorder] | None = None
+    make_session_recorder: Callable[[], SessionRecorder] | None = None
     make_playback: Callable[[MessageReceiver], PlaybackThread] | None = None
     make_alerts: Callable[[MessageReceiver], LiveAlerts] | None = None
     on_exit: Callable[[View, str, Frame, float], None] | None = None
@@ -132,11 +133,22 @@ def run_monitor(
             "message": view_error,
             "dismissed": remembered.dismissed or frozenset(),
         }
-        make_keeper = memory_keeper if in_browser(os.environ) else partial(_keeper, settings, source)
+        make_session_recorder = (
+            memory_session_recorder if in_browser(os.environ) else partial(_session_recorder, settings, source)
+        )
         alerts = None if in_browser(os.environ) else partial(make_alerts or _default_alerts, source)
         stream = frames(_prepend(snapshot, snapshots))
         return ScreenStart(
-            first, stream, source, changes, make_keeper, None, alerts, on_exit, on_paint=on_paint, judged=False
+            first,
+            stream,
+            source,
+            changes,
+            make_session_recorder,
+            None,
+            alerts,
+            on_exit,
+            on_paint=on_paint,
+            judged=False,
         )
 
     def on_exit(view: View, theme: str, newest: Frame, limit_s: float) -> None:
@@ -177,7 +189,7 @@ def _prepend(first: Snapshot, others: Iterator[Snapshot]) -> Iterator[Snapshot]:
     yield from others
 
 
-def memory_keeper() -> SessionRecorder:
+def memory_session_recorder() -> SessionRecorder:
     """Return a SessionRecorder that keeps the last hour in memory but cannot record to a file."""
     from iotop_ai.cli.commands.monitor.session_recording import new_ring
     from iotop_ai.playback.session_recording import SessionRecorder
@@ -198,7 +210,7 @@ def _save_screenshot(svg: str) -> str:
     return save_screenshot(svg)
 
 
-def _keeper(settings: Settings, source: LiveSource) -> SessionRecorder:
+def _session_recorder(settings: Settings, source: LiveSource) -> SessionRecorder:
     from iotop_ai.cli.commands.monitor.session_recording import live_recorder
 
     return live_recorder(settings, source.pending)
@@ -218,7 +230,7 @@ def run_screen(
     """
     if not in_browser(os.environ) and (why := refusal(os.environ.get("TERM", ""), is_terminal(), instead)):
         close()
-        _say(why)
+        print_notice(why)
         return CANNOT_SHOW
     quiet_log()
     if settings.theme:  # with NO_COLOR set, Textual would show even a chosen theme in grey
@@ -233,16 +245,16 @@ def run_screen(
         app = _run_app(settings, make_screen_start, close, this_terminal, first_frame, signals)
     except SignalledError as error:
         return _report_signal(error.number)
-    if app.keeper is not None and app.keeper.stuck:
+    if app.session_recorder is not None and app.session_recorder.stuck:
         from iotop_ai.cli.start.abandon import abandon_files
 
         abandon_files()
-    if app.keeper is not None and app.keeper.last is not None:
+    if app.session_recorder is not None and app.session_recorder.last is not None:
         from iotop_ai.present.screen.recording_state import recording_text
 
-        _say(f"recorded: {recording_text(app.keeper.last)}")
+        print_notice(f"recorded: {recording_text(app.session_recorder.last)}")
     for text in app.alerts.late_failures if app.alerts is not None else ():
-        _say(text)
+        print_notice(text)
     if app.failure is not None:
         from iotop_ai.cli.start.crash import note_crash
 
@@ -283,7 +295,7 @@ def _run_app(
         first = start.first if start.judged else next(stream)
 
         driver = driver_class(True, first_frame.attributes, shared=start.shared) if first_frame is not None else None
-        keeper = start.make_keeper() if start.make_keeper is not None else None
+        session_recorder = start.make_session_recorder() if start.make_session_recorder is not None else None
         save = None if in_browser(os.environ) else _save_screenshot
         app = MonitorApp(
             first,
@@ -292,7 +304,7 @@ def _run_app(
             view,
             this_terminal.theme,
             driver,
-            keeper,
+            session_recorder,
             start.make_playback,
             save,
             start.make_alerts,
@@ -306,7 +318,7 @@ def _run_app(
             signals.check()
             app.run(mouse=settings.mouse)
         finally:
-            app.follower.stop(0.0)  # has an effect only if a signal ended the app before it started
+            app.source_thread.stop(0.0)  # has an effect only if a signal ended the app before it started
         if app.failure is None and on_exit is not None:
             limit_s = max(LEAST_STATE_S, EXIT_S - app.took_s)
             on_exit(
@@ -341,15 +353,9 @@ def _view(settings: Settings, this_terminal: Terminal) -> View:
     )
 
 
-def _say(text: str) -> None:
-    from iotop_ai.cli.stderr import print_notice  # not needed at start-up
-
-    print_notice(text)
-
-
 def _report_signal(number: int) -> int:
     """Print the name of the signal that ended the screen; return the exit code."""
     from signal import Signals
 
-    _say(f"ended by {Signals(number).name}")
+    print_notice(f"ended by {Signals(number).name}")
     return 128 + number

@@ -10,7 +10,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping
 from typing import cast
 
-from iotop_ai.cli.commands.monitor.command import ScreenStart, memory_keeper, run_screen
+from iotop_ai.cli.commands.monitor.command import ScreenStart, memory_session_recorder, run_screen
 from iotop_ai.cli.options.devices import devices_in_frame
 from iotop_ai.cli.stderr import print_notice
 from iotop_ai.collectors.io.programs import find_user_program
@@ -69,7 +69,7 @@ def show_stream(
         base = first.snapshot if settings.accumulated else None
         devices = devices_in_frame(first, settings.devices)
         changes = {"remote": True, "interval_s": first.snapshot.interval_s, "base": base, "devices": devices}
-        return ScreenStart(first, stream, source, changes, make_keeper=memory_keeper, shared=shared)
+        return ScreenStart(first, stream, source, changes, make_session_recorder=memory_session_recorder, shared=shared)
 
     code = run_screen(settings, make_screen_start, source.close)
     if ended and (reason := why_ended()):

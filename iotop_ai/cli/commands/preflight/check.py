@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable
 from typing import TypeVar
 
-from iotop_ai.cli.options.common import parse_count, quoted, settings_of, whole_number
+from iotop_ai.cli.options.common import parse_count, parse_seconds, quoted, settings_of, whole_number
 from iotop_ai.cli.prompt import Progress
 from iotop_ai.cli.stderr import print_notice
 from iotop_ai.cli.stdout import print_lines
@@ -213,10 +213,7 @@ def _gpu_threshold(limit: float, report: Report) -> Threshold:
 
 
 def _parse_seconds(text: str) -> float:
-    seconds = _parse_argument(parse_duration_s, text)
-    if not SHORTEST_S <= seconds <= LONGEST_S:
-        raise argparse.ArgumentTypeError(f"{text} is outside {SHORTEST_S:g} to {LONGEST_S:g} seconds")
-    return seconds
+    return parse_seconds(text, SHORTEST_S, LONGEST_S)
 
 
 def _parse_rate(text: str) -> float:

@@ -8,7 +8,7 @@ import re
 import shutil
 import sys
 
-from iotop_ai.cli.options.common import quoted, settings_of, whole_number
+from iotop_ai.cli.options.common import parse_seconds, quoted, settings_of, whole_number
 from iotop_ai.cli.prompt import Progress
 from iotop_ai.cli.stderr import print_notice
 from iotop_ai.cli.stdout import print_lines
@@ -17,7 +17,6 @@ from iotop_ai.export.json.loader import render_loader_json
 from iotop_ai.export.text.loader import loader_text
 from iotop_ai.model.clean import clean
 from iotop_ai.model.errors import UnknownError, UsageError
-from iotop_ai.model.parse import parse_duration_s
 from iotop_ai.model.preflight.loader.report import Report
 from iotop_ai.model.preflight.loader.run import MOST_WORKERS
 from iotop_ai.model.preflight.report import NO_ANSWER
@@ -160,10 +159,4 @@ def _parse_starts(text: str) -> list[str]:
 
 
 def _parse_seconds(text: str) -> float:
-    try:
-        seconds = parse_duration_s(text)
-    except UsageError as error:
-        raise argparse.ArgumentTypeError(str(error)) from None
-    if not 0.5 <= seconds <= 600:
-        raise argparse.ArgumentTypeError(f"{text} is outside 0.5 to 600 seconds")
-    return seconds
+    return parse_seconds(text, 0.5, 600)

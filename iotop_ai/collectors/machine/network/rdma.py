@@ -41,13 +41,9 @@ class RdmaCollector:
         return out
 
     def _port(self, folder: str) -> RdmaCounters:
-        return RdmaCounters(*(self._count(f"{folder}/{_folder(name)}/{name}") for name in RdmaCounters._fields))
-
-    def _count(self, relative: str) -> int | None:
-        try:
-            return int(self._root.read_once(relative, 32))
-        except (OSError, ValueError):
-            return None
+        return RdmaCounters(
+            *(self._root.number_read_once(f"{folder}/{_folder(name)}/{name}") for name in RdmaCounters._fields)
+        )
 
     def close(self) -> None:
         """Do nothing: no file stays open."""

@@ -115,7 +115,7 @@ def _used_by_unrelated_programs(facts: Facts, group: GpuGroup) -> bool:
     table = facts.snapshot.processes.value
     if not pids or table is None:
         return len(facts.jobs) > 1
-    keys = [key for pid in pids if (key := facts.family.keys.get(pid)) is not None]
+    keys = [key for pid in pids if (key := facts.process_tree.keys.get(pid)) is not None]
     names = {table.info[key].name for key in keys if key in table.info}
     parents = {table.stat[key].ppid for key in keys}
     return len(names) > 1 and (len(parents) > 1 or not parents.isdisjoint(_NO_PARENT))

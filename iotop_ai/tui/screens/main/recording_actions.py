@@ -40,15 +40,19 @@ class RecordingResult(Message):
 class RecordingActions:
     """The controller of the keys that write into a recording.
 
-    keeper: keeps the last hour of a live session and writes its recordings; None in a replay.
+    session_recorder: keeps the last hour of a live session and writes its recordings; None in a replay.
     """
 
     def __init__(
-        self, state: MainState, source: Source, keeper: SessionRecorder | None, post_message: Callable[[Message], bool]
+        self,
+        state: MainState,
+        source: Source,
+        session_recorder: SessionRecorder | None,
+        post_message: Callable[[Message], bool],
     ) -> None:
         self._state = state
         self._source = source
-        self._keeper = keeper
+        self._session_recorder = session_recorder
         self._post_message = post_message
         self._marks_failure_shown = False
         self._switch_lock = threading.Lock()
@@ -58,26 +62,26 @@ class RecordingActions:
 
     def record(self) -> None:
         """Start a recording, or stop the one that is being written."""
-        keeper = self._keeper
-        if keeper is None or not keeper.may_record:
+        session_recorder = self._session_recorder
+        if session_recorder is None or not session_recorder.may_record:
             self._state.change(self._state.view.why_not_live or "not available: this screen is read-only")
             return
         # On a thread, because a disk may be slow to open a file or to write the last lines.
         try:
-            threading.Thread(target=self._switch, args=(keeper,), name="record", daemon=True).start()
+            threading.Thread(target=self._switch, args=(session_recorder,), name="record", daemon=True).start()
         except RuntimeError as error:  # this user has too many threads
             self._state.change(f"failed: {error}")
 
-    def _switch(self, keeper: SessionRecorder) -> None:
+    def _switch(self, session_recorder: SessionRecorder) -> None:
         with self._switch_lock:
-            answer = self._switch_answer(keeper)
+            answer = self._switch_answer(session_recorder)
             if answer:
                 self._post_message(RecordingResult(answer))
 
-    def _switch_answer(self, keeper: SessionRecorder) -> str:
+    def _switch_answer(self, session_recorder: SessionRecorder) -> str:
         """Start or stop the recording; return the message for the status line, or "" if the session is over."""
         try:
-            result = keeper.switch()
+            result = session_recorder.switch()
         except (IotopError, RuntimeError) as error:  # RuntimeError: this user has too many threads
             return f"failed: {error}"
         except OSError as error:
@@ -86,7 +90,7 @@ class RecordingActions:
         if result is None:
             return ""
         if isinstance(result, str):
-            why = keeper.why_other_folder()
+            why = session_recorder.why_other_folder()
             key = first_key("time.record", self._state.view.keymap)
             stops = f", {key} stops it" if key else ""
             return "; ".join(filter(None, (f"recording{stops}: {path_from_home(result)}", why)))
@@ -108,7 +112,7 @@ class RecordingActions:
 
     def watch_recording(self) -> None:
         """Store the recording's state in the View, and show a new problem with it once."""
-        now = self._keeper.recording_state() if self._keeper is not None else None
+        now = self._session_recorder.recording_state() if self._session_recorder is not None else None
         before = self._state.view.recording
         self._state.update(recording=now)
         if now is not None and now.trouble and (before is None or before.trouble != now.trouble):
@@ -117,7 +121,7 @@ class RecordingActions:
     def watch_marks(self) -> None:
         """Show once why this monitor cannot receive the marks of other programs."""
         marks = self._state.newest.snapshot.marks
-        if marks.status is Status.FAILED and not self._marks_failure_shown and self._keeper is not None:
+        if marks.status is Status.FAILED and not self._marks_failure_shown and self._session_recorder is not None:
             self._marks_failure_shown = True
             self._state.change(f"failed: {marks.reason}")
 
@@ -126,9 +130,9 @@ class RecordingActions:
 
         stop: where a jump stopped; if given, it replaces the words about the kept time.
         """
-        if self._keeper is None or self._keeper.ring is None:
+        if self._session_recorder is None or self._session_recorder.ring is None:
             return ""
-        kept = self._keeper.ring.state()
+        kept = self._session_recorder.ring.state()
         room = f" in {amount(kept.size_bytes)}" if kept.size_bytes >= LEAST_BYTES_SHOWN else ""
         key = first_key("cursor.last", self._state.view.keymap)
         what = stop or f"the last {duration(kept.span_s)} are kept{room}"

@@ -67,7 +67,7 @@ class MainScreen(RootScreen):
         view: View,
         source: Source,
         theme_styles: ThemeStyles,
-        keeper: SessionRecorder | None,
+        session_recorder: SessionRecorder | None,
         look_back: Callable[[], PlaybackThread | None],
         next_theme: Callable[[], str],
     ) -> None:
@@ -83,7 +83,7 @@ class MainScreen(RootScreen):
         self._dialog: DialogScreen | None = None
         self.state = state = MainState(frame, view, self)
         self.action_threads = threads = ActionThreads(source, self.post_message)
-        self.recording = RecordingActions(state, source, keeper, self.post_message)
+        self.recording = RecordingActions(state, source, session_recorder, self.post_message)
         self.time = TimeActions(state, source, self.recording, look_back)
         self.lists = ListActions(state, self._open_list)
         self.machine = MachineActions(

@@ -78,6 +78,7 @@ def test_an_empty_file_that_cannot_be_removed_is_left(tmp_path: Path) -> None:
     folder.rmdir()
     folder.write_text("")  # this makes the removal fail, as on a filesystem that became read-only
     output.close()
+    assert folder.is_file()
 
 
 def test_a_deleted_file_is_reported_and_begun_again(tmp_path: Path) -> None:

@@ -202,10 +202,10 @@ def test_the_path_of_a_recording_is_absolute_or_begins_at_home(monkeypatch: pyte
 def test_the_last_answer_is_that_of_the_last_key(state: MainState, tmp_path: Path) -> None:
     """The thread of the first key may be slow to send its answer after it began the recording."""
     path = tmp_path / "run.iotop.jsonl"
-    keeper = SessionRecorder(
+    session_recorder = SessionRecorder(
         Clock(), record=lambda lines: Recorder(FileSink(str(path)), Clock(), preroll=lines, min_free_bytes=0)
     )
-    keeper.put(FRAMES[0])
+    session_recorder.put(FRAMES[0])
     answers: list[str] = []
 
     def post(message: Message) -> bool:
@@ -215,7 +215,7 @@ def test_the_last_answer_is_that_of_the_last_key(state: MainState, tmp_path: Pat
         answers.append(message.answer)
         return True
 
-    recording = RecordingActions(state, Upstream(), keeper, post)
+    recording = RecordingActions(state, Upstream(), session_recorder, post)
     recording.record()
     recording.record()
     for thread in [one for one in threading.enumerate() if one.name == "record"]:
@@ -227,12 +227,12 @@ def test_the_last_answer_is_that_of_the_last_key(state: MainState, tmp_path: Pat
 
 def test_the_answer_begins_with_what_happens_and_ends_with_why(state: MainState, tmp_path: Path) -> None:
     path, why = tmp_path / "run.iotop.jsonl", "/tmp is writable by every user"
-    keeper = SessionRecorder(
+    session_recorder = SessionRecorder(
         Clock(),
         record=lambda lines: Recorder(FileSink(str(path)), Clock(), preroll=lines, min_free_bytes=0),
         why_other_folder=lambda: why,
     )
-    keeper.put(FRAMES[0])
+    session_recorder.put(FRAMES[0])
     answers: list[str] = []
 
     def post(message: Message) -> bool:
@@ -240,10 +240,10 @@ def test_the_answer_begins_with_what_happens_and_ends_with_why(state: MainState,
         answers.append(message.answer)
         return True
 
-    RecordingActions(state, Upstream(), keeper, post).record()
+    RecordingActions(state, Upstream(), session_recorder, post).record()
     for thread in [one for one in threading.enumerate() if one.name == "record"]:
         thread.join(20)
-    keeper.close()
+    session_recorder.close()
     assert answers == [f"recording, R stops it: {path_from_home(str(path))}; {why}"]
 
 
@@ -257,10 +257,12 @@ def test_keys_say_that_no_thread_can_start(
         answers.append(message.answer)
         return True
 
-    keeper = SessionRecorder(Clock(), record=lambda lines: Recorder(FileSink("/nowhere/x"), Clock(), preroll=lines))
+    session_recorder = SessionRecorder(
+        Clock(), record=lambda lines: Recorder(FileSink("/nowhere/x"), Clock(), preroll=lines)
+    )
     threads = ActionThreads(Upstream(), post)
     monkeypatch.setattr(threading.Thread, "start", no_thread)
-    RecordingActions(state, Upstream(), keeper, post).record()
+    RecordingActions(state, Upstream(), session_recorder, post).record()
     threads.run("drop", lambda: ActionResult("done: never"))
     assert canvas.messages == answers == ["failed: can't start new thread"]
     assert not threads.running("drop")
