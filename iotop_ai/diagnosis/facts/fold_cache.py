@@ -6,7 +6,6 @@ from iotop_ai.diagnosis.facts.job_moved import JobSums
 from iotop_ai.diagnosis.facts.per_sample_cache import PerSampleCache
 from iotop_ai.diagnosis.facts.process_columns import SampleColumns
 from iotop_ai.diagnosis.facts.process_tree import MonitorPids, ProcessTrees
-from iotop_ai.diagnosis.facts.window import Intervals
 from iotop_ai.model.block.counters import BlockKey
 
 
@@ -19,7 +18,6 @@ class FoldCache:
     __slots__ = (
         "active_devices",
         "idle_samples",
-        "intervals",
         "job_sums",
         "monitor_pids",
         "process_columns",
@@ -29,7 +27,6 @@ class FoldCache:
     def __init__(self) -> None:
         self.active_devices: PerSampleCache[dict[BlockKey, None]] = PerSampleCache()
         self.idle_samples: PerSampleCache[bool] = PerSampleCache()
-        self.intervals = Intervals()
         self.job_sums = JobSums()
         self.monitor_pids = MonitorPids()
         self.process_columns: PerSampleCache[SampleColumns] = PerSampleCache()

@@ -233,7 +233,7 @@ def gather(
     carry: the state of the rules. cache: the caches of the earlier decisions; None for empty caches.
     """
     cache = cache or FoldCache()
-    periods = Periods(history, cache.intervals)
+    periods = Periods(history)
     window = recent_window(
         history, snapshot.at_ns, limits.window_s, ("block", "processes", "gpu", "cpu"), limits, periods
     )

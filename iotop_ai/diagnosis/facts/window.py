@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right, insort
+from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from operator import itemgetter
 from typing import Any
@@ -40,58 +40,20 @@ def _intervals(samples: Sequence[Sample], field: str) -> list[float]:
     ]
 
 
-def _median(ascending: list[float]) -> float | None:
-    return ascending[len(ascending) // 2] if ascending else None
-
-
-class Intervals:
-    """The sorted intervals between readings, by subsystem, updated from one history to the next.
-
-    The next history differs by one Sample at each end. Sorting 60 intervals of ten subsystems again would take a third
-    of the time of a decision.
-    """
-
-    def __init__(self) -> None:
-        self._history: Sequence[Sample] = ()
-        self._sorted: dict[str, list[float]] = {}
-
-    def of(self, history: Sequence[Sample], field: str) -> list[float]:
-        """The seconds between the readings of one subsystem, in ascending order."""
-        if history is not self._history:
-            self._move_to(history)
-        intervals = self._sorted.get(field)
-        if intervals is None:
-            intervals = self._sorted[field] = sorted(_intervals(history, field))
-        return intervals
-
-    def _move_to(self, history: Sequence[Sample]) -> None:
-        before = self._history
-        dropped = len(before) + 1 - len(history)
-        if history and 0 <= dropped <= len(before) and before[dropped:] == history[:-1]:
-            for field, intervals in self._sorted.items():
-                for interval in _intervals(before[:dropped], field):
-                    del intervals[bisect_left(intervals, interval)]
-                for interval in _intervals(history[-1:], field):
-                    insort(intervals, interval)
-        else:
-            self._sorted = {}
-        self._history = history
-
-
 class Periods:
     """The median time between readings, by subsystem; each is computed once per history."""
 
-    __slots__ = ("_history", "_intervals", "_periods")
+    __slots__ = ("_history", "_periods")
 
-    def __init__(self, history: Sequence[Sample], intervals: Intervals | None = None) -> None:
+    def __init__(self, history: Sequence[Sample]) -> None:
         self._history = history
-        self._intervals = intervals or Intervals()
         self._periods: dict[str, float | None] = {}
 
     def of(self, field: str) -> float | None:
         """The median seconds between readings of one subsystem; None without two readings."""
         if field not in self._periods:
-            self._periods[field] = _median(self._intervals.of(self._history, field))
+            intervals = sorted(_intervals(self._history, field))
+            self._periods[field] = intervals[len(intervals) // 2] if intervals else None
         return self._periods[field]
 
 

@@ -4,8 +4,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from iotop_ai.diagnosis.facts.window import (
-    Intervals,
-    Periods,
     Window,
     at_least,
     below,
@@ -68,28 +66,6 @@ def test_without_known_rates_the_window_is_empty() -> None:
     assert recent_window((first,), S, 10, ("cpu",)).samples == ()
 
 
-@given(
-    st.lists(st.tuples(st.floats(0.1, 40), st.booleans(), st.booleans()), max_size=40),
-    st.floats(1, 60),
-)
-def test_a_window_contains_only_renewed_samples_of_its_width(
-    steps: list[tuple[float, bool, bool]], seconds: float
-) -> None:
-    history, at = [], 0.0
-    for step, renewed, gap in steps:
-        at += step
-        history.append(sample(at, every_s=step, renewed=renewed, gap=gap))
-    now = int(at * S)
-    window = recent_window(history, now, seconds, ("cpu",))
-    period = Periods(history).of("cpu")
-    assert window.seconds >= seconds
-    assert period is None or window.seconds >= 3 * period
-    assert all(s.cpu.renewed and not s.gap and now - window.seconds * 1e9 - 1 <= s.at_ns <= now for s in window.samples)
-    left = [s for s in history if s not in window.samples]
-    assert all(s.gap or not s.cpu.renewed or period is None or s.at_ns <= now - int(window.seconds * 1e9) for s in left)
-    assert 2 <= window.needed <= 3
-
-
 VALUES = st.lists(st.one_of(st.none(), st.floats(0, 100)), max_size=20)
 
 
@@ -109,23 +85,3 @@ def test_the_mean_ignores_unknown_values(values: list[float | None]) -> None:
     got = mean(values)
     assert (got is None) == (not known)
     assert got is None or min(known) - 1e-6 <= got <= max(known) + 1e-6
-
-
-@given(
-    st.lists(st.tuples(st.floats(0.1, 40), st.booleans(), st.booleans()), max_size=40),
-    st.lists(st.tuples(st.integers(0, 3), st.booleans()), max_size=40),
-)
-def test_a_history_that_moves_on_has_the_same_periods_as_a_new_one(
-    steps: list[tuple[float, bool, bool]], moves: list[tuple[int, bool]]
-) -> None:
-    """It has them however many of its first samples are dropped, and after another history was used in between."""
-    history: tuple[Sample, ...] = ()
-    intervals = Intervals()
-    at = 0.0
-    for (step, renewed, gap), (drop, other) in zip(steps, moves, strict=False):
-        at += step
-        history = (*history[drop:], sample(at, every_s=step, renewed=renewed, gap=gap))
-        if other:
-            Periods(history[1:], intervals).of("cpu")
-        assert Periods(history, intervals).of("cpu") == Periods(history).of("cpu")
-        assert Periods(history, intervals).of("gpu") is None
