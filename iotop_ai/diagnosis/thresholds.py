@@ -6,7 +6,7 @@ from iotop_ai.lazy.namedtuple import NamedTuple
 from iotop_ai.model.finding import SHORTEST_S
 from iotop_ai.model.gpu import activity, sharing
 
-RULES_VERSION = 22
+RULES_VERSION = 23
 """The version of the rules, raised at every change of a rule or of a number below. A recorded verdict of another
 version is decided again."""
 
@@ -108,6 +108,9 @@ class Thresholds(NamedTuple):
     """The cores that a worker must use to count as computing."""
     gate: float = 0.08
     """The lost share of time below which the rules about a job's wait claim no loss."""
+    unexplained: float = 0.10
+    """A job with a GPU is not healthy if at least this share of its time is unexplained. Source: the benchmark counts
+    an OK as false from this loss on."""
     long_gate: float = 0.05
     """The lost share of time below which no rule claims a loss over the long window."""
     lost_high: float = 0.20

@@ -7,7 +7,8 @@ it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import deque
+from collections.abc import Collection, Mapping, Sequence
 
 from iotop_ai.collectors.job.rank_watch import RankWatch
 from iotop_ai.collectors.job.sockets import JobSockets, Traffic
@@ -19,6 +20,9 @@ LEAST_BYTES_PER_S = 10_000.0
 """The least rate at which a process receives data. At a lower rate, it only exchanges keep-alive messages."""
 MOST_TARGETS = 8
 """The most processes whose system call is read in one update. If more processes sleep, they are read in rotation."""
+LATELY_NS = 10_000_000_000
+"""The time over which the bytes of a trainer are averaged, in nanoseconds. One that is watched for less is not judged.
+"""
 REMEMBER_NS = 5_000_000_000
 """How long a process's last connection that counts in ``Traffic.sockets`` is remembered, in nanoseconds.
 
@@ -41,6 +45,12 @@ class NetworkWatch:
         """Whether the main thread of a process was waiting at a network socket when it was last read, by PID."""
         self._last_connected_ns: dict[int, int] = {}
         """The time when a process last had a connection that counts in ``Traffic.sockets``, by PID."""
+        self._received: dict[int, deque[tuple[int, float]]] = {}
+        """(time of an update, bytes received since the update before) of each trainer, by PID, oldest first.
+
+        The first row is from LATELY_NS ago or earlier, if the trainer has been watched for that long.
+        """
+        self._updated_ns = 0
         self.traffic: dict[int, Traffic] = {}
         """The traffic of each process at the newest update, by PID."""
 
@@ -58,7 +68,8 @@ class NetworkWatch:
     def update(
         self, watches: Sequence[RankWatch], asleep: Sequence[int], targets: Mapping[int, WaitTarget], now_ns: int
     ) -> bool:
-        """Set ``receiving`` and ``connected_within_job`` of each watch; return whether any ``receiving`` changed.
+        """Set ``receiving``, ``connected_within_job`` and ``main_gets_data`` of each watch; return whether any
+        ``receiving`` changed.
 
         asleep: the PIDs of the sleeping processes of all watches. targets: what some main threads wait for, by PID.
         """
@@ -67,7 +78,9 @@ class NetworkWatch:
         ray_pids = [pid for watch in watches if watch.rank.worker_kind == RAY for pid in watch.pids()]
         jobs = {pid: watch.job for watch in watches for pid in watch.pids()}
         self.traffic = self._sockets.update(pids, now_ns, ray_pids, jobs)
-        with_sockets = [pid for pid in asleep if pid in self.traffic and self.traffic[pid].sockets]
+        # If the traffic is unknown, as in a container's own network namespace, only the system call shows the wait.
+        unknown = set(asleep).difference(self.traffic, ray_pids)
+        with_sockets = [pid for pid in asleep if pid in unknown or (pid in self.traffic and self.traffic[pid].sockets)]
         self._at_socket_by_pid |= {pid: target.kind == "socket" for pid, target in targets.items()}
         self._at_socket_by_pid = {
             pid: at_socket for pid, at_socket in self._at_socket_by_pid.items() if pid in with_sockets
@@ -79,8 +92,10 @@ class NetworkWatch:
         within_job = {
             pid for pid, traffic in self.traffic.items() if traffic.near and pid not in self._last_connected_ns
         }
+        self._count_received({watch.rank.key.pid for watch in watches}, now_ns)
         changed = False
         for watch in watches:
+            watch.main_gets_data = self._gets_data(watch.rank.key.pid, now_ns)
             watch.connected_within_job = frozenset(within_job.intersection(watch.pids()))
             receiving = waiting.intersection(watch.pids())
             if watch.has_peers:
@@ -89,6 +104,24 @@ class NetworkWatch:
             if receiving != watch.receiving:
                 watch.receiving, changed = frozenset(receiving), True
         return changed
+
+    def _count_received(self, trainers: Collection[int], now_ns: int) -> None:
+        seconds, self._updated_ns = (now_ns - self._updated_ns) / 1e9, now_ns
+        counted, self._received = self._received, {}
+        for pid in trainers:
+            if pid in self.traffic:
+                rows = self._received[pid] = counted.get(pid, deque())
+                rows.append((now_ns, self.traffic[pid].received_bytes_per_s * seconds))
+                while len(rows) > 1 and rows[1][0] <= now_ns - LATELY_NS:
+                    rows.popleft()
+
+    def _gets_data(self, pid: int, now_ns: int) -> bool:
+        """Return whether a trainer has lately received as much as data takes; True when that is unknown."""
+        rows = self._received.get(pid)
+        if not rows or now_ns - rows[0][0] < LATELY_NS:
+            return True
+        received = sum(count for _, count in rows) - rows[0][1]
+        return received * 1e9 >= LEAST_BYTES_PER_S * (now_ns - rows[0][0])
 
     def busiest(self, pids: Sequence[int]) -> Traffic | None:
         """Return the traffic of the process that receives most, with the sum of all these processes' rates as its rate.

@@ -101,6 +101,8 @@ class RankWatch:
         self.connected_within_job: frozenset[int] = frozenset()
         """PIDs of the processes whose recent TCP connections all count in ``Traffic.near``: they carry no data from
         outside the job."""
+        self.main_gets_data = True
+        """Whether the trainer's own sockets lately received as much as data takes; True when that is unknown."""
 
     def set(self, job: Job, rank: Rank, main: WatchedTask, workers: list[WatchedTask], partial: bool) -> None:
         """Set the newest facts about the training process."""
@@ -236,6 +238,8 @@ class RankWatch:
             # The main thread waits for another rank, or for loaders that send batches by TCP. PyTorch's loaders do not
             # use TCP.
             main = OTHER if self._named or self.has_peers else QUEUE
+        elif main == NET and not self.main_gets_data:
+            main = OTHER  # it waits for an answer or sends something, and no data comes
         pin: int | None = None
         threads: list[int] = []
         autograd = False

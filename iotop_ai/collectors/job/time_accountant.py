@@ -11,11 +11,9 @@ from collections.abc import Collection, Mapping
 from operator import add
 from typing import TYPE_CHECKING
 
+from iotop_ai.collectors.gpu.activity import GpuActivity, GpuUse
 from iotop_ai.lazy.namedtuple import NamedTuple
 from iotop_ai.model.counter import delta
-from iotop_ai.model.gpu.activity import IDLE, all_spin, receives_at_link_rate
-from iotop_ai.model.gpu.sharing import COMPUTE, GpuParts, busy_parts, in_use
-from iotop_ai.model.gpu.state import busy_ratio, received_bytes_per_s
 from iotop_ai.model.job.looks import Loading, LookCounts
 from iotop_ai.model.job.movement import Movement, Totals, recent_rates
 from iotop_ai.model.job.programs import COMPILERS
@@ -28,7 +26,7 @@ from iotop_ai.model.process.rates import NO_IO
 from iotop_ai.model.process.records import ProcessIo, ProcessKey, ProcessSample, ProcessTable
 
 if TYPE_CHECKING:
-    from iotop_ai.model.gpu.state import GpuState, GpuTable
+    from iotop_ai.model.gpu.state import GpuTable
 
 LEAST_GPU_USE = 0.05
 """The least utilisation of a GPU, 0..1, that shows that training has begun."""
@@ -39,10 +37,12 @@ ATTACHED_S = 60.0
 ALONE_S = 10.0
 """The age, in seconds, from which a job without loaders counts as training, if the use of its GPUs is unknown."""
 DATA_WAIT_MS = 10_000
-"""A job counts as training after waiting this long for its loaders, in ms, in intervals in which its GPU was in use.
+"""A job counts as training after waiting this long for data, in ms, in intervals in which its GPU was in use.
 
 The most starved jobs never use their GPU for ``LEAST_GPU_USE`` of an interval.
 """
+ALONE_PART = 0.25
+"""The part of such waits that counts for a job without loaders, because it may also read its weights."""
 HUNG_S = 60.0
 """A job that has trained and then makes no progress for this time, in seconds, counts as hung."""
 BLIND_MS = 5000
@@ -52,9 +52,6 @@ The monitor itself may have been stopped for minutes.
 """
 COMPILES_NS = 5_000_000_000
 """How long a compiler that seems idle still counts, in nanoseconds, because stat is not read in every tick."""
-USED_NS = 60_000_000_000
-"""How long a GPU counts as used after it was last busy, in nanoseconds. If a training process used one of its GPUs in
-this time, it merely holds those that were idle throughout: TensorFlow and JAX hold all GPUs that they can see."""
 RESTS_NS = 60_000_000_000
 """A job rests if it has made no progress for this time, in nanoseconds."""
 MAIN_SLEEPS_NS = 60_000_000_000
@@ -93,7 +90,7 @@ class _State:
         """The file waits so far, in ms; None if the job never read from a network mount."""
         self.startup_over = startup_over
         self.data_wait_ms = 0.0
-        """How long the job has waited for its loaders during the start-up while its GPU was in use, in ms."""
+        """How long the job has waited for data during the start-up while its GPU was in use, in ms."""
         self.has_trained = False
         """Whether the job has been observed to train: it had loaders, or it used a GPU."""
         self.ranks: frozenset[ProcessKey] = frozenset()
@@ -140,94 +137,6 @@ class Tick(NamedTuple):
     tasks: Mapping[ProcessKey, TaskCounts] = {}
 
 
-class _GpuUse(NamedTuple):
-    """The activity of a job's GPUs.
-
-    busy: their mean utilisation by this job, 0..1; None when it is unknown. others: their mean utilisation by other
-    jobs. spin: whether they only wait for each other. receive: whether a GPU receives as much data as its link carries.
-    """
-
-    busy: float | None = None
-    others: float = 0.0
-    spin: bool = False
-    receive: bool = False
-
-
-class _GpuActivity:
-    """Follows the activity of all GPUs. A rate stays valid until the next reading of its GPU."""
-
-    def __init__(self) -> None:
-        self._readings: GpuTable = {}
-        self._busy: dict[str, float | None] = {}
-        self._copying: dict[str, bool] = {}
-        self._last_busy_ns: dict[str, int] = {}
-        self._idle_since_ns: dict[str, int] = {}
-        """Since when each idle GPU has been idle, by UUID."""
-        self.used_by_several: frozenset[str] = frozenset()
-        """The UUIDs of the GPUs that several jobs use in this tick."""
-
-    def update(self, gpus: GpuTable | None, at_ns: int) -> None:
-        """Update the rates with the readings of one tick. at_ns: the time of the tick."""
-        now = gpus or {}
-        for uuid, reading in now.items():
-            old = self._readings.get(uuid)
-            if reading.value is not None and (old is None or old.at_ns != reading.at_ns):
-                busy = self._busy[uuid] = busy_ratio(old, reading)
-                self._copying[uuid] = receives_at_link_rate(reading.value, received_bytes_per_s(old, reading))
-                if busy is not None and busy < IDLE:
-                    self._idle_since_ns.setdefault(uuid, at_ns)
-                else:
-                    self._idle_since_ns.pop(uuid, None)
-                if busy is not None and busy >= IDLE:
-                    self._last_busy_ns[uuid] = at_ns
-        self._readings = now
-
-    def _used_lately(self, uuid: str, at_ns: int) -> bool:
-        return uuid in self._last_busy_ns and at_ns - self._last_busy_ns[uuid] < USED_NS
-
-    def without_held(self, uuids: Collection[str], at_ns: int) -> frozenset[str]:
-        """Return a training process's GPUs without those that it only holds; all of them if it used none lately."""
-        if not any(self._used_lately(uuid, at_ns) for uuid in uuids):
-            return frozenset(uuids)
-        return frozenset(uuid for uuid in uuids if at_ns - self._idle_since_ns.get(uuid, at_ns) < USED_NS)
-
-    def hidden_in_use(self, at_ns: int) -> frozenset[str]:
-        """Return the UUIDs of the GPUs in use if no process on a GPU is visible, as in a container; otherwise none."""
-        states = {uuid: reading.value for uuid, reading in self._readings.items() if reading.value is not None}
-        if any(p.kind == COMPUTE and p.found for state in states.values() for p in state.processes or ()):
-            return frozenset()
-        return frozenset(uuid for uuid, state in states.items() if in_use(state, self._used_lately(uuid, at_ns)))
-
-    def _parts(self, state: GpuState, pids: Collection[int]) -> GpuParts | None:
-        # The list of a GPU's processes may be missing for a moment.
-        return GpuParts() if not state.processes and state.uuid in self.used_by_several else busy_parts(state, pids)
-
-    def use(self, uuids: Collection[str], pids: Collection[int]) -> _GpuUse:
-        """Return the activity of a job's GPUs. uuids: the job's GPUs. pids: the PIDs of the job's processes."""
-        states = {uuid: self._readings[uuid].value for uuid in uuids if uuid in self._readings}
-        shared = {
-            uuid: part for uuid, state in states.items() if state is not None and (part := self._parts(state, pids))
-        }
-        busy_ratios, others = [], 0.0
-        for uuid in [uuid for uuid, state in states.items() if state is not None]:
-            busy = self._busy.get(uuid)
-            if uuid in shared:
-                others += shared[uuid].others or 0.0
-                own = shared[uuid].own
-                # The driver samples the processes less often than the GPU, and the GPU may have stopped since.
-                busy = own if own is None or busy is None else min(own, busy)
-            if busy is not None:
-                busy_ratios.append(busy)
-        if not busy_ratios:
-            return _GpuUse()
-        return _GpuUse(
-            sum(busy_ratios) / len(busy_ratios),
-            others / len(busy_ratios),
-            not shared and all_spin(list(states.values())),
-            any(self._copying.get(uuid, False) for uuid in uuids if uuid not in shared),
-        )
-
-
 class _Inherited:
     """Sums up the I/O of children that trainers reaped, because the kernel adds it to the trainers' own I/O."""
 
@@ -257,7 +166,7 @@ class TimeAccountant:
 
     def __init__(self) -> None:
         self._states: dict[ProcessKey, _State] = {}
-        self._gpus = _GpuActivity()
+        self._gpus = GpuActivity()
         self._inherited = _Inherited()
 
     def update(self, jobs: Mapping[ProcessKey, Job], tick: Tick) -> dict[ProcessKey, TimeCounts]:
@@ -311,7 +220,7 @@ class TimeAccountant:
     def forget(self) -> None:
         """Forget all jobs, because no job runs now."""
         if self._states:
-            self._states, self._gpus, self._inherited = {}, _GpuActivity(), _Inherited()
+            self._states, self._gpus, self._inherited = {}, GpuActivity(), _Inherited()
 
     def _account(self, job: Job, state: _State, tick: Tick, hidden: frozenset[str]) -> None:
         """Add the time since the previous tick. hidden: the GPUs that count as the job's if its own are unknown."""
@@ -325,23 +234,35 @@ class TimeAccountant:
             return
         pids = _job_pids(job, tick) if job.gpus else frozenset()
         own = {rank.key: self._gpus.without_held(rank.gpus, tick.at_ns) for rank in job.ranks}
-        gpus = self._gpus.use(frozenset().union(*own.values()) or hidden, pids)
+        gpus = self._gpus.use(frozenset().union(*own.values()) or hidden, pids, tick.at_ns)
         phase = self._phase(job, state, tick, totals, gpus.busy)
         place = tick.places.get(job.key, _NO_PLACE)
         remote = place.remote_mount is not None
         intervals = [
             self._interval(
-                rank, state, tick, totals[rank.key], self._gpus.use(own[rank.key], pids) if rank.gpus else gpus
-            )._replace(phase=phase, reads_network_fs=remote, reads_local_fs=place.reads_locally, gpus_spin=gpus.spin)
+                rank,
+                state,
+                tick,
+                totals[rank.key],
+                self._gpus.use(own[rank.key], pids, tick.at_ns) if rank.gpus else gpus,
+            )._replace(
+                phase=phase,
+                reads_network_fs=remote,
+                reads_local_fs=place.reads_locally,
+                gpus_spin=gpus.spin,
+                gpus_rest=gpus.rest,
+                accelerator_unseen=gpus.busy is None and "device" in job.evidence,
+            )
             for rank in watched
             if tick.looks[rank.key].looks
         ]
-        if phase is Phase.STARTUP and job.workers and gpus.busy:
-            state.data_wait_ms += milliseconds * max(map(_data_share, intervals))
+        if phase is Phase.STARTUP and gpus.busy:
+            part = 1.0 if job.workers else ALONE_PART
+            state.data_wait_ms += part * milliseconds * max(map(_data_share, intervals))
         # Ranks that step together also wait together, so the rank that loses most time decides.
         accounts = [(account(interval), interval) for interval in intervals]
         _, slowest = max(accounts, key=lambda one: _lost_share(one[0]))
-        shares_of = account_with_peers if ranks_wait_in_turns(accounts) else account
+        shares_of = account_with_peers if _step_together(job) and ranks_wait_in_turns(accounts) else account
         state.counts = add_time(state.counts, shares_of(slowest), milliseconds)
         if remote:
             # From a local filesystem, the same waits for files would count as data_disk.
@@ -350,7 +271,7 @@ class TimeAccountant:
         state.at_ns += milliseconds * 1_000_000
         state.totals = totals
 
-    def _interval(self, rank: Rank, state: _State, tick: Tick, now: Totals, gpus: _GpuUse) -> Interval:
+    def _interval(self, rank: Rank, state: _State, tick: Tick, now: Totals, gpus: GpuUse) -> Interval:
         """Return what the samples and counters say about a rank since the previous tick.
 
         gpus: the use of the rank's own GPUs, or of all GPUs of the job if those are unknown.
@@ -408,6 +329,15 @@ class TimeAccountant:
         if not state.startup_over:
             return Phase.STARTUP
         return Phase.COMPILE if compiles else Phase.TRAINING
+
+
+def _step_together(job: Job) -> bool:
+    """Whether the job's ranks wait for each other: a process above them started them, or all have rank numbers.
+
+    Others, such as several programs of one batch job, may be independent of each other.
+    """
+    started = all(rank.key != job.key for rank in job.ranks)
+    return started or all(rank.number is not None for rank in job.ranks)
 
 
 def _lost_share(shares: tuple[float, ...]) -> float:

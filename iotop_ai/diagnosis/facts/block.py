@@ -56,6 +56,8 @@ class DeviceFacts(NamedTuple):
     reads_per_s: float | None = None
     queue_size: float | None = None
     """The mean number of requests that are queued or in service."""
+    is_capped: bool = False
+    """Whether the device is a network volume with a flat read rate: it gives what its owner pays for."""
     members: tuple[str, ...] = ()
     """The names of all disks whose facts these are, if a filesystem is on several disks (``joined``); otherwise ()."""
 
@@ -243,6 +245,7 @@ def device_facts(
     reads = [v for v in column["read_bytes_per_s"] if v is not None]
     read_rate, utilisation = mean(reads), mean(column["busy_ratio"])
     busy_enough = (utilisation or 0.0) >= limits.steady_busy and len(reads) >= window.needed
+    flat = bool(busy_enough and read_rate and _spread(reads, read_rate) <= limits.steady_variation * read_rate)
     return DeviceFacts(
         name=key.name,
         info=info,
@@ -259,9 +262,10 @@ def device_facts(
         slow=slow,
         saturated=saturated,
         critical=critical,
-        is_flat=bool(busy_enough and read_rate and _spread(reads, read_rate) <= limits.steady_variation * read_rate),
+        is_flat=flat,
         reads_per_s=mean(column["reads_per_s"]),
         queue_size=mean(column["queue_size"]),
+        is_capped=flat and is_network_volume(base),
     )
 
 
@@ -294,6 +298,7 @@ def joined(disks: Sequence[DeviceFacts], limits: Thresholds = LIMITS) -> DeviceF
         saturated=_any_of([d.saturated for d in disks]),
         critical=_any_of([d.critical for d in disks]),
         is_flat=all(d.is_flat for d in disks),
+        is_capped=all(d.is_capped for d in disks),
         reads_per_s=sum_of_known(reads),
         queue_size=sum_of_known(d.queue_size for d in disks),
         members=tuple(d.name for d in disks),

@@ -32,8 +32,8 @@ def nothing_runs(facts: Facts) -> tuple[Claim, ...]:
     Evidence: GPUs, if there are any; CPU of all cores and of each process; disks; waits.
     Threshold: GPU < 5 % and its link < 100 MB/s, CPU < 5 %, no process at half a core or more, disks < 1 MB/s and < 5 %
         busy, no process in state D; for 30 s, or since the monitor started. In addition, no job with GPUs or workers
-        waits for data, or has unexplained time, for >= 8 % of 10 s. For notebooks, servers and programs that wait at a
-        terminal, only a wait for data counts, and only if it is at least as long as the unexplained time.
+        waits for data, starts, or has unexplained time, for >= 8 % of 10 s. For notebooks, servers and programs that
+        wait at a terminal, only a wait for data counts, and only if it is at least as long as the unexplained time.
     Blind spot: a job that sleeps (in a barrier without spinning, stopped) looks the same if it has no GPU and no
         workers.
     """
@@ -66,16 +66,19 @@ def nothing_runs(facts: Facts) -> tuple[Claim, ...]:
 
 
 def _is_at_work(job: JobFacts, limits: Thresholds) -> bool:
-    """Whether a job has GPUs or workers, and waits for data or has unexplained time that is not a rest.
+    """Whether a job has GPUs or workers, and waits for data, starts, or has unexplained time that is not a rest.
 
     A job that waits for a person or a client may rest.
     """
     if not (job.gpus or job.workers):
         return False
     wait, unexplained = job.stall or 0.0, 0.0 if job.time is None else job.time.unexplained
+    startup = 0.0 if job.time is None else job.time.startup
     if may_rest(job.job, job.place):
-        return wait >= max(limits.gate, unexplained)
-    return max(wait, unexplained) >= limits.gate
+        # If it is unknown whether the job listens for clients, it may be starting.
+        starts = job.place.listening is None and not (job.job.notebook or job.place.waits_for_input)
+        return wait >= max(limits.gate, unexplained) or (starts and startup >= limits.gate)
+    return max(wait, unexplained, startup) >= limits.gate
 
 
 def _gpu_works(rates: GpuRates, limits: Thresholds) -> bool:

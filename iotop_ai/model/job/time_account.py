@@ -89,6 +89,10 @@ class Interval(NamedTuple):
     """Whether its main thread has not run for a minute."""
     own_write_bytes_per_s: float | None = None
     """Bytes per second that the process itself wrote in this interval."""
+    gpus_rest: bool = False
+    """Whether its GPUs have been idle for longer than a step and the making of its batch usually take."""
+    accelerator_unseen: bool = False
+    """Whether it uses an accelerator whose activity is unknown, such as a TPU."""
 
 
 def account(interval: Interval) -> tuple[float, ...]:
@@ -265,8 +269,17 @@ def _crowded_out(interval: Interval, running: float) -> float:
 def _share_of_computing(interval: Interval) -> str:
     """The name of the share for time in which the trainer's other threads compute while its main thread sleeps."""
     if interval.loading is not Loading.NAMED:
-        return "unexplained" if _trains_in_a_thread(interval) else "data_cpu"
+        return "unexplained" if _trains_in_a_thread(interval) or _compiles_itself(interval) else "data_cpu"
+    if interval.main_sleeps:
+        return "unexplained"  # another thread trains, and what it waits for is not looked at
     return "transfer" if interval.gpu_receives else "host"
+
+
+def _compiles_itself(interval: Interval) -> bool:
+    """Whether the threads that compute may be a compiler inside the process, as in JAX: GPUs rest, no data is read."""
+    lately = interval.own_lately_read_bytes_per_s
+    reads_little = lately is not None and lately < LOADS_BYTES_PER_S
+    return interval.gpus_rest and interval.loading is Loading.ITSELF and reads_little and not loads(interval)
 
 
 def _trains_in_a_thread(interval: Interval) -> bool:
@@ -300,7 +313,10 @@ def _without_gpu(interval: Interval, out: list[float]) -> None:
     # A main thread in a futex waits for data only if no thread computes; otherwise it may wait for what the thread
     # computes.
     asleep = _Waits((looks.futex,), saved=saves(interval))
-    _assign_waits(interval, out, looks.futex.whole / whole, looks.futex.whole / whole, asleep)
+    if interval.accelerator_unseen:
+        out[_INDEX["unexplained"]] += looks.futex.whole / whole  # it may also wait for the accelerator
+    else:
+        _assign_waits(interval, out, looks.futex.whole / whole, looks.futex.whole / whole, asleep)
     out[_INDEX["compute"]] += (looks.futex_computing.whole + looks.backward) / whole
     one_thread = interval.own_cores is None or interval.own_cores <= _ONE_THREAD
     loads_alone = interval.loading is Loading.ITSELF and one_thread

@@ -158,7 +158,8 @@ def _because_storage(a: Args) -> Spans:
     if not word(a, "device"):
         return [*_blocked(a), SEMI, _plain("the device of its files is unknown")]
     out = [_plain("disk "), _bad(_disk_text(a)), _plain(" "), _strong(rate(number(a, "read_bytes_per_s")))]
-    return [*out, COMMA, *_await(a), SEMI, *_blocked(a)]
+    cap = [_plain(" steadily: the volume's limit")] if number(a, "capped") else []
+    return [*out, *cap, COMMA, *_await(a), SEMI, *_blocked(a)]
 
 
 def _because_small(a: Args) -> Spans:
@@ -371,8 +372,8 @@ def _because_hung(a: Args) -> Spans:
 
 def _because_host(a: Args) -> Spans:
     running = [_plain("it runs "), _strong(percent(a, "running")), _plain(" of the time and loads nothing")]
-    workers = [COMMA, _plain("its workers have batches ready")] if number(a, "workers") else []
-    return [*running, *workers]
+    idle = number(a, "worker_idle")
+    return [*running, *([COMMA, _plain("its workers are idle "), _strong(percent(a, "worker_idle"))] if idle else [])]
 
 
 BECAUSE: dict[str, Callable[[Args], Spans]] = {

@@ -44,7 +44,7 @@ class Machine:
         self.looks = {rank.key: RUNS for rank in job.ranks}
         self.busy: dict[str, int | None] = dict.fromkeys(job.gpus, 0)
         self.io = {rank.key: [0] * 7 for rank in job.ranks}
-        self.ticks = {rank.key: 0 for rank in job.ranks}
+        self.ticks = dict.fromkeys((job.key, *self.io), 0)
         self.stat_ns: dict[ProcessKey, int] = {}
         """The time at which each process's stat was read, if that was before this tick."""
         self.children: dict[ProcessKey, str] = {}

@@ -22,6 +22,7 @@ from iotop_ai.collectors.job.environment import (
     parse_tcp,
 )
 from iotop_ai.model.job.records import IoLimit, Job, JobMount, Rank
+from iotop_ai.model.job.serving import may_rest
 from iotop_ai.model.job.task_states import NET, QUEUE, wait_state_of
 from iotop_ai.model.process.records import ProcessKey
 from tests.waiting import until
@@ -281,6 +282,20 @@ def test_a_real_server_listens_and_a_client_is_connected() -> None:
     with_workers = job._replace(ranks=(Rank(key, (ProcessKey(1, 1),)),))
     place = EnvironmentReader(Root()).read(with_workers)
     assert (place.listening, place.connections) == (None, None)
+
+
+def test_a_server_may_listen_in_another_process_than_the_one_that_computes(tmp_path: Path) -> None:
+    """The API server of vLLM listens, and its engine, which has no socket, uses the GPU."""
+    api, engine = ProcessKey(9, 1), ProcessKey(10, 1)
+    put(tmp_path, {"proc/10/cgroup": "0::/\n", "proc/9/net/tcp6": "", "proc/10/net/tcp": "", "proc/10/net/tcp6": ""})
+    (tmp_path / "proc/9/net/tcp").write_bytes(TCP)
+    for pid, target in ((9, "socket:[5127]"), (10, "/models/weights")):
+        (tmp_path / f"proc/{pid}/fd").mkdir()
+        (tmp_path / f"proc/{pid}/fd/3").symlink_to(target)
+    job = Job(api, "vllm", "root", 0, (Rank(engine),), helpers=(api,))
+    place = EnvironmentReader(Root(str(tmp_path))).read(job)
+    assert (place.listening, place.connections) == (1, 1)
+    assert may_rest(job, place)
 
 
 def test_the_connections_of_a_table_that_is_too_long_are_unknown(tmp_path: Path) -> None:

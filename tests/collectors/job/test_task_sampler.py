@@ -17,8 +17,10 @@ from iotop_ai.collectors.job.network_watch import NetworkWatch
 from iotop_ai.collectors.job.rank_watch import RankWatch
 from iotop_ai.collectors.job.sockets import JobSockets, SocketDiag, Traffic
 from iotop_ai.collectors.job.task_sampler import PERIOD_S, TaskSampler, uneven_waits
+from iotop_ai.collectors.job.wait_target import WaitTarget
 from iotop_ai.collectors.job.watched_task import WatchedTask
 from iotop_ai.model.job.records import Job, Rank
+from iotop_ai.model.job.task_states import NET
 from iotop_ai.model.process.records import ProcessKey
 from tests.collectors.job.children import fields
 
@@ -154,4 +156,72 @@ def test_bytes_of_other_ranks_are_not_data_even_from_another_machine(group: str,
     watch.tasks_to_sample(0)
     NetworkWatch(ReceivesFromElsewhere()).update([watch], [main.pid], {}, 10**9)
     assert watch.receiving == ({main.pid} if is_data else frozenset())
+    task.close()
+
+
+class Traffics(JobSockets):
+    """Sockets of processes that all have the same traffic; None if it is unknown."""
+
+    def __init__(self) -> None:
+        self.traffic: Traffic | None = None
+
+    def update(self, pids: Sequence[int], *_: object) -> dict[int, Traffic]:
+        return {} if self.traffic is None else dict.fromkeys(pids, self.traffic)
+
+
+def watch_of(worker_kind: str = "loader") -> tuple[RankWatch, NetworkWatch, Traffics, WatchedTask]:
+    """A watch of this process, with this process as its only worker too, over sockets whose traffic a test sets."""
+    main = ProcessKey(os.getpid(), int(fields(os.getpid())[19]))
+    rank = Rank(main, worker_kind=worker_kind)
+    watch, task, traffics = RankWatch(Root()), WatchedTask(Root(), main), Traffics()
+    watch.set(Job(main, "train.py", "alice", 0, (rank,)), rank, task, [], False)
+    watch.tasks_to_sample(0)
+    return watch, NetworkWatch(traffics), traffics, task
+
+
+AT_SOCKET = WaitTarget("socket", (7,), (5,), "poll")
+
+
+@pytest.mark.parametrize(
+    ("kind", "target", "waits"),
+    [("loader", AT_SOCKET, True), ("loader", WaitTarget("pipe", (7,), (5,), "poll"), False), ("ray", AT_SOCKET, False)],
+    ids=["at a socket", "at its queue", "Ray's services"],
+)
+def test_the_system_call_shows_a_wait_at_sockets_that_are_not_listed(
+    kind: str, target: WaitTarget, waits: bool
+) -> None:
+    """The sockets of a container with a network of its own are not in the list of this network."""
+    watch, network, _, task = watch_of(kind)
+    pid = watch.rank.key.pid
+    assert network.due([pid]) == [pid]
+    network.update([watch], [pid], {pid: target}, 10**9)
+    assert watch.receiving == (frozenset({pid}) if waits else frozenset())
+    task.close()
+
+
+@pytest.mark.parametrize(
+    ("traffic", "gets_data"),
+    [
+        (Traffic(40e6, True, "10.0.0.2:443", 8), True),
+        (Traffic(2_000.0, True, "10.0.0.2:8000", 1), False),
+        (Traffic(0.0, False, "10.0.0.2:8000", 1), False),
+        (None, True),
+    ],
+    ids=["stream", "answers to requests", "silence", "unknown"],
+)
+def test_a_main_thread_at_a_socket_waits_for_data_only_if_data_comes(traffic: Traffic | None, gets_data: bool) -> None:
+    watch, network, traffics, task = watch_of()
+    traffics.traffic = traffic
+    for second in range(1, 10):
+        network.update([watch], [], {}, second * 10**9)
+        assert watch.main_gets_data, "it was judged before ten seconds"
+    for second in range(10, 14):
+        network.update([watch], [], {}, second * 10**9)
+    assert watch.main_gets_data is gets_data
+    watch.count([NET], 1)
+    counts = watch.tally.take()
+    assert (counts.main_net, counts.asleep) == ((1, 0) if gets_data else (0, 1))
+    traffics.traffic = Traffic(40e6, True, "10.0.0.2:443", 8)
+    network.update([watch], [], {}, 14 * 10**9)
+    assert watch.main_gets_data
     task.close()

@@ -9,7 +9,6 @@ import pytest
 
 from iotop_ai.collectors.job.time_accountant import (
     ALONE_S,
-    ATTACHED_S,
     HUNG_S,
     STARTUP_MOST_S,
     _State,
@@ -18,6 +17,7 @@ from iotop_ai.model.job.looks import Loading, LookCounts, Split
 from iotop_ai.model.job.records import Job, JobMount, JobPlace, Rank
 from iotop_ai.model.job.task_states import TaskCounts
 from iotop_ai.model.job.time_shares import TimeCounts
+from iotop_ai.model.process.records import ProcessKey
 from tests.collectors.job.accounted_machine import (
     ALONE,
     CHILD,
@@ -93,55 +93,22 @@ def test_the_rank_that_loses_most_decides() -> None:
     assert machine.grown() == {"compute": 1000}, "the only sampled rank did not decide"
 
 
-def test_waits_of_ranks_that_take_turns_add_up() -> None:
-    machine = Machine(job_of(Rank(TRAINER, (), (GPU,)), Rank(PEER, (), (SECOND_GPU,))))
+@pytest.mark.parametrize(
+    ("numbers", "launcher", "own"),
+    [((0, 1), None, False), ((None, None), OTHER, False), ((None, None), None, True), ((0, None), None, True)],
+    ids=["numbered", "started together", "independent", "one numbered"],
+)
+def test_waits_of_ranks_that_take_turns_add_up_if_they_step_together(
+    numbers: tuple[int | None, int | None], launcher: ProcessKey | None, own: bool
+) -> None:
+    ranks = (Rank(TRAINER, (), (GPU,), number=numbers[0]), Rank(PEER, (), (SECOND_GPU,), number=numbers[1]))
+    job = job_of(*ranks)
+    machine = Machine(job if launcher is None else job._replace(key=launcher))
     machine.busy = {GPU: 70, SECOND_GPU: 70}  # each GPU spins while the other rank waits
     turn = LookCounts(looks=20, waits=Split(disk=6.0), asleep=14, peer_waits=Split(disk=5.0))
     machine.looks = {TRAINER: turn, PEER: turn}
-    assert machine.grown() == {"compute": 450, "data_disk": 550}
-
-
-def test_startup_ends_at_the_first_use_of_the_gpu() -> None:
-    machine = Machine(age_s=2.0)
-    assert machine.grown() == {"startup": 1000}
-    machine.next(50.0)
-    assert machine.grown() == {"startup": 1000}
-    machine.busy[GPU] = 90
-    assert machine.grown() == {"compute": 900, "host": 100}
-    machine.busy[GPU] = 0
-    assert machine.grown() == {"host": 1000}
-
-
-def test_waiting_for_loaders_ends_the_startup_of_a_job_that_hardly_uses_its_gpu() -> None:
-    machine = Machine(WITH_WORKERS, age_s=2.0)
-    machine.looks = {TRAINER: WAITS}
-    for _ in range(30):  # the loaders import their libraries, and no batch has come yet
-        assert machine.grown() == {"startup": 1000}
-    machine.busy[GPU] = 3
-    for _ in range(10):
-        assert machine.grown() == {"compute": 30, "startup": 970}
-    machine.next()
-    assert machine.grown() == {"compute": 30, "data_disk": 970}
-
-
-def test_a_job_that_compiles_in_its_own_process_does_not_wait_for_its_loaders() -> None:
-    machine = Machine(WITH_WORKERS, age_s=2.0)
-    machine.busy[GPU] = 3
-    machine.next(60.0)
-    assert machine.grown() == {"compute": 30, "startup": 970}
-
-
-def test_a_job_that_is_old_when_first_watched_is_not_starting() -> None:
-    assert Machine(age_s=ATTACHED_S + 1).grown() == {"host": 1000}
-    assert Machine(age_s=ATTACHED_S - 1).grown() == {"startup": 1000}
-
-
-def test_loaders_or_some_seconds_end_the_startup_of_a_job_without_a_gpu() -> None:
-    machine = Machine(ALONE, age_s=1.0)
-    assert machine.grown() == {"startup": 1000}
-    machine.next(ALONE_S)
-    assert machine.grown() == {"compute": 1000}
-    assert Machine(job_of(Rank(TRAINER, (WORKER,))), age_s=1.0).grown() == {"compute": 1000}
+    alone = {"compute": 700, "data_disk": 300}
+    assert machine.grown() == (alone if own else {"compute": 450, "data_disk": 550})
 
 
 @pytest.mark.parametrize("job", [ON_GPU, WITH_WORKERS])
@@ -331,8 +298,31 @@ def test_threads_that_compute_are_found_after_a_child_that_wrote_much_was_reaped
     machine = Machine()
     machine.child("cp", write=10_000 * MB)
     reap_then_compute(machine)
+    machine.busy[GPU] = 50
     for _ in range(12):
+        assert machine.grown() == {"compute": 500, "data_cpu": 500}
+
+
+def test_threads_that_compute_while_the_gpu_rests_and_nothing_is_read_may_compile() -> None:
+    machine = Machine()
+    machine.looks = {TRAINER: COMPUTES}
+    for _ in range(9):  # the GPU may still be between two steps
         assert machine.grown() == {"data_cpu": 1000}
+    assert machine.grown() == {"unexplained": 1000}
+    machine.moves(chars=20 * MB)
+    assert machine.grown() == {"data_cpu": 1000}, "threads that read and compute decode"
+    machine.busy[GPU] = 60
+    assert machine.grown() == {"compute": 600, "data_cpu": 400}
+
+
+@pytest.mark.parametrize(("evidence", "share"), [((), "data_cpu"), (("device", "library"), "unexplained")])
+def test_a_wait_in_a_futex_beside_an_accelerator_that_is_not_seen_is_unexplained(
+    evidence: tuple[str, ...], share: str
+) -> None:
+    """The main thread may wait for its data or for a TPU."""
+    machine = Machine(job_of(Rank(TRAINER))._replace(evidence=evidence))
+    machine.loading, machine.looks = Loading.OTHERS, {TRAINER: LookCounts(looks=20, futex=Split(cpu=12.0), running=8)}
+    assert machine.grown() == {share: 600, "compute": 400}
 
 
 def test_what_a_child_writes_is_not_a_checkpoint_of_the_main_thread() -> None:
@@ -479,3 +469,6 @@ def test_a_main_thread_that_has_not_run_for_a_minute_takes_no_batches() -> None:
     assert after(20) == {"compute": 500, "unexplained": 500}
     ran += 1
     assert after(1) == {"compute": 500, "data_cpu": 500}
+    machine.loading = Loading.NAMED
+    assert after(1) == {"compute": 500, "host": 500}
+    assert after(70) == {"compute": 500, "unexplained": 500}, "another thread takes the batches of the loaders"

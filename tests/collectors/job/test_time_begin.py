@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from iotop_ai.collectors.job.time_accountant import BLIND_MS, COMPILES_NS
+from iotop_ai.collectors.job.time_accountant import ALONE_S, ATTACHED_S, BLIND_MS, COMPILES_NS
 from iotop_ai.model.job.looks import LookCounts
 from iotop_ai.model.job.records import Rank
 from iotop_ai.model.job.time_shares import TimeCounts
 from tests.collectors.job.accounted_machine import (
+    ALONE,
     CHILD,
     GPU,
     ON_GPU,
@@ -16,8 +17,10 @@ from tests.collectors.job.accounted_machine import (
     SECOND,
     TRAINER,
     WAITS,
+    WITH_WORKERS,
     WORKER,
     Machine,
+    job_of,
 )
 
 
@@ -84,3 +87,58 @@ def test_a_compiler_that_does_nothing_does_not_count_as_compiling() -> None:
     assert machine.grown() == {"host": 1000}
     machine.child_state = "D"
     assert machine.grown() == {"compile": 1000}
+
+
+def test_startup_ends_at_the_first_use_of_the_gpu() -> None:
+    machine = Machine(age_s=2.0)
+    assert machine.grown() == {"startup": 1000}
+    machine.next(50.0)
+    assert machine.grown() == {"startup": 1000}
+    machine.busy[GPU] = 90
+    assert machine.grown() == {"compute": 900, "host": 100}
+    machine.busy[GPU] = 0
+    assert machine.grown() == {"host": 1000}
+
+
+def test_waiting_for_loaders_ends_the_startup_of_a_job_that_hardly_uses_its_gpu() -> None:
+    machine = Machine(WITH_WORKERS, age_s=2.0)
+    machine.looks = {TRAINER: WAITS}
+    for _ in range(30):  # the loaders import their libraries, and no batch has come yet
+        assert machine.grown() == {"startup": 1000}
+    machine.busy[GPU] = 3
+    for _ in range(10):
+        assert machine.grown() == {"compute": 30, "startup": 970}
+    machine.next()
+    assert machine.grown() == {"compute": 30, "data_disk": 970}
+
+
+def test_waiting_for_its_own_threads_ends_the_startup_of_a_job_that_hardly_uses_its_gpu() -> None:
+    """It takes longer than with loaders, because a job that starts may also read its weights."""
+    machine = Machine(age_s=2.0)
+    machine.looks = {TRAINER: WAITS}
+    machine.busy[GPU] = 4
+    for _ in range(40):
+        assert machine.grown() == {"compute": 40, "startup": 960}
+    for _ in range(4):
+        machine.next()
+    assert machine.grown() == {"compute": 40, "data_disk": 960}
+
+
+def test_a_job_that_compiles_in_its_own_process_does_not_wait_for_its_loaders() -> None:
+    machine = Machine(WITH_WORKERS, age_s=2.0)
+    machine.busy[GPU] = 3
+    machine.next(60.0)
+    assert machine.grown() == {"compute": 30, "startup": 970}
+
+
+def test_a_job_that_is_old_when_first_watched_is_not_starting() -> None:
+    assert Machine(age_s=ATTACHED_S + 1).grown() == {"host": 1000}
+    assert Machine(age_s=ATTACHED_S - 1).grown() == {"startup": 1000}
+
+
+def test_loaders_or_some_seconds_end_the_startup_of_a_job_without_a_gpu() -> None:
+    machine = Machine(ALONE, age_s=1.0)
+    assert machine.grown() == {"startup": 1000}
+    machine.next(ALONE_S)
+    assert machine.grown() == {"compute": 1000}
+    assert Machine(job_of(Rank(TRAINER, (WORKER,))), age_s=1.0).grown() == {"compute": 1000}

@@ -27,6 +27,8 @@ STUCK = Training(
 )  # fmt: skip
 """A job whose loaders wait for something other than a disk, the network or a core."""
 UNEXPLAINED = (("unexplained", 0.97), ("compute", 0.03))
+STARTS = (("startup", 0.96), ("compute", 0.04))
+"""A job whose first steps hardly use the GPU, because its own threads wait for data."""
 
 
 def on_idle_gpu(job: Training) -> Machine:
@@ -41,8 +43,10 @@ def on_idle_gpu(job: Training) -> Machine:
         replace(STUCK, notebook=True),
         replace(STUCK, time=UNEXPLAINED),
         replace(STUCK, workers=(), evidence=("gpu",), listening=0, time=UNEXPLAINED),
+        replace(STUCK, workers=(), evidence=("gpu",), listening=0, stall=0.0, time=STARTS),
+        replace(STUCK, workers=(), evidence=("gpu",), listening=None, stall=0.0, time=STARTS),
     ],
-    ids=["waits", "waits in a notebook", "unexplained", "unexplained, no workers"],
+    ids=["waits", "waits in a notebook", "unexplained", "unexplained, no workers", "starts", "starts, hidden"],
 )
 def test_a_stuck_job_on_an_idle_machine_is_not_calm(job: Training) -> None:
     verdict = verdict_of(on_idle_gpu(job), 60)
@@ -56,9 +60,10 @@ def test_a_stuck_job_on_an_idle_machine_is_not_calm(job: Training) -> None:
         replace(STUCK, notebook=True, time=UNEXPLAINED),
         replace(STUCK, notebook=True, time=(("data_network", 0.1), ("unexplained", 0.9))),
         replace(SERVER, time=UNEXPLAINED),
+        replace(SERVER, time=STARTS),
         replace(STUCK, stall=0.0, time=()),
     ],
-    ids=["notebook", "notebook whose client checks that it is alive", "server", "time not counted"],
+    ids=["notebook", "notebook whose client checks that it is alive", "server", "new server", "time not counted"],
 )
 def test_a_job_that_may_rest_on_an_idle_machine_is_calm(job: Training) -> None:
     verdict = verdict_of(on_idle_gpu(job), 60)

@@ -8,6 +8,7 @@ from iotop_ai.diagnosis.facts.gather import Args, Claim, Facts, claim, confidenc
 from iotop_ai.diagnosis.facts.gpu_groups import OneGpu, gpu_groups, only_others_use_gpus
 from iotop_ai.diagnosis.facts.process import blocked_tasks
 from iotop_ai.diagnosis.facts.window import at_least, mean
+from iotop_ai.diagnosis.rules.job.common import is_unexplained
 from iotop_ai.lazy.namedtuple import NamedTuple
 from iotop_ai.model.finding import Advice, Evidence, Finding, Severity
 
@@ -122,13 +123,15 @@ def gpus_fed(facts: Facts) -> tuple[Claim, ...]:
 
     Claim: healthy: no process of the job waits for a device while the GPUs work.
     Evidence: utilisation of the GPUs in use; the time that the processes spend in state D.
-    Threshold: GPU >= 70 %, power >= 40 % of the limit where known; D < 35 %. Only while no finding
-        explains the time of a job.
+    Threshold: GPU >= 70 %, power >= 40 % of the limit where known; D < 35 %. Only while no finding explains the time
+        of a job, and no job with a GPU has >= 10 % unexplained time.
     Blind spot: short stalls between samples, and waits outside state D.
     """
     limits = facts.limits
     power = facts.gpu.power_ratio
     if facts.job_time_is_explained or not facts.gpu.used or (power is not None and power < limits.power_share):
+        return ()
+    if any(is_unexplained(job, limits) for job in facts.jobs):
         return ()
     if facts.snapshot.processes.value is None or only_others_use_gpus(facts) or blocked_tasks(facts.gpu_tasks, limits):
         return ()

@@ -18,6 +18,8 @@ FRAMEWORKS = ("torch", "tensorflow", "jax")
 def _trains(facts: Facts, job: JobFacts) -> bool:
     """Whether the job certainly trains on the CPU: it has a framework or loaders, uses the CPU, and opens no GPU."""
     evidence = job.job.evidence
+    if any(rank.worker_kind == "prep" for rank in job.job.ranks):
+        return False  # it prepares a dataset, even if the program imports a framework
     can_train = "loader" in evidence or ("library" in evidence and job.job.framework in FRAMEWORKS)
     # A program that has opened a GPU's device file was built for a GPU and is about to use it.
     return can_train and "device" not in evidence and _work_level(facts, job) >= facts.limits.leave_level

@@ -7,6 +7,7 @@ from iotop_ai.diagnosis.facts.gather import Args, Claim, Facts
 from iotop_ai.diagnosis.facts.job import JobFacts
 from iotop_ai.diagnosis.facts.time_window import largest_other
 from iotop_ai.diagnosis.facts.window import share
+from iotop_ai.diagnosis.thresholds import Thresholds
 from iotop_ai.model.finding import Evidence, Finding, Severity
 
 WITHOUT_GPU = 0.75
@@ -16,6 +17,11 @@ UNCLEAR = 0.6
 """The upper limits of the confidence; ``caps`` chooses among them."""
 UNEXPLAINED = 0.25
 """Above this share of unexplained time, a verdict is not sure."""
+
+
+def is_unexplained(job: JobFacts, limits: Thresholds) -> bool:
+    """Whether too much of the job's time is unexplained for an OK: its GPUs idle for no visible reason."""
+    return job.time is not None and job.gpu_busy is not None and job.time.unexplained >= limits.unexplained
 
 
 def loss_over_gate(facts: Facts, job: JobFacts) -> float:

@@ -8,7 +8,7 @@ from iotop_ai.diagnosis.facts.job import JobFacts
 from iotop_ai.diagnosis.facts.mounts import mount_on
 from iotop_ai.diagnosis.facts.time_window import largest_other
 from iotop_ai.diagnosis.facts.window import at_least, mean
-from iotop_ai.diagnosis.rules.job.common import BLIND, UNEXPLAINED, WEAK, job_args, stall_evidence
+from iotop_ai.diagnosis.rules.job.common import BLIND, UNEXPLAINED, WEAK, is_unexplained, job_args, stall_evidence
 from iotop_ai.model.block.counters import BlockKey
 from iotop_ai.model.block.tree import disks_of_mount
 from iotop_ai.model.finding import Advice, Evidence, Finding, Severity
@@ -37,7 +37,7 @@ def _is_calm(facts: Facts, job: JobFacts) -> bool:
         return False  # the job must be seen to train most of the time
     if time is not None and job.loaders_compute and time.data + time.host >= limits.gate:
         return False  # a part of ``host`` may be a wait for loaders that compute
-    if time is not None and time.unexplained > UNEXPLAINED:
+    if time is not None and (time.unexplained > UNEXPLAINED or is_unexplained(job, limits)):
         return False  # unexplained time may be a hidden wait for data
     return (job.main_disk_ratio or 0.0) < limits.main_share
 
@@ -50,8 +50,8 @@ def job_is_fed(facts: Facts) -> tuple[Claim, ...]:
     Threshold: the job waits for data < 8 % of 10 s and < 5 % of 60 s; its trainer is in state D < 30 % of the time; its
         GPUs are >= 70 % busy, and draw >= 40 % of their power limit where it is known. A job without a GPU must have
         workers, and the rule is then at most 60 % sure. Where the job's time is counted, >= 50 % of it is compute,
-        <= 25 % is unexplained, and every other share is < 8 %. Where the loader processes compute, data and `host`
-        together must be < 8 %.
+        < 10 % is unexplained (without a GPU <= 25 %), and every other share is < 8 %. Where the loader processes
+        compute, data and `host` together must be < 8 %.
     Blind spot: without a GPU the rule does not know how fast the training itself is.
     """
     out = []

@@ -239,7 +239,8 @@ def _class_of(facts: Facts, wait: Wait) -> str:
         return "small_random"
     slow = share(device.slow) >= limits.leave_share
     inflation_limit = limits.serial_leave if facts.is_active("loader_serial", subject) else limits.inflation_some
-    if not device.serves_serially and not slow and (device.inflation or 0.0) < inflation_limit:
+    is_quick = not device.serves_serially and not slow and (device.inflation or 0.0) < inflation_limit
+    if is_quick and not device.is_capped:  # more reads at once would gain nothing from a capped volume
         return "loader_serial"
     return "storage_read"
 
@@ -266,6 +267,7 @@ def job_waits_for_storage(facts: Facts) -> tuple[Claim, ...]:
     Threshold: time lost; >= 50 % of the busy workers in state D (without workers: the trainer itself >= 30 %); await >=
         3 times normal, or a busy rotating disk. Where the job's time is counted, less than 50 % is enough if no other
         part of the wait is larger, this part is >= 8 % of the time, and the device is slow: at most 60 % sure.
+        A network volume whose read rate is flat while it is busy is at its limit, whatever its await.
     Blind spot: an await of 1.5 to 3 times normal may come from queue depth or from a slow device: at most 60 % sure.
         Without a known device behind the files: at most 50 %.
     """
@@ -273,15 +275,17 @@ def job_waits_for_storage(facts: Facts) -> tuple[Claim, ...]:
     for wait in waits_of(facts, "storage_read"):
         device = wait.device
         slow = device is not None and share(device.slow) >= facts.limits.leave_share
-        more = [] if slow else [NEARLY_SLOW] if device is not None else [WITHOUT_DEVICE]
+        is_capped = device is not None and device.is_capped
+        more = [] if slow or is_capped else [NEARLY_SLOW] if device is not None else [WITHOUT_DEVICE]
         upper_limits = (*caps(wait.job, wait.share, facts.limits.decider_sure), *more)
         certainty = confidence(BASE, family_count(facts, wait), *upper_limits)
         advice: tuple[Advice, ...] = (
             () if device is None else storage_advice(facts, device, lost_share(wait.job), None, wait.job)
         )
-        if not slow and wait.job.workers:
+        if not slow and not is_capped and wait.job.workers:
             advice = (*job_worker_advice(facts, wait.job, io=True), *advice)
-        finding = wait_finding(facts, "storage_read", wait, certainty, advice)
+        capped: Args = (("capped", 1.0),) if is_capped else ()
+        finding = wait_finding(facts, "storage_read", wait, certainty, advice, capped)
         out.append(job_claim(facts, wait.job, finding, wait.level))
     return tuple(out)
 
@@ -397,7 +401,8 @@ def job_asks_for_too_little(facts: Facts) -> tuple[Claim, ...]:
 
     Claim: loader_serial: too few reads are in flight at once. The device has headroom.
     Evidence: as storage_read; await; about as many requests are queued as loaders are blocked.
-    Threshold: as storage_read, but await < 1.5 times normal; reads >= 48 KiB; not a rotating disk.
+    Threshold: as storage_read, but await < 1.5 times normal; reads >= 48 KiB; not a rotating disk, and not a network
+        volume whose read rate is flat while it is busy.
     Blind spot: "normal" is the value for the device's kind: a slow device with constant latency looks the same.
     """
     out = []

@@ -61,6 +61,7 @@ def main_thread_holds_up_gpu(facts: Facts) -> tuple[Claim, ...]:
             *job_args(facts, job),
             ("lost", time.host),
             ("running", job.main_running_ratio),
+            ("worker_idle", _idle_workers(facts, job)),
             ("framework", job.job.framework),
         )
         name = f"jobs.{job.subject}.time"
@@ -81,6 +82,12 @@ def main_thread_holds_up_gpu(facts: Facts) -> tuple[Claim, ...]:
     return tuple(out)
 
 
+def _idle_workers(facts: Facts, job: JobFacts) -> float | None:
+    """The share of time for which the job's loaders are idle, if they are idle most of the time; else None."""
+    idle = job.worker_idle if job.workers else None
+    return idle if idle is not None and idle >= facts.limits.workers_rest else None
+
+
 def job_compiles(facts: Facts) -> tuple[Claim, ...]:
     """A compiler runs in a process that the job started, and the job does not train.
 
@@ -88,7 +95,7 @@ def job_compiles(facts: Facts) -> tuple[Claim, ...]:
     Evidence: compilers among the processes that the job started.
     Threshold: the share `compile` is >= 50 % of 10 s; before the job's first step, the share `startup` while a compiler
         runs. The job may have any age.
-    Blind spot: compilers inside the process (XLA, Triton's own).
+    Blind spot: compilers inside the process (XLA, Triton's own): their time is unexplained.
     """
     limits, out = facts.limits, []
     for job in facts.jobs:
@@ -135,7 +142,7 @@ def job_does_not_move(facts: Facts) -> tuple[Claim, ...]:
         programs that wait at a terminal do not count, nor do jobs that listen for clients and have neither a launcher
         nor loaders.
     Blind spot: a rank that spins in a collective for a lost peer seems to make progress. The rule misses a job without
-        loaders that stood still before it was watched. A server whose GPU process does not listen itself looks like a
+        loaders that stood still before it was watched. A server of which no process of the job listens looks like a
         job.
     """
     limits, out = facts.limits, []

@@ -127,3 +127,9 @@ def test_only_a_job_that_cannot_be_on_a_hidden_gpu_trains_on_the_cpu(
     opens = replace(TWO_HIDDEN_JOBS.second_job, evidence=("device", "library"))
     both = replace(machine, second_job=opens, tasks=(*machine.tasks, opens.task))
     assert ("no_gpu" in classes(verdict_of(both, 50))) is on_cpu, "each of two jobs may be on the GPU in use"
+
+
+def test_a_program_that_prepares_a_dataset_needs_no_gpu() -> None:
+    free = replace(ON_CPU, gpus=(0.0,), gpu_state={"processes": ()})
+    assert "no_gpu" in classes(verdict_of(free, 50))
+    assert "no_gpu" not in classes(verdict_of(with_job(free, worker_kind="prep"), 50))

@@ -7,6 +7,8 @@ from dataclasses import replace
 import pytest
 
 from iotop_ai.model.job.records import JobMount
+from iotop_ai.present.verdict.cures import advice_text
+from iotop_ai.present.verdict.headline import because, text_of
 from tests.diagnosis.build import FETCHING, JOB_STARVED, MB, SLOW_SSD, Disk, Machine, Task, verdict_of
 
 JOB = replace(FETCHING, time=(("data_disk", 0.8), ("compute", 0.2)))
@@ -75,3 +77,23 @@ IDLE_SDB = Disk("sdb", mount="/tank", fstype="zfs")
 )
 def test_a_limit_above_the_disks_is_found_only_if_all_are_known_and_hardly_used(second: Disk, found: str) -> None:
     assert cause(JobMount("/tank", "zfs", "tank", "0:45"), replace(IDLE_SDB, name="sda"), second) == (found, None)
+
+
+@pytest.mark.parametrize(
+    ("detail", "await_ms", "expected"), [("NVMe over tcp", 4.2, "storage_read"), ("", 0.3, "loader_serial")]
+)
+def test_more_reads_at_once_gain_nothing_from_a_volume_at_its_limit(
+    detail: str, await_ms: float, expected: str
+) -> None:
+    """Four loaders read 125 MB/s at the normal latency of the device, which is busy all the time."""
+    disk = Disk(
+        "nvme1n1", "nvme", read_bytes_per_s=125 * MB, await_ms=await_ms, busy=1.0, queue=4.0, major=259, detail=detail
+    )
+    mount = JobMount("/data", "ext4", "/dev/nvme1n1", f"{disk.info.major}:{disk.info.minor}")
+    loaders = tuple(replace(task, read=31.25 * MB) for task in JOB.workers[:4])
+    job = replace(JOB, workers=loaders, blocked=3.9, mounts=(mount,))
+    verdict = verdict_of(replace(JOB_STARVED, job=job, tasks=(job.task, *loaders), disks=(disk,)), 80)
+    assert verdict.primary.class_id == expected
+    is_limit = expected == "storage_read"
+    assert ("nvme1n1 119 MB/s steadily: the volume's limit" in text_of(because(verdict))) is is_limit
+    assert ("num_workers" in " ".join(map(advice_text, verdict.primary.advice))) is not is_limit

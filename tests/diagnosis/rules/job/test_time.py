@@ -10,6 +10,7 @@ from tests.diagnosis.build import (
     FETCHING,
     JOB_HEALTHY,
     JOB_STARVED,
+    LOADERS,
     TRAINER_OLD,
     Disk,
     Machine,
@@ -136,6 +137,20 @@ def test_a_job_whose_time_is_mostly_unexplained_is_not_healthy(unexplained: floa
     times = (("unexplained", unexplained), ("compute", 1.0 - unexplained))
     machine = replace(JOB_HEALTHY, job=replace(JOB_HEALTHY.job, time=times))
     assert verdict_of(machine, 40).primary.class_id == expected
+
+
+@pytest.mark.parametrize("unexplained", [0.12, 0.24, 0.30])
+def test_gpus_that_idle_for_no_visible_reason_are_not_ok(unexplained: float) -> None:
+    rest = tuple(replace(task, read=0.0, blocked=0.0, cpu=0.03) for task in LOADERS)
+    job = replace(COMPUTING, workers=rest, stall=0.0, worker_cpu=0.03, worker_disk=0.0)
+
+    def state(share: float) -> State:
+        timed = replace(job, time=(("compute", 1.0 - share), ("unexplained", share)))
+        machine = replace(ON_GPU, job=timed, tasks=(TRAINER_OLD, *rest), gpus=(1.0 - share,), power=500.0)
+        return verdict_of(machine, 80).state
+
+    assert state(unexplained) is State.UNSURE
+    assert state(0.05) is State.OK
 
 
 def test_without_a_visible_gpu_no_job_is_called_host_bound() -> None:
