@@ -24,6 +24,7 @@ from iotop_ai.present.health.view import (
 from iotop_ai.present.screen.view import View
 from iotop_ai.present.text.line import spans_cells
 from iotop_ai.present.text.theme import TOKENS
+from iotop_ai.present.text.typed_text import TypedText
 from iotop_ai.store.format.codec import Decoder, Encoder, SnapLine
 from tests.present.health_scene import SUDOERS, failing, ill, ill_snapshots, worn
 from tests.present.make import Disk, Machine, disk, frame, snapshot
@@ -54,7 +55,7 @@ def everything(shown: Frame, view: HealthView, width: int) -> str:
         LIST._replace(disk="nvme2n1"),
         LIST._replace(disk="gone"),
         LIST._replace(dialog=Dialog("sda")),
-        LIST._replace(disk="sda", dialog=Dialog("sda", "sho", "Type short or long; press Esc to close.")),
+        LIST._replace(disk="sda", dialog=Dialog("sda", TypedText("sho"), "Type short or long; press Esc to close.")),
     ],
 )
 @pytest.mark.parametrize("ascii_only", [False, True])
@@ -174,7 +175,7 @@ def test_a_page_can_be_scrolled_to_its_last_row_and_no_further() -> None:
 
 
 def test_the_question_names_the_duration_and_the_risk() -> None:
-    shown = text(ill(), LIST._replace(disk="sda", dialog=Dialog("sda", "sh")))
+    shown = text(ill(), LIST._replace(disk="sda", dialog=Dialog("sda", TypedText("sh"))))
     for piece in ("self-test of sda", "no data is", "captive", "short  about 2 min", "long   about 54 min"):
         assert piece in shown, piece
     assert "Type short or long, then Enter: sh" in shown
@@ -185,7 +186,7 @@ def test_the_question_names_the_duration_and_the_risk() -> None:
 
 
 def test_the_dialog_of_a_disk_that_has_disappeared_asks_nothing() -> None:
-    shown = text(ill(), LIST._replace(dialog=Dialog("sdz", "sh")))
+    shown = text(ill(), LIST._replace(dialog=Dialog("sdz", TypedText("sh"))))
     assert "self-test of sdz" in shown
     assert "sdz is gone: press Esc to close." in shown
     for piece in ("then Enter", "captive"):

@@ -154,15 +154,17 @@ def test_no_disk_is_selected_while_the_followed_job_reads_from_a_network_mount(c
     assert (state.view.device, state.view.follow_job) == ("", True)
 
 
-@pytest.mark.parametrize("key", ["down", "pageup", "f5", "left"])
-def test_a_key_that_types_nothing_does_not_replace_the_filter(state: MainState, key: str) -> None:
+@pytest.mark.parametrize(
+    ("key", "edited"), [("down", "pythonx"), ("f5", "pythonx"), ("left", "pythoxn"), ("home", "xpython")]
+)
+def test_a_key_that_types_nothing_does_not_replace_the_filter(state: MainState, key: str, edited: str) -> None:
     state.update(pattern="python")
     lists = ListActions(state, lambda *_: None)
     lists.find()
     lists.type_filter(key, None)
     assert (state.view.pattern, state.view.pattern_selected) == ("python", False)
     lists.type_filter("x", "x")
-    assert state.view.pattern == "pythonx"
+    assert state.view.pattern == edited
 
 
 @pytest.mark.parametrize(
