@@ -8,8 +8,10 @@ from collections import Counter
 from collections.abc import Sequence
 from textwrap import wrap
 
+from iotop_ai.model.verdict_class import CLASS_SPECS, State
 from tests.scenarios.figures import Figures, Record, Scored, confusion, figures, scored, tuned_and_held_out
 from tests.scenarios.plan import BACKGROUND
+from tests.scenarios.stacks.score import wilson
 
 WANTED = ("at least 90 %", "at least 97 %", "at most 2 %", "at most 10 s", "at most 1", "at least 90 %")
 HEAD = """# How often the verdict is right
@@ -30,12 +32,20 @@ Measured on {machine}.
 MEANING = """
 - **top-1**: the right class is the one most often named after the class's window. **top-3**: it is among the first
   three findings for at least half of that time.
+- **false OKs**: runs with a loss or a fault whose verdict is OK or CALM.
 - **false alarms**: seconds of the negatives (nothing wrong, or easily mistaken for a fault) with a false first finding.
 - **time to the right verdict**: from the end of the class's window, but at the earliest from 15 s after the trainer's
   start.
 - **flaps**: changes of the first finding after the first right one.
 - **share lost is right**: of all seconds, the part in which the share of time lost over the last 10 s is within 0.10
   of the trainer's own log (0.15 beside a busy core).
+"""
+
+
+PROVES_NOT = """\
+**What this does not prove**: causes, trainer and rules have one author. A right verdict here shows that a rule works as
+meant, not that it is right on your stack ([real stacks](stacks.md), [unseen stacks](stacks-unseen.md)). Each cause is
+alone and lasts as long as it is watched, a library makes up the GPU, and all runs are on one small machine.
 """
 
 
@@ -71,6 +81,22 @@ NAMES = (
     "flaps a minute",
     "share lost is right",
 )
+
+
+def interval(runs: Sequence[Scored]) -> str:
+    """Return the 95 % interval (Wilson) of the share of runs whose right class was named."""
+    low, high = wilson(sum(run.right for run in runs), len(runs))
+    return f"{100 * low:.0f}-{100 * high:.0f} %"
+
+
+def false_oks(runs: Sequence[Scored]) -> str:
+    """Return how many of the runs with a loss or a fault got an OK or CALM verdict, such as "0 of 52"."""
+    lossy = [run for run in runs if not run.record["negative"]]
+    fine = [run for run in lossy if run.score.got in CLASS_SPECS and CLASS_SPECS[run.score.got].state in _FINE]
+    return f"{len(fine)} of {len(lossy)}"
+
+
+_FINE = (State.OK, State.CALM)
 
 
 def run_line(run: Scored) -> str:
@@ -146,18 +172,20 @@ def document(records: Sequence[Record], command: str) -> str:
     machine = f"a virtual machine with {cores} cores, Linux {platform.release()}, Python {platform.python_version()}"
     repeats = "\n".join(wrap(how_often(runs), 120))
     lines = [HEAD.format(command=command, machine=machine, repeats=repeats), "## All together", ""]
-    lines += [
-        "| | " + " | ".join(("tuned", "beside a busy core", "held out", "wanted")) + " |",
-        "|---|---|---|---|---|",
-    ]
     beside = [r for r in tuned if r.record["kind"] == BACKGROUND]
-    columns = [cells(figures(part)) for part in (tuned, beside, held)]
-    lines.append(f"| runs | {len(tuned)} | {len(beside)} of these | {len(held)} | |")
+    parts = {"tuned": tuned, "beside a busy core": beside, "held out": held}
+    parts = {name: part for name, part in parts.items() if part}
+    lines += ["| | " + " | ".join((*parts, "wanted")) + " |", "|---" * (len(parts) + 2) + "|"]
+    lines.append("| runs | " + " | ".join(str(len(part)) for part in parts.values()) + " | |")
+    columns = [cells(figures(part)) for part in parts.values()]
     for i, name in enumerate(NAMES):
         lines.append(f"| {name} | " + " | ".join(c[i] for c in columns) + f" | {WANTED[i]} |")
+        if name == "top-1":
+            lines.append("| its 95 % interval | " + " | ".join(map(interval, parts.values())) + " | |")
+    lines.append("| false OKs | " + " | ".join(map(false_oks, parts.values())) + " | 0 |")
     negatives = {r.record["name"] for r in runs if r.record["negative"]}
     captured = sorted({str(r.record["name"]) for r in runs if r.record["captured"]})
-    lines += [MEANING, "## By class", ""]
+    lines += [MEANING, PROVES_NOT, "## By class", ""]
     lines += [f"{len(confusion(runs))} classes; {NEGATIVE.strip()} marks {len(negatives)} negatives.", ""]
     lines += per_class(runs)
     if captured:
