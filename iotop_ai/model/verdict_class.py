@@ -114,7 +114,7 @@ _BY_PRECEDENCE = (
     ),
     ClassSpec(class_id="imbalance", state=State.SLOWED, advice=("help_late",), spins=True),
     ClassSpec(class_id="worker_respawn", state=State.STARVED, advice=("keep_workers",), rival=True, keep_s=60.0),
-    ClassSpec(class_id="network_fs", state=State.STARVED, advice=("stage_local", *_READERS), rival=True),
+    ClassSpec(class_id="network_fs", state=State.STARVED, advice=("nfs_options", "stage_local", *_READERS), rival=True),
     ClassSpec(
         class_id="io_limit",
         state=State.STARVED,

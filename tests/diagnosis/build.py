@@ -8,13 +8,14 @@ from typing import Any
 
 from iotop_ai.diagnosis.engine import fold
 from iotop_ai.diagnosis.facts.fold_cache import FoldCache
-from iotop_ai.model.block.counters import IDLE_BLOCK_RATES, BlockCounters, BlockInfo, BlockKey, BlockRates, Mount
+from iotop_ai.model.block.counters import BlockCounters, BlockKey, Mount
 from iotop_ai.model.finding import Verdict
 from iotop_ai.model.fold_state import FoldState
 from iotop_ai.model.frame import HISTORY_S, Frame
 from iotop_ai.model.gpu.detail import GpuDetail
 from iotop_ai.model.gpu.state import GpuProcess, GpuRates, GpuState
 from iotop_ai.model.health.smart import SmartState
+from iotop_ai.model.job.cgroup import CgroupRates, CgroupTable
 from iotop_ai.model.job.records import IoLimit, Job, JobMount, JobPlace, JobTable, Rank
 from iotop_ai.model.job.task_states import JobRates, JobSample, SweepCounts, TaskCounts, TaskRates
 from iotop_ai.model.job.time_shares import SHARES, TimeShares
@@ -22,6 +23,7 @@ from iotop_ai.model.machine.cpu import CoreRates, CpuRates, CpuTable, CpuTicks
 from iotop_ai.model.machine.filesystem import FilesystemUsage
 from iotop_ai.model.machine.kernel_log import DeviceErrors, KernelLog
 from iotop_ai.model.machine.memory import MemoryRates, MemoryState
+from iotop_ai.model.machine.netfs import NetfsTable, NfsMount, NfsOpRates, NfsRates
 from iotop_ai.model.machine.network import LinkRates
 from iotop_ai.model.machine.pool import ArcCounters, PoolTable
 from iotop_ai.model.machine.pressure import PressureRates, PressureTotals
@@ -38,64 +40,10 @@ from iotop_ai.model.process.records import (
 from iotop_ai.model.reading import Rated, Reading, Status
 from iotop_ai.model.sample import OwnRates, Sample
 from iotop_ai.model.snapshot import Event, Host, OwnCost, Snapshot
-from tests.diagnosis.device_numbers import minor_of
+from tests.diagnosis.disk import Disk
 
 S, OWN_PID = 1_000_000_000, 4000
 MB, GIB = 1e6, 1 << 30
-
-
-@dataclass(frozen=True)
-class Disk:
-    """A device that does the same each second. size_bytes: the size of one request."""
-
-    name: str = "sda"
-    transport: str = "ata"
-    rotational: bool | None = False
-    kind: str = "disk"
-    mount: str = "/data"
-    fstype: str = "ext4"
-    slaves: tuple[str, ...] = ()
-    holders: tuple[str, ...] = ()
-    read_bytes_per_s: float = 0.0
-    write_bytes_per_s: float = 0.0
-    await_ms: float | None = None
-    busy: float | None = 0.0
-    size_bytes: float = 128 * 1024
-    queue: float | None = None
-    unknown: bool = False
-    in_flight: int = 0
-    major: int = 8
-    scheduler: str = "mq-deadline"
-    md_sync: str = ""
-    parent: str = ""
-    detail: str = ""
-
-    @property
-    def info(self) -> BlockInfo:
-        mounts = (Mount(self.mount, self.fstype, f"/dev/{self.name}"),) if self.mount else ()
-        return BlockInfo(
-            self.name, self.major, minor_of(self.name), self.kind, self.name, slaves=self.slaves, holders=self.holders,
-            transport=self.transport, rotational=self.rotational, mounts=mounts, md_sync=self.md_sync,
-            scheduler=self.scheduler, parent=self.parent, detail=self.detail,
-        )  # fmt: skip
-
-    @property
-    def rates(self) -> BlockRates:
-        if self.unknown:
-            return BlockRates(*[None] * len(BlockRates._fields))
-        if not self.read_bytes_per_s and not self.write_bytes_per_s:
-            return IDLE_BLOCK_RATES._replace(in_flight=self.in_flight)
-        return IDLE_BLOCK_RATES._replace(
-            reads_per_s=self.read_bytes_per_s / self.size_bytes,
-            read_bytes_per_s=self.read_bytes_per_s,
-            read_await_ms=self.await_ms if self.read_bytes_per_s else None,
-            read_size_bytes=self.size_bytes if self.read_bytes_per_s else None,
-            writes_per_s=self.write_bytes_per_s / self.size_bytes,
-            write_bytes_per_s=self.write_bytes_per_s,
-            await_ms=self.await_ms,
-            busy_ratio=self.busy,
-            queue_size=self.queue,
-        )
 
 
 @dataclass(frozen=True)
@@ -186,6 +134,9 @@ class Training:
     apart: float = 0.0
     worker_kind: str = ""
     framework: str = ""
+    readers: tuple[str, ...] = ()
+    throttled: float | None = None
+    """The share of the periods in which its CPU quota ran out; None: its cgroup is unknown."""
     memory_limit: int | None = None
     memory_used: int | None = None
     notebook: bool = False
@@ -204,6 +155,7 @@ class Training:
         return Job(
             self.task.key, "train.py", "alice", self.uid, (rank,), label=self.label,
             framework=self.framework, evidence=self.evidence, hidden=self.hidden, notebook=self.notebook,
+            readers=self.readers,
         )  # fmt: skip
 
     @property
@@ -279,6 +231,8 @@ class Machine:
     errors: dict[str, DeviceErrors] = field(default_factory=dict)
     events: tuple[Event, ...] = ()
     """The events of each second."""
+    nfs: tuple[tuple[NfsMount, NfsOpRates], ...] = ()
+    """The NFS mounts, each with the rates of its reads."""
 
     @property
     def jobs(self) -> tuple[Training, ...]:
@@ -312,6 +266,16 @@ def _gpus_of(machine: Machine) -> tuple[str, ...]:
     listed = {i: state["processes"] for i, state in machine.gpu_only.items() if state.get("processes") is not None}
     unused = [i for i, programs in listed.items() if all(one.pid not in machine.gpu_pids for one in programs)]
     return tuple(f"GPU-{i}" for i in range(len(machine.gpus)) if i not in unused)
+
+
+_CGROUP = "/job"
+UNKNOWN_CGROUP = CgroupRates(*[None] * len(CgroupRates._fields))._replace(devices={})
+UNKNOWN_NFS = NfsRates(None, None, None, None, None, {})
+
+
+def _cgroup_rates(machine: Machine) -> dict[str, CgroupRates]:
+    throttled = [job.throttled for job in machine.jobs if job.throttled is not None]
+    return {_CGROUP: UNKNOWN_CGROUP._replace(throttled_ratio=throttled[0])} if throttled else {}
 
 
 def snapshot_of(machine: Machine, second: int) -> Snapshot:
@@ -368,6 +332,8 @@ def snapshot_of(machine: Machine, second: int) -> Snapshot:
         filesystems=Reading({m: Reading(u, **ok) for m, u in machine.usage.items()}, **ok),
         mounts=Reading(machine.mounts, **ok),
         network=Reading({}, **ok),
+        netfs=Reading(NetfsTable({mount.mount: mount for mount, _ in machine.nfs}, {}), **ok),
+        cgroups=Reading(CgroupTable(jobs={job.task.key: _CGROUP for job in found if job.throttled is not None}), **ok),
         gpu_slow=Reading(
             {
                 f"GPU-{i}": Reading(GpuDetail(f"GPU-{i}")._replace(**machine.gpu_detail), Status.OK, at_ns=at)
@@ -420,6 +386,8 @@ def sample_of(machine: Machine, second: int) -> Sample:
         network=rated(
             {name: LinkRates(0.0, machine.sent.get(name, 0.0), 0.0, 0.0, busy) for name, busy in machine.links.items()}
         ),
+        netfs=rated({mount.mount: UNKNOWN_NFS._replace(ops={"READ": reads}) for mount, reads in machine.nfs}),
+        cgroups=rated(_cgroup_rates(machine)),
         waits={t.key: Wait(1, 1) for t in machine.tasks if t.in_d(second) and not t.kernel},
     )
 

@@ -12,6 +12,8 @@ from iotop_ai.model.clean import clean_bytes
 from iotop_ai.model.machine.netfs import FuseMount, NetfsTable, NfsMount, NfsOp
 
 _BYTES_FIELDS = 6
+_LONGEST_NUMBER = 10
+"""The most digits of the number in a mount option."""
 """The number of fields that are read from the line ``bytes``."""
 _OP_FIELDS = (9, 8)
 """The numbers of columns that the line of an operation can have, with and without errors."""
@@ -54,6 +56,7 @@ def _parse_nfs(path: str, source: str, fstype: str, body: bytes) -> NfsMount | N
     sends: int | None = None
     backlog: int | None = None
     age: int | None = None
+    options: dict[bytes, bytes] = {}
     ops: dict[str, NfsOp] = {}
     in_ops = False
     for line in body.split(b"\n"):
@@ -69,6 +72,8 @@ def _parse_nfs(path: str, source: str, fstype: str, body: bytes) -> NfsMount | N
                 byte_counts = tuple(int(field) for field in fields[:_BYTES_FIELDS])
             elif label == b"age":
                 age = int(fields[0])
+            elif label == b"opts":
+                options = {name: value for name, _, value in (word.partition(b"=") for word in fields[0].split(b","))}
             elif label == b"xprt" and fields[0] in _SENDS_AT:
                 column = 1 + _SENDS_AT[fields[0]]
                 sends = (sends or 0) + int(fields[column])
@@ -92,7 +97,14 @@ def _parse_nfs(path: str, source: str, fstype: str, body: bytes) -> NfsMount | N
         backlog,
         ops,
         age,
+        _number(options.get(b"rsize")),
+        # A mount without the option has one connection.
+        _number(options.get(b"nconnect", b"1")) if options else None,
     )
+
+
+def _number(text: bytes | None) -> int | None:
+    return int(text) if text is not None and text.isdigit() and len(text) < _LONGEST_NUMBER else None
 
 
 def _parse_op(fields: list[bytes]) -> NfsOp | None:

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from iotop_ai.diagnosis.facts.gather import Facts
 from iotop_ai.diagnosis.facts.leading_job import job_pid
 from iotop_ai.diagnosis.facts.mounts import is_boot, top_folder
+from iotop_ai.diagnosis.facts.window import mean
 from iotop_ai.diagnosis.verdict.copy_target import SHARED, faster_disk
 from iotop_ai.model.finding import Advice, Finding
 from iotop_ai.model.job.records import Job
@@ -40,6 +41,23 @@ def _with_framework(facts: Facts, finding: Finding, advice: Advice) -> Advice:
     framework = "" if job is None else job.framework or ("torch" if loader else "")
     args = tuple(pair for pair in advice.args if pair[0] != "framework")
     return advice._replace(args=(*args, ("framework", framework)))
+
+
+def _with_reader(facts: Facts, finding: Finding, advice: Advice) -> Advice:
+    """The advice with the argument ``reader``: the library that reads the job's data; "" if none is seen."""
+    job = _job(facts, finding)
+    readers = () if job is None else job.readers
+    return advice._replace(args=(*advice.args, ("reader", readers[0] if readers else "")))
+
+
+def _with_throttled_share(facts: Facts, finding: Finding, advice: Advice) -> Advice:
+    """The advice with the share of the quota's periods in which the quota of the job's cgroup ran out."""
+    job, table = _job(facts, finding), facts.snapshot.cgroups.value
+    path = None if job is None or table is None else table.jobs.get(job.key)
+    if path is None:
+        return advice
+    rates = [(sample.cgroups.value or {}).get(path) for sample in facts.window.samples]
+    return advice._replace(args=(*advice.args, ("throttled", mean(r and r.throttled_ratio for r in rates))))
 
 
 def _only_torch(facts: Facts, finding: Finding, advice: Advice) -> Advice | None:
@@ -153,5 +171,7 @@ _ADAPTERS: dict[str, _Adapter] = {
     "make_room": _with_kind_of_files,
     "stage_local": _with_target,
     "larger_shm": _with_may_grow,
+    **dict.fromkeys(("pack_files", "more_threads"), _with_reader),
+    "raise_quota": _with_throttled_share,
 }
 """The function that adapts a cure, by the cure's template; other cures are not changed."""

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from iotop_ai.lazy.namedtuple import NamedTuple
 from iotop_ai.model.job.batch_ids import JobIds, job_ids
-from iotop_ai.model.job.inspection import OFTEN_IDLE, Inspection
+from iotop_ai.model.job.inspection import OFTEN_IDLE, READERS, Inspection
 from iotop_ai.model.job.order import job_order, work_level
 from iotop_ai.model.job.process_tree import CandidateTree
 from iotop_ai.model.job.programs import SPAWNED, is_notebook, is_script, names_file, script_name
@@ -371,7 +371,18 @@ def _job(search: _Search, top: ProcessKey, ranks: list[Rank], helpers: list[Proc
         tuple(hidden),
         tree.inspection(first_key).ids.group,
         is_notebook(record) and "notebook" not in evidence,
+        _readers(search, ranks),
     )
+
+
+def _readers(search: _Search, ranks: Sequence[Rank]) -> tuple[str, ...]:
+    """The libraries with which the ranks or their workers read their data, as in ``Job.readers``."""
+    found = [search.tree.inspection(key) for rank in ranks for key in (rank.key, *rank.workers)]
+    modules = {name for inspection in found for name in inspection.modules}
+    # TensorFlow loads h5py for its own files.
+    without = {"hdf5"} if any("tensorflow" in inspection.libraries for inspection in found) else set()
+    readers = [name for name in READERS if name in modules - without]
+    return (*readers, *(["datasets"] if {"arrow", "xxhash"} <= modules else []))
 
 
 def _name(search: _Search, top: ProcessKey, first: ProcessKey) -> str:

@@ -49,9 +49,15 @@ MODULES = (
     (b"-packages/tokenizers/", "tokenizers"),
     (b"libarrow.so", "arrow"),
     (b"/xxhash/_xxhash", "xxhash"),
+    (b"libdali.so", "dali"),
+    (b"/lmdb/cpython", "lmdb"),
+    (b"liblmdb.so", "lmdb"),
+    (b"/h5py/h5d", "hdf5"),
 )
 """(text, name) as above, of libraries that show the purpose of a process. Hugging Face datasets maps both arrow and
 xxhash."""
+READERS = ("dali", "lmdb", "hdf5")
+"""The names of ``MODULES`` that show how a process reads its data."""
 _TEXT = pattern(r"[\w.:@/+-]{1,128}")
 _RANKS = (
     (b"RANK", b"WORLD_SIZE"),

@@ -61,6 +61,7 @@ class Job(NamedTuple):
     group: a name that its ranks on all machines share, other than the batch job's id; "" if unknown or if all ranks are
         on this machine
     notebook: whether its first rank is the kernel of a notebook that a person runs; False in old recordings
+    readers: the libraries that read its data, as far as they are seen: dali, lmdb, hdf5, datasets
     """
 
     key: ProcessKey
@@ -75,6 +76,7 @@ class Job(NamedTuple):
     hidden: tuple[str, ...] = ()
     group: str = ""
     notebook: bool = False
+    readers: tuple[str, ...] = ()
 
     @property
     def workers(self) -> tuple[ProcessKey, ...]:

@@ -39,6 +39,8 @@ class NfsMount(NamedTuple):
     sends, backlog: the counters of the ``xprt:`` lines, summed over all connections
     ops: the counters of each operation, by its name ("READ")
     age_s: the seconds since it was mounted; None without an ``age:`` line
+    rsize, nconnect: these mount options from the ``opts:`` line: the most bytes of one read request, and the number of
+        connections to the server; None if unknown
     """
 
     mount: str
@@ -54,6 +56,8 @@ class NfsMount(NamedTuple):
     backlog: int | None
     ops: Mapping[str, NfsOp]
     age_s: int | None = None
+    rsize: int | None = None
+    nconnect: int | None = None
 
 
 class FuseMount(NamedTuple):

@@ -6,7 +6,7 @@ A function for one template has the template's name.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
 from iotop_ai.model.clean import clean
 from iotop_ai.model.finding import Advice
@@ -19,9 +19,22 @@ from iotop_ai.present.verdict.advice import (
     limit_text,
     milliseconds,
     number,
+    percent,
     rate,
     whole,
     word,
+)
+from iotop_ai.present.verdict.stack_words import (
+    COMPILE_ADVICE,
+    COMPILE_CACHE,
+    READS_AHEAD,
+    SAVES,
+    SEES_GPU,
+    SYNCS,
+    compiler,
+    for_framework,
+    more_threads,
+    pack_files,
 )
 
 
@@ -65,6 +78,28 @@ def _keep_in_memory(a: Args) -> str:
 def _stage_local(a: Args) -> str:
     where = _target(a) if word(a, "target") else "a local disk"
     return f"copy its dataset on {word(a, 'mount')} to {where} before the run"
+
+
+def _raise_quota(a: Args) -> str:
+    share = number(a, "throttled")
+    used_up = "" if share is None else f" (used up in {percent(a, 'throttled')} of its periods)"
+    return f"raise the CPU quota of {_cores_text(number(a, 'quota') or 0.0)}{used_up}: {_idle_text(a)}"
+
+
+def _idle_text(a: Args) -> str:
+    return f"{_cores_text(number(a, 'idle') or 0.0)} idle"
+
+
+def _nfs_options(a: Args) -> str:
+    """The advice about an NFS mount, by where its reads spend their time."""
+    mount, server = word(a, "mount"), milliseconds(number(a, "rtt_ms"))
+    if number(a, "resent") is not None:
+        return f"check the network to the server of {mount}: {percent(a, 'resent')} of its reads are sent again"
+    if number(a, "rsize") is not None:
+        return f"mount {mount} with rsize=1048576 ({whole(a, 'rsize')} now): the server answers in {server} ms"
+    waits = milliseconds(number(a, "queue_ms"))
+    connections = f"{mount} with nconnect={whole(a, 'then')} ({whole(a, 'nconnect')} now)"
+    return f"mount {connections}: a read waits {waits} ms here, then {server} ms for the server"
 
 
 def _needed_rate(a: Args) -> str:
@@ -278,59 +313,14 @@ def _keep_workers(a: Args) -> str:
     return f"use DataLoader(persistent_workers=True): it saves ~{turn} s of each {epoch} s"
 
 
-_COMPILE_ADVICE = {
-    "torch": "use torch.compile or CUDA graphs",
-    "jax": "put more of the step inside jax.jit",
-    "tensorflow": "use tf.function(jit_compile=True)",
-}
-_COMPILE_CACHE = {
-    "torch": ": put TORCHINDUCTOR_CACHE_DIR on a persistent disk",
-    "jax": ": put jax_compilation_cache_dir on a persistent disk",
-}
-_SEES_GPU = {
-    "torch": "python -c 'import torch; print(torch.cuda.is_available())'",
-    "jax": "python -c 'import jax; print(jax.devices())'",
-    "tensorflow": "python -c 'import tensorflow as tf; print(tf.config.list_physical_devices())'",
-}
-_SAVES = {
-    "torch": " (torch.distributed.checkpoint.async_save)",
-    "jax": " (orbax.checkpoint.AsyncCheckpointer)",
-    "tensorflow": " (in a thread), or use BackupAndRestore less often",
-}
-_SYNCS = {
-    "torch": ".item(), .cpu(), print(loss)",
-    "jax": "block_until_ready(), float(loss)",
-    "tensorflow": ".numpy(), print(loss)",
-}
-_READS_AHEAD = {
-    "torch": "use more workers or a higher prefetch_factor: more reads at once",
-    "jax": "use more workers or threads that read (worker_count, num_threads): more reads at once",
-    "tensorflow": "use num_parallel_calls=AUTOTUNE in interleave, and prefetch(AUTOTUNE): more reads at once",
-}
-"""_COMPILE_ADVICE to _READS_AHEAD hold the words of some pieces of advice, by the job's framework."""
-
-
-def _for_framework(a: Args, words: Mapping[str, str], other: str) -> str:
-    """The words for the job's framework; ``other`` for a framework without words, or an unknown one."""
-    return words.get(word(a, "framework"), other)
-
-
-_COMPILERS = {"torch": "torch.compile", "jax": "jax.jit", "tensorflow": "tf.function"}
-
-
-def _compiler(a: Args) -> str:
-    """The compiler of the job's framework: "torch.compile"."""
-    return _for_framework(a, _COMPILERS, "compiling the model")
-
-
 def _use_gpu(a: Args) -> str:
-    code = _for_framework(a, _SEES_GPU, "")
+    code = for_framework(a, SEES_GPU, "")
     return f"{f'run {code} and ' if code else ''}check CUDA_VISIBLE_DEVICES of pid {whole(a, 'pid')}"
 
 
 def _save_async(a: Args) -> str:
     other = f", or to a disk other than {word(a, 'device')}" if word(a, "device") else ""
-    return f"save in the background{_for_framework(a, _SAVES, '')}{other}"
+    return f"save in the background{for_framework(a, SAVES, '')}{other}"
 
 
 def _less_memory(a: Args) -> str:
@@ -393,24 +383,23 @@ _ADVICE: dict[str, Callable[[Args], str]] = {
     "wider_network": lambda a: "use fewer or smaller exchanges: gradient accumulation, bf16 gradients, InfiniBand",
     "help_late": _help_late,
     "copy_data": _copy_data,
-    "pack_files": lambda a: f"pack files into shards of 100 MB: its reads are {amount(a, 'read_size_bytes')} each",
+    "pack_files": pack_files,
     "needed_rate": _needed_rate,
     "drawn_rate": _drawn_rate,
     "more_in_flight": _more_in_flight,
-    "more_reads_at_once": lambda a: _for_framework(a, _READS_AHEAD, _READS_AHEAD["torch"]),
+    "more_reads_at_once": lambda a: for_framework(a, READS_AHEAD, READS_AHEAD["torch"]),
     "faster_storage": _faster_storage,
     "more_workers": _more_workers,
     "worker_options": lambda a: "set pin_memory=True, persistent_workers=True",
     "cheaper_transforms": _cheaper_transforms,
-    "raise_quota": lambda a: (
-        f"raise the CPU quota of {_cores_text(number(a, 'quota') or 0.0)}: {_cores_text(number(a, 'idle') or 0.0)} idle"
-    ),
+    "raise_quota": _raise_quota,
+    "nfs_options": _nfs_options,
     "more_readers": _more_readers,
     "one_worker": lambda a: f"raise {_workers_setting(a)} 0 -> 1{_per_rank(a)}: loading then runs beside the training",
     "parallel_calls": lambda a: (
         "use num_parallel_calls=AUTOTUNE in tf.data's map and interleave, then prefetch(AUTOTUNE); cache() what fits"
     ),
-    "more_threads": lambda a: "use more threads or processes that load, and a deeper prefetch queue",
+    "more_threads": more_threads,
     "faster_simulation": lambda a: "run more environments per process, a cheaper simulation, or one on the GPU",
     "ray_tasks": lambda a: (
         "give Ray Data more CPUs and blocks (override_num_blocks), the trainer more prefetch_batches"
@@ -422,10 +411,10 @@ _ADVICE: dict[str, Callable[[Args], str]] = {
     "more_connections": lambda a: "use more connections at once, a nearer store, or larger shards",
     "wait": lambda a: "wait: the verdict follows when the job trains",
     "fewer_syncs": lambda a: (
-        f"use fewer {_for_framework(a, _SYNCS, _SYNCS['torch'])}: each waits for the GPU; log every 50 steps"
+        f"use fewer {for_framework(a, SYNCS, SYNCS['torch'])}: each waits for the GPU; log every 50 steps"
     ),
-    "compile_model": lambda a: f"{_for_framework(a, _COMPILE_ADVICE, 'compile the model')}, or use a larger batch",
-    "keep_compiled": lambda a: f"keep what it compiles between runs{_COMPILE_CACHE.get(word(a, 'framework'), '')}",
+    "compile_model": lambda a: f"{for_framework(a, COMPILE_ADVICE, 'compile the model')}, or use a larger batch",
+    "keep_compiled": lambda a: f"keep what it compiles between runs{COMPILE_CACHE.get(word(a, 'framework'), '')}",
     "dump_stacks": lambda a: f"{_dump(whole(a, 'main'), word(a, 'job'))}; then dump its workers",
     "continue_job": lambda a: f"run kill -CONT {whole(a, 'main')}, or thaw its cgroup",
     "save_async": _save_async,
@@ -445,8 +434,8 @@ _ADVICE: dict[str, Callable[[Args], str]] = {
     "cool_disk": lambda a: (
         f"cool {word(a, 'device')}: air flow or a heat sink" + ("" if number(a, "hot") else "; it throttles itself")
     ),
-    "larger_kernels": lambda a: f"try a larger batch, {_compiler(a)}: the job's kernels do not fill the GPU",
-    "gpu_limits": lambda a: f"a faster disk will not help; batch size, bf16, {_compiler(a)} may",
+    "larger_kernels": lambda a: f"try a larger batch, {compiler(a)}: the job's kernels do not fill the GPU",
+    "gpu_limits": lambda a: f"a faster disk will not help; batch size, bf16, {compiler(a)} may",
     "start_job": lambda a: "start the job; --path DIR shows the disks behind its data",
     "run_as_root": lambda a: "run sudo iotop-ai to see every user's I/O",
     "psi_on": lambda a: "boot with psi=1 to see pressure",

@@ -33,7 +33,7 @@ def test_a_server_with_nfs_and_fuse_is_read(tmp_path: Path) -> None:
                     "WRITE": NfsOp(10, 10, 0, 10487680, 1360, 4, 60, 66, 0),
                     "GETATTR": NfsOp(500, 500, 0, 84000, 120000, 3, 250, 300, 2),
                 },
-                age_s=86400,
+                age_s=86400, rsize=1 << 20, nconnect=2,
             )
         },
         fuse={"51": FuseMount("/mnt/s3", "s3fs", "fuse.s3fs", 3, 12)},
@@ -45,6 +45,7 @@ def test_an_export_mounted_twice_counts_once(tmp_path: Path) -> None:
     assert list(table.nfs) == ["/data", "/scratch"]
     data = table.nfs["/data"]
     assert (data.sends, data.backlog, data.age_s) == (40, 5, 500)
+    assert (data.rsize, data.nconnect) == (None, 1), "its mount options name neither"
     assert data.ops == {"READ": NfsOp(40, 40, 0, 100, 200, 1, 2, 3, None)}
 
 

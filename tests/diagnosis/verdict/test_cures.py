@@ -60,6 +60,7 @@ from tests.diagnosis.job_scenes import (
 )
 from tests.diagnosis.rules.job.test_neighbours import on_mirrors
 from tests.diagnosis.rules.test_health import CABLE, HOT, MEDIA, SLOW
+from tests.diagnosis.verdict.test_nfs_advice import on_nfs
 
 Play = Machine | list[tuple[Machine, int]]
 
@@ -162,6 +163,7 @@ CASES: dict[str, tuple[Play, Play]] = {
     "faster_simulation": (worker_kind("env"), JOB_PREPARING),
     "ray_tasks": (worker_kind("ray"), JOB_PREPARING),
     "more_processes": (worker_kind("prep"), JOB_PREPARING),
+    "nfs_options": (on_nfs(), on_nfs(queue_ms=0.1)),
     "stage_local": (DATA_SCENES["network_fs"], JOB_ALONE),
     "raise_limit": (DATA_SCENES["io_limit"], JOB_ALONE),
     "more_cache": (DATA_SCENES["cache_thrash"], JOB_ALONE),
@@ -271,6 +273,19 @@ def test_each_cure_names_what_to_do_and_the_process_to_look_into() -> None:
 
 def cure_text(template: str, machine: Machine) -> str:
     return advice_text(cures(machine)[template])
+
+
+def test_the_library_that_reads_the_data_decides_how_to_read_more() -> None:
+    assert "LMDB" in cure_text("pack_files", with_job(DATA_SCENES["small_random"], readers=("lmdb", "datasets")))
+    assert "DALI" in cure_text("more_threads", with_job(JAX_THREADS, readers=("dali",)))
+
+
+def test_a_quota_is_named_with_the_share_of_its_periods_in_which_it_ran_out() -> None:
+    machine = with_job(JOB_PREPARING, quota=4.0)
+    quota = "raise the CPU quota of 4.0 cores"
+    assert cure_text("raise_quota", machine).startswith(f"{quota}: ")
+    known = with_job(machine, throttled=0.63)
+    assert cure_text("raise_quota", known).startswith(f"{quota} (used up in 63 % of its periods): ")
 
 
 def test_all_cores_are_called_used_only_if_none_is_idle() -> None:

@@ -296,3 +296,25 @@ def test_a_loop_in_the_tree_does_not_hang_the_search() -> None:
     m.add(10, "python", 11)
     m.add(11, "pt_data_worker", 10)
     assert len(m.jobs()) == 1
+
+
+@pytest.mark.parametrize(
+    ("libraries", "of_trainer", "of_worker", "readers"),
+    [
+        (("torch",), (), ("lmdb",), ("lmdb",)),
+        (("torch",), ("dali",), (), ("dali",)),
+        (("torch",), ("arrow", "xxhash"), (), ("datasets",)),
+        (("torch",), ("arrow",), ("hdf5",), ("hdf5",)),
+        (("tensorflow",), ("hdf5",), (), ()),
+    ],
+)
+def test_the_libraries_that_read_the_data_are_known(
+    libraries: tuple[str, ...], of_trainer: tuple[str, ...], of_worker: tuple[str, ...], readers: tuple[str, ...]
+) -> None:
+    """A worker may load one that the trainer has not loaded; TensorFlow loads h5py for its own files."""
+    m = Machine()
+    trainer = m.add(10, "python", 1, ("python", "train.py"))
+    worker = m.add(11, "pt_data_worker", 10)
+    found = {trainer: Inspection(libraries, modules=of_trainer), worker: Inspection(libraries, modules=of_worker)}
+    (job,) = m.jobs(found)
+    assert job.readers == readers

@@ -87,6 +87,9 @@ def test_the_libraries_of_a_process_are_found() -> None:
         (b"mujoco/libmujoco.so.4.0.0", "", "simulator"),
         (b"pyarrow/libarrow.so.2600", "", "arrow"),
         (b"xxhash/_xxhash.cpython-311-x86_64-linux-gnu.so", "", "xxhash"),
+        (b"nvidia/dali/libdali.so", "", "dali"),
+        (b"lmdb/cpython.cpython-311-x86_64-linux-gnu.so", "", "lmdb"),
+        (b"h5py/h5d.cpython-311-x86_64-linux-gnu.so", "", "hdf5"),
         (b"numpy/core/_multiarray_umath.so", "", ""),
     ):
         assert names_in(line + path, LIBRARIES) == ((library,) if library else ())

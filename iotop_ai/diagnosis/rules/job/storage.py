@@ -21,6 +21,7 @@ from iotop_ai.diagnosis.rules.job.common import (
     stall_evidence,
 )
 from iotop_ai.diagnosis.verdict.advice import job_worker_advice, storage_advice
+from iotop_ai.diagnosis.verdict.nfs_advice import nfs_advice
 from iotop_ai.lazy.namedtuple import NamedTuple
 from iotop_ai.model.block.counters import block_totals
 from iotop_ai.model.block.tree import disks_of_mount
@@ -331,7 +332,11 @@ def job_reads_from_network(facts: Facts) -> tuple[Claim, ...]:
             ("source", mount.source),
             ("rchar", wait.job.read_chars_per_s),
         )
-        advice = (Advice("stage_local", where), *job_worker_advice(facts, wait.job, io=True))
+        advice = (
+            *nfs_advice(facts, mount.path),
+            Advice("stage_local", where),
+            *job_worker_advice(facts, wait.job, io=True),
+        )
         finding = wait_finding(facts, "network_fs", wait, certainty, advice, where)
         out.append(job_claim(facts, wait.job, finding, wait.level))
     return tuple(out)
