@@ -40,8 +40,17 @@ def gpus_wait(a: Args) -> tuple[str, str]:
     return gpus, "waits" if 1 in (waiting, total) else "wait"
 
 
+_PARTS = {"data_disk": "the disk", "data_network": "the network", "data_cpu": "CPU", "data_other": "other waits"}
+
+
 def waits_for_data(a: Args) -> Spans:
-    """The loss as a headline: "8 of 8 GPUs wait for data 78 % of the time", "train.py waits ..." without GPUs."""
+    """The loss as a headline: "8 of 8 GPUs wait for data 78 % of the time", "train.py waits ..." without GPUs.
+
+    A program that prepares a dataset does not wait for data: "prep.py prepares data, its slowest part is CPU 97 %".
+    """
+    if part := word(a, "slowest_part"):
+        begin = [_strong(word(a, "job") or "the job"), _plain(" prepares data"), COMMA, _plain("its slowest part is ")]
+        return [*begin, _strong(f"{_PARTS.get(part, part)} {percent(a, 'lost')}"), _plain(" of the time")]
     if number(a, "gpus"):
         gpus, wait = gpus_wait(a)
         return [_strong(gpus), _plain(f" {wait} for data "), _strong(percent(a, "lost")), _plain(" of the time")]
@@ -69,7 +78,8 @@ def _starting(a: Args) -> Spans:
 
 
 def _compiling(a: Args) -> Spans:
-    return [_strong(word(a, "job") or "the job"), _plain(" compiles its kernels "), _strong(percent(a, "compile"))]
+    share = _strong(percent(a, "compile"))
+    return [_strong(word(a, "job") or "the job"), _plain(" compiles its kernels "), share, _plain(" of the time")]
 
 
 def _hung(a: Args) -> Spans:

@@ -117,7 +117,7 @@ def test_the_cause_of_a_hung_job_is_true_without_its_last_clause() -> None:
         ),
         (
             "compiling",
-            "train.py compiles its kernels 90 %",
+            "train.py compiles its kernels 90 % of the time",
             "a compiler runs below it",
             "keep what it compiles between runs: put TORCHINDUCTOR_CACHE_DIR on a persistent disk",
         ),
@@ -184,3 +184,13 @@ def test_if_the_disk_of_the_job_is_unknown_no_disk_is_named() -> None:
     unknown = verdict._replace(findings=(verdict.primary._replace(args=args), *verdict.findings[1:]))
     words = headline.text_of(headline.because(unknown))
     assert words == "7.8 tasks are blocked, but none of their requests is seen in a disk's queue"
+
+
+@pytest.mark.parametrize(
+    ("part", "words"), [("data_cpu", "CPU 95 %"), ("data_disk", "the disk 95 %"), ("data_network", "the network 95 %")]
+)
+def test_a_program_that_prepares_a_dataset_does_not_wait_for_data(part: str, words: str) -> None:
+    name = "object_stream" if part == "data_network" else "cpu_prep" if part == "data_cpu" else "storage_read alone"
+    machine = with_job(DATA_SCENES[name], worker_kind="prep", stall=0.95, time=((part, 0.95), ("compute", 0.05)))
+    text = headline.text_of(headline.headline(last(machine, 40).verdict))
+    assert text == f"train.py prepares data, its slowest part is {words} of the time"

@@ -9,6 +9,7 @@ from iotop_ai.diagnosis.facts.time_window import largest_other
 from iotop_ai.diagnosis.facts.window import share
 from iotop_ai.diagnosis.thresholds import Thresholds
 from iotop_ai.model.finding import Evidence, Finding, Severity
+from iotop_ai.model.job.time_shares import DATA
 
 WITHOUT_GPU = 0.75
 BLIND = 0.55
@@ -115,7 +116,16 @@ def job_args(facts: Facts, job: JobFacts) -> Args:
         ("gpus", float(gpus)),
         ("gpus_all", float(facts.gpu.total)),
         ("gpu_busy", job.gpu_busy),
+        *_prepared_part(job),
     )
+
+
+def _prepared_part(job: JobFacts) -> Args:
+    """For a program that prepares a dataset: what takes most of its time, "data_cpu"; else ()."""
+    if job.time is None or all(rank.worker_kind != "prep" for rank in job.job.ranks):
+        return ()
+    time = job.time
+    return (("slowest_part", max(DATA, key=lambda name: getattr(time, name))),)
 
 
 def _worker_name(facts: Facts, job: JobFacts) -> str:
