@@ -54,6 +54,8 @@ class Thresholds(NamedTuple):
     is also the source of thread_* and disk_*."""
     thread_busy: float = 0.9
     """A thread is busy if it uses at least this many cores."""
+    decode_bytes_per_s: float = 3e6
+    """A core that decodes data reads at least this many bytes per second. Recorded: 5 to 28 MB/s per core."""
     thread_most: float = 1.3
     """A process that uses up to this many cores counts as one busy thread."""
     disk_busy: float = 0.8

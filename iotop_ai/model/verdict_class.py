@@ -177,7 +177,9 @@ _BY_PRECEDENCE = (
         rival=True,
         confirm_s=5.0,
     ),
-    ClassSpec(class_id="single_thread", state=State.STARVED, advice=_WORKERS, rival=True, confirm_s=5.0),
+    ClassSpec(
+        class_id="single_thread", state=State.STARVED, advice=(*_WORKERS, "fewer_syncs"), rival=True, confirm_s=5.0
+    ),
     ClassSpec(class_id="host_bound", state=State.SLOWED, advice=("fewer_syncs", "compile_model"), confirm_s=5.0),
     ClassSpec(
         class_id="gpu_memory", state=State.SLOWED, advice=("end_sharer", "ask_owner", "less_gpu_memory"), spins=True

@@ -34,6 +34,9 @@ def with_job(machine: Machine, **job: object) -> Machine:
     return replace(machine, job=replace(machine.job, **job))
 
 
+DECODING = replace(TRAINER_OLD, read=8 * MB)
+"""A trainer that reads and decodes its data itself."""
+
 DATA_SCENES = {
     "storage_read": JOB_STARVED,
     "storage_read alone": JOB_ALONE,
@@ -47,7 +50,13 @@ DATA_SCENES = {
     "loader_serial": replace(JOB_ALONE, disks=(NORMAL,)),
     "cpu_prep": JOB_PREPARING,
     "object_stream": with_job(JOB_PREPARING, running=0.1, net=0.9),
-    "single_thread": replace(JOB_PREPARING, job=Training(TRAINER_OLD, main_running=0.86), gpus=(0.1,), gpu_pids=(50,)),
+    "single_thread": replace(
+        JOB_PREPARING,
+        job=Training(DECODING, main_running=0.86),
+        tasks=(DECODING, *JOB_PREPARING.tasks[1:]),
+        gpus=(0.1,),
+        gpu_pids=(50,),
+    ),
 }
 
 YOUNG = Training(replace(TRAINER_OLD, start=100), main_running=0.9, grown=40 * MB)

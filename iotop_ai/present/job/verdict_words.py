@@ -219,7 +219,9 @@ def _because_cpu(a: Args) -> Spans:
         return [*out, *_idle_cores(a), SEMI, _plain(f"blocked by disks {percent(a, 'disk_share')}")]
     if not number(a, "workers"):
         out = [_bad(word(a, "job")), _plain(" loads its data itself: it runs "), _strong(percent(a, "cpu"))]
-        return [*out, COMMA, _plain(f"blocked {percent(a, 'blocked')}"), *_idle_cores(a)]
+        out += [COMMA, _plain(f"blocked {percent(a, 'blocked')}"), *_idle_cores(a)]
+        little = number(a, "little_read")
+        return out if little is None else [*out, SEMI, _plain(f"it reads {rate(little)}: it may be Python instead")]
     out = [
         _bad(f"{whole(a, 'workers')} {_workers(a)}"),
         _plain(f" compute{'s' if number(a, 'workers') == 1 else ''} at "),

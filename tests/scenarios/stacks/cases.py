@@ -62,6 +62,8 @@ CASES: dict[str, Case] = {
     "torch ioctl healthy": healthy(*TORCH, "ioctl", 0.6),
     "torch threads healthy": healthy(*TORCH, "poll", 0.8, "--start threads"),
     "torch launch-bound": Case(*TORCH, HOST, _options("spin", -0.6, "--task launch")),
+    "torch launch-bound 0 workers": Case(*TORCH, HOST, _options("spin", -0.6, "--task launch --start none --serial")),
+    "torch disk much": disk(*TORCH, "sleep", 0.9),
     "torch checkpoint": Case(
         *TORCH, SAVE, _options("futex", -1.0, "--task save --every 9 --save-bytes 24000000"), slow_writes(RATE)
     ),
@@ -83,6 +85,7 @@ CASES: dict[str, Case] = {
     "grain healthy": healthy(*JAX, "futex", 0.8),
     "boto3 network": network(*OBJECTS, "futex", 0.7, "--client boto3"),
     "s3fs network": network(*OBJECTS, "poll", 0.2, "--client s3fs"),
+    "s3fs network more": network(*OBJECTS, "futex", 0.6, "--client s3fs"),
     "aiohttp network": network(*OBJECTS, "sleep", 0.4, "--client aiohttp"),
     "boto3 decode": served(*OBJECTS, CPU, "sleep", 0.6, "--client boto3 --work 3"),
     "boto3 healthy": served(*OBJECTS, HEALTHY, "futex", -0.6, "--client boto3"),

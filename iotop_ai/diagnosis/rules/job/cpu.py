@@ -24,9 +24,10 @@ from iotop_ai.model.machine.network import received_bytes_per_s
 BASE = 0.85
 SINGLE_BASE = 0.75
 SINGLE_WITHOUT_GPU = 0.55
+SINGLE_WITH_FEW_READS = 0.5
 STREAM_BASE = 0.7
-"""The confidence of cpu_prep, single_thread and object_stream; SINGLE_WITHOUT_GPU is the upper limit for single_thread
-without a GPU."""
+"""The confidence of cpu_prep, single_thread and object_stream; SINGLE_WITHOUT_GPU and SINGLE_WITH_FEW_READS are the
+upper limits for single_thread without a GPU, and if the trainer reads little."""
 
 
 def job_prepares_too_slowly(facts: Facts) -> tuple[Claim, ...]:
@@ -86,7 +87,8 @@ def job_loads_by_itself(facts: Facts) -> tuple[Claim, ...]:
     Claim: single_thread: one thread loads, prepares and trains in turn.
     Evidence: samples of the trainer; the GPU is idle meanwhile.
     Threshold: no workers for 20 s; the trainer runs >= 30 % of the time (where the job's time is counted: >= 50 % of
-        the time lost) and more than it is blocked; it uses at most 1.3 cores; GPU < 70 %, or none.
+        the time lost) and more than it is blocked; it uses at most 1.3 cores; GPU < 70 %, or none. If it reads less
+        than 3 MB/s for each core that it uses, it may compute in Python instead: at most 50 % sure, and not critical.
     Blind spot: training on the CPU itself looks the same: without a GPU at most 55 % sure. A thread that spins while it
         waits for a busy GPU does not count.
     """
@@ -108,10 +110,28 @@ def job_loads_by_itself(facts: Facts) -> tuple[Claim, ...]:
         if level < limits.leave_level:
             continue
         cap = 1.0 if busy is not None else SINGLE_WITHOUT_GPU
-        certainty = confidence(SINGLE_BASE, 3 if busy is not None else 2, *caps(job, 1.0, 0.0), cap)
+        read = _little_read(facts, job)
+        unsure = [] if read is None else [SINGLE_WITH_FEW_READS]
+        certainty = confidence(SINGLE_BASE, 3 if busy is not None else 2, *caps(job, 1.0, 0.0), cap, *unsure)
         evidence = (Evidence(f"jobs.{job.subject}.main_running_ratio", job.main_running_ratio, "ratio", threshold),)
-        out.append(_cpu_claim(facts, "single_thread", job, certainty, evidence, level))
+        claimed = _cpu_claim(facts, "single_thread", job, certainty, evidence, level)
+        out.append(claimed if read is None else claimed._replace(finding=_with_doubt(claimed.finding, read)))
     return tuple(out)
+
+
+def _little_read(facts: Facts, job: JobFacts) -> float | None:
+    """The bytes per second that a job with a GPU reads, if they are few for the cores that it uses; else None."""
+    read = max(job.read_bytes_per_s or 0.0, job.read_chars_per_s or 0.0)
+    if job.gpu_busy is None or job.read_chars_per_s is None or not job.cpu_ratio:
+        return None
+    return read if read < facts.limits.decode_bytes_per_s * job.cpu_ratio else None
+
+
+def _with_doubt(finding: Finding, read: float) -> Finding:
+    """The finding about a trainer that reads little: it may compute in Python instead of loading."""
+    args: Args = (*finding.args, ("little_read", read))
+    advice = (*finding.advice, Advice("fewer_syncs", args))
+    return finding._replace(severity=Severity.WARNING, args=args, advice=advice)
 
 
 def _cpu_claim(

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from iotop_ai.model.finding import Severity
 from iotop_ai.model.verdict_class import CLASS_SPECS, State
 from tests.diagnosis.build import (
     COMPUTING,
@@ -11,6 +12,7 @@ from tests.diagnosis.build import (
     JOB_HEALTHY,
     JOB_STARVED,
     LOADERS,
+    MB,
     TRAINER_OLD,
     Disk,
     Machine,
@@ -84,6 +86,17 @@ def test_time_that_is_not_explained_is_not_blamed_on_a_smaller_share() -> None:
 def test_a_launch_bound_job_without_workers_is_not_advised_to_add_workers() -> None:
     primary = verdict_of(TIME_SCENES["host_bound"], 40).primary
     assert {advice.template for advice in primary.advice} == {"fewer_syncs", "compile_model"}
+
+
+@pytest.mark.parametrize(("read", "sure"), [(1.2 * MB, False), (8 * MB, True)])
+def test_a_trainer_that_runs_but_reads_little_may_not_load(read: float, sure: bool) -> None:
+    """It may be bound by the launches of small kernels, so it is not accused, and both cures are named."""
+    trainer = replace(TRAINER_OLD, cpu=1.0, read=read)
+    job = Training(trainer, main_running=1.0, stall=0.65, time=(("compute", 0.35), ("data_cpu", 0.65)))
+    primary = verdict_of(replace(ON_GPU, job=job, tasks=(trainer,), gpus=(0.35,), power=150.0), 80).primary
+    assert primary.class_id == "single_thread"
+    assert (primary.severity is Severity.CRITICAL, primary.confidence > 0.5) == (sure, sure)
+    assert ("fewer_syncs" in {advice.template for advice in primary.advice}) is not sure
 
 
 def test_a_small_host_share_is_not_a_finding() -> None:
