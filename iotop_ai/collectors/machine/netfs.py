@@ -11,9 +11,9 @@ from iotop_ai.model.block.counters import Mount
 from iotop_ai.model.clean import clean_bytes
 from iotop_ai.model.machine.netfs import FuseMount, NetfsTable, NfsMount, NfsOp
 
-_BYTES_FIELDS = 6
 _LONGEST_NUMBER = 10
 """The most digits of the number in a mount option."""
+_BYTES_FIELDS = 6
 """The number of fields that are read from the line ``bytes``."""
 _OP_FIELDS = (9, 8)
 """The numbers of columns that the line of an operation can have, with and without errors."""
@@ -104,7 +104,7 @@ def _parse_nfs(path: str, source: str, fstype: str, body: bytes) -> NfsMount | N
 
 
 def _number(text: bytes | None) -> int | None:
-    return int(text) if text is not None and text.isdigit() and len(text) < _LONGEST_NUMBER else None
+    return int(text) if text is not None and text.isdigit() and len(text) <= _LONGEST_NUMBER else None
 
 
 def _parse_op(fields: list[bytes]) -> NfsOp | None:

@@ -27,7 +27,7 @@ LEAST_SHARE_CHANGE = 0.03
 LEAST_CHANGE = 0.05
 """A change of any other figure is clear only if it is at least this part of the larger value."""
 LEAST_SHOWN_SHARE = 0.005
-"""A lost share of time that is smaller in both runs has no row."""
+"""A lost share of time, or of slowed GPUs, that is smaller in both runs has no row."""
 _MOST_DEVICES = 4
 """The maximum number of disks that are compared per run, besides the most important one."""
 _BEGIN_SHARES = ("startup", "compile")
@@ -51,7 +51,7 @@ class Window(NamedTuple):
 class Change(NamedTuple):
     """A figure in both runs.
 
-    name: the figure's name, as --fail-if writes it. before, after: its means; None if unknown or undefined (a mean over
+    name: the figure's name, as in JSON. before, after: its means; None if unknown or undefined (a mean over
     no requests). interval: the 95 % confidence interval of after - before; None if unknown.
     """
 
@@ -327,7 +327,7 @@ def _figures(story: Story, window: Window, disks: Sequence[str]) -> dict[str, _F
 _TOTALS = (
     ("gpu_busy_ratio", GPU_BUSY, "GPUs busy", "ratio"),
     ("gpu_sm_mhz", GPU_CLOCK, "clock of busy GPUs", "MHz"),
-    ("gpu_throttled_ratio", GPU_THROTTLED, "GPUs slowed by heat or power brake", "ratio"),
+    ("gpu_throttled_ratio", GPU_THROTTLED, "busy GPUs slowed by heat or brake", "ratio"),
     ("gpu_power_watts", "gpu_power_watts", "power of a GPU", "W"),
     ("gpu_temperature_celsius", "gpu_temperature_celsius", "hottest GPU", "celsius"),
     ("cpu_busy_ratio", "cpu.all.busy_ratio", "CPUs busy", "ratio"),
@@ -383,7 +383,10 @@ def _shares(story: Story, window: Window) -> dict[str, _Figure]:
 
 
 def listed_changes(changes: tuple[Change, ...]) -> tuple[Change, ...]:
-    """The changes that get a row: all except the sum of lost time and the shares that are near 0 in both runs."""
+    """The changes that get a row: all except the sum of lost time.
+
+    Shares of lost time, or of slowed GPUs, have no row if they are near 0 in both runs.
+    """
     omitted_if_small = {*SHARES, GPU_THROTTLED} - {"compute"}
     return tuple(
         change

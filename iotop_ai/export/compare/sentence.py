@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from math import log
+
 from iotop_ai.export.compare.comparison import (
     DATA_WAIT,
+    GPU_BUSY,
     GPU_CLOCK,
     GPU_THROTTLED,
     JOB_DISK,
@@ -15,6 +18,7 @@ from iotop_ai.export.compare.comparison import (
     listed_changes,
 )
 from iotop_ai.export.report import words
+from iotop_ai.model.gpu.activity import IDLE
 from iotop_ai.model.job.time_shares import DATA, LOST
 from iotop_ai.present.job.time_words import Part
 from iotop_ai.present.text.units import brief, figure, percent, plural, rate
@@ -30,6 +34,8 @@ _LEAST_CLOCK_PART = 0.5
 """The clock of the GPUs is a cause only if it changed by at least this part of the change of the speed."""
 _LEAST_THROTTLED = 0.1
 """The least share of the time in which GPUs must be slowed in the slower run to be mentioned."""
+_SIDE_UNITS = ("celsius", "W")
+"""The units of figures that follow from others: a sentence about equal runs does not name them."""
 _MOST_NAMED = 3
 """The most figures that a sentence names."""
 
@@ -90,7 +96,9 @@ def _clear_elsewhere(comparison: Comparison) -> str:
     clear = [
         change
         for change in listed_changes(comparison.changes)
-        if change.clear and not (job_disk_prefix and change.name.startswith(job_disk_prefix))
+        if change.clear
+        and change.unit not in _SIDE_UNITS
+        and not (job_disk_prefix and change.name.startswith(job_disk_prefix))
     ]
     if not clear:
         return ""
@@ -142,7 +150,7 @@ def value_text(value: float | None, unit: str) -> str:
     if unit == "ms":
         return f"{milliseconds(value)} ms"
     if unit == "celsius":
-        return f"{brief(value)} \N{DEGREE SIGN}C"
+        return f"{brief(value)} C"
     return figure(value) if unit == "1/s" else f"{figure(value)} {unit}".rstrip()
 
 
@@ -185,25 +193,50 @@ def _reason(comparison: Comparison) -> str:
 
 
 def _gpu_reason(comparison: Comparison) -> str:
-    """How the GPUs changed, if it explains why the job makes more or fewer steps: another model, or another clock."""
-    steps, clock = comparison.change(STEPS), comparison.change(GPU_CLOCK)
-    models = [sorted({gpu.name for gpu in story.gpus if gpu.name}) for story in (comparison.before, comparison.after)]
-    if steps is None or not steps.clear:
+    """How the GPUs changed, if it explains why the job makes more or fewer steps: another model, or another clock.
+
+    "" for a job without a GPU.
+    """
+    steps, stories = comparison.change(STEPS), (comparison.before, comparison.after)
+    if steps is None or not steps.clear or any(s.main_job is not None and not s.main_job.gpus for s in stories):
         return ""
-    if all(models) and models[0] != models[1]:
-        return f"it runs on {' and '.join(models[1])} instead of {' and '.join(models[0])}"
-    if clock is None or not clock.clear or not clock.relative or not steps.relative:
+    before, after = (
+        sorted({gpu.name for gpu in story.gpus if gpu.name and gpu.busy is not None and gpu.busy.mean >= IDLE})
+        for story in stories
+    )
+    if before and after and before != after:
+        return f"it runs on {' and '.join(after)} instead of {' and '.join(before)}"
+    return _clock_reason(comparison, steps)
+
+
+def _clock_reason(comparison: Comparison, steps: Change) -> str:
+    """How the clock of the busy GPUs changed, if it explains the change of the steps; else "".
+
+    Both changes are compared as ratios, so that the two runs can be exchanged.
+    """
+    clock, busy = comparison.change(GPU_CLOCK), comparison.change(GPU_BUSY)
+    if clock is None or not clock.clear or not (clock.before and clock.after and steps.before and steps.after):
         return ""
-    if clock.relative / steps.relative < _LEAST_CLOCK_PART:
+    if log(clock.after / clock.before) / log(steps.after / steps.before) < _LEAST_CLOCK_PART:
         return ""
-    less = clock.relative < 0
+    less = clock.after < clock.before
+    if busy is not None and busy.clear and ((busy.difference or 0.0) < 0) == less:
+        return ""  # GPUs that have less to do lower their clock
     change = f"{'fell' if less else 'rose'} from {figure(clock.before)} to {value_text(clock.after, clock.unit)}"
-    text = f"the clock of busy GPUs {change}"
-    throttled = comparison.change(GPU_THROTTLED)
-    share = None if throttled is None else throttled.after if less else throttled.before
-    if share is None or share < _LEAST_THROTTLED:
-        return text
-    return f"{text}; heat or the power brake slowed them {percent(share)} % of the time{'' if less else ' before'}"
+    return f"the clock of busy GPUs {change}{_throttled_text(comparison.change(GPU_THROTTLED), less=less)}"
+
+
+def _throttled_text(throttled: Change | None, *, less: bool) -> str:
+    """How long the GPUs were slowed in the run with the lower clock, if they were so clearly longer; else "".
+
+    less: whether the second run has the lower clock
+    """
+    if throttled is None or not throttled.clear or ((throttled.difference or 0.0) > 0) != less:
+        return ""
+    share = (throttled.after if less else throttled.before) or 0.0
+    if share < _LEAST_THROTTLED:
+        return ""
+    return f"; heat or the power brake slowed them {percent(share)} % of the time{'' if less else ' before'}"
 
 
 def _explaining_share(comparison: Comparison) -> Change | None:

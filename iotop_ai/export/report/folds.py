@@ -264,21 +264,21 @@ class GpuFold:
         known = {
             "busy_ratio": [gpu.busy_ratio for gpu in rates],
             "power_watts": [gpu.power_watts for gpu in rates],
-            "throttled_ratio": [_throttled_ratio(gpu) for gpu in rates],
         }
         for name, values in known.items():
             self._totals[name].add(interval, _mean(values))
         celsius = [gpu.temperature_celsius for gpu in rates if gpu.temperature_celsius is not None]
         self._totals["temperature_celsius"].add(interval, max(celsius, default=None))
-        # An idle GPU lowers its clock, so the clock counts only as far as the GPU is busy.
+        # An idle GPU lowers its clock, so clock and throttling count only as far as the GPU is busy.
         for gpu in rates:
             self._totals["sm_mhz"].add(interval, gpu.sm_mhz, gpu.busy_ratio)
+            self._totals["throttled_ratio"].add(interval, _throttled_ratio(gpu), gpu.busy_ratio)
 
     @property
     def totals(self) -> dict[str, Track]:
         """The figures of all GPUs together, such as gpu_busy_ratio: means, but the temperature is of the hottest GPU.
 
-        gpu_sm_mhz is the mean clock of busy GPUs.
+        gpu_sm_mhz and gpu_throttled_ratio are those of busy GPUs.
         """
         return {f"gpu_{name}": track for name, track in self._totals.items()}
 

@@ -138,7 +138,7 @@ def confirmation_row(word: str, typed: TypedText, width: int) -> Row:
 
 def input_row(before: Row, typed: TypedText, width: int) -> Row:
     """The row in which the user types. If the text does not fit, the part around the cursor is shown."""
-    room = width - spans_cells(before) - 14  # the blanks on the left, a blank and the words about Esc
+    room = width - spans_cells(before) - 15  # the blanks on the left, a blank and the words about Esc
     row_ = [Span("   "), *before, *typed.spans(max(5, room), "strong")]
     end = [Span("Esc", "key"), Span(":leave  ", "dim")]
     return [*row_, Span(" " * max(1, width - spans_cells(row_) - spans_cells(end))), *end]

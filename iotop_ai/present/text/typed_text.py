@@ -50,7 +50,13 @@ class TypedText(NamedTuple):
     def spans(self, room: int, token: str) -> list[Span]:
         """The text with its cursor, in at most ``room`` columns around the cursor. token: the style of the text."""
         before, rest = map(plain, self._halves())
-        under, after = rest[:1] or " ", rest[1:]
+        # A character without a width, such as a combining accent, belongs to the one before it.
+        while before and rest and not cells(rest[0]):
+            before, rest = before[:-1], before[-1] + rest
+        end = 1
+        while end < len(rest) and not cells(rest[end]):
+            end += 1
+        under, after = rest[:end] or " ", rest[end:]
         while (before or after) and cells(before + under + after) > room:
             if after and cells(before) <= room // 2:
                 after = after[:-1]

@@ -9,6 +9,7 @@ import pytest
 from iotop_ai.export.compare.bootstrap import Interval
 from iotop_ai.export.compare.comparison import MARKS, Change, compare_runs
 from iotop_ai.export.compare.sentence import sentence, value_text
+from iotop_ai.export.report.series import Stat
 from tests.export.compare.kept import comparison
 from tests.export.report.stories import read
 
@@ -28,6 +29,7 @@ def test_the_wait_for_data_is_given_where_no_other_share_is_counted() -> None:
 STEPS = Change("steps_per_s", "steps/s", "1/s", 12.0, 9.0, Interval(-3.5, -2.5))
 CLOCK = Change("gpu_sm_mhz", "clock of busy GPUs", "MHz", 1980.0, 1410.0, Interval(-600.0, -500.0))
 HEAT = Change("gpu_throttled", "GPUs slowed by heat or power brake", "ratio", 0.0, 0.85, Interval(0.8, 0.9))
+BUSY = Change("gpu_busy", "GPUs busy", "ratio", 0.9, 0.25, Interval(-0.7, -0.6))
 SLOWED = "1.3x slower (12.0 -> 9.0 steps/s)"
 
 
@@ -55,6 +57,9 @@ def turned(change: Change) -> Change:
         ((STEPS, turned(CLOCK)), SLOWED),  # a higher clock does not make a job slower
         ((STEPS, CLOCK._replace(after=1850.0)), SLOWED),  # 7 % of the clock do not explain 25 % of the steps
         ((STEPS, CLOCK._replace(interval=None)), SLOWED),
+        ((STEPS, CLOCK, BUSY), SLOWED),  # GPUs that have less to do lower their clock
+        ((STEPS, CLOCK, turned(BUSY)), f"{SLOWED}: the clock of busy GPUs fell from 1980 to 1410 MHz"),
+        ((STEPS, CLOCK, turned(HEAT)), f"{SLOWED}: the clock of busy GPUs fell from 1980 to 1410 MHz"),
         (
             (STEPS, CLOCK, Change("data_wait", "without data", "ratio", 0.1, 0.4, Interval(0.2, 0.4))),
             f"{SLOWED}: waiting for data 10 % -> 40 %",
@@ -65,16 +70,34 @@ def test_the_clock_of_the_gpus_explains_what_no_share_of_time_does(changes: tupl
     assert sentence(comparison("slow", "again", True)._replace(changes=changes)) == expected
 
 
+@pytest.mark.parametrize(
+    "steps", [STEPS._replace(before=9.0, after=5.0), turned(STEPS._replace(before=9.0, after=5.0))]
+)
+def test_the_clock_explains_a_change_and_its_reverse(steps: Change) -> None:
+    clock = CLOCK if steps.after == 5.0 else turned(CLOCK)
+    assert "the clock of busy GPUs" in sentence(comparison("slow", "again", True)._replace(changes=(steps, clock)))
+
+
+def test_the_gpus_do_not_explain_a_job_that_uses_none() -> None:
+    found = comparison("slow", "again", True)
+    main = found.after.main_job
+    assert main is not None
+    jobs = tuple(job._replace(gpus=0) if job == main else job for job in found.after.jobs)
+    assert sentence(found._replace(after=found.after._replace(jobs=jobs), changes=(STEPS, CLOCK))) == SLOWED
+
+
 def test_other_gpus_explain_what_no_share_of_time_does() -> None:
     found = comparison("slow", "again", True)
     card = found.before.gpus[0]
-    before, after = (
-        found.before._replace(gpus=tuple(card._replace(name=name) for name in names))
-        for names in (("NVIDIA H100", "NVIDIA H100"), ("NVIDIA A100", "NVIDIA L4"))
+    idle = card._replace(name="NVIDIA T400", busy=Stat(0.0, None, 0.0, 0, 40.0))
+    before, after, same = (
+        found.before._replace(gpus=(*(card._replace(name=name) for name in names), idle))
+        for names in (("NVIDIA H100", "NVIDIA H100"), ("NVIDIA A100", "NVIDIA L4"), ("NVIDIA H100",))
     )
     text = sentence(found._replace(before=before, after=after, changes=(STEPS, CLOCK)))
     assert text == f"{SLOWED}: it runs on NVIDIA A100 and NVIDIA L4 instead of NVIDIA H100"
+    assert "instead" not in sentence(found._replace(before=before, after=same, changes=(STEPS, CLOCK)))
 
 
 def test_a_temperature_has_its_unit() -> None:
-    assert value_text(81.6, "celsius") == "82 \N{DEGREE SIGN}C"
+    assert value_text(81.6, "celsius") == "82 C"

@@ -177,7 +177,7 @@ def test_the_clock_of_the_gpus_is_that_of_busy_ones() -> None:
             "gpu_sm_mhz": 1400.0,
             "gpu_power_watts": 250.0,
             "gpu_temperature_celsius": 85.0,
-            "gpu_throttled_ratio": 0.25,
+            "gpu_throttled_ratio": 0.5,
         }
     )
 

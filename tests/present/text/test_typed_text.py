@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from unicodedata import normalize
+
 import pytest
 
 from iotop_ai.present.text.line import cells
@@ -72,3 +74,11 @@ def test_the_cursor_is_always_visible(text: str, room: int) -> None:
 def test_a_character_without_a_width_is_not_drawn() -> None:
     spans = TypedText("a\ufe0fbc", 1).spans(40, "text")
     assert [span.text for span in spans] == ["ab", "c"]
+
+
+@pytest.mark.parametrize("right", [1, 2, 3, 4])
+def test_a_combining_accent_stays_with_its_letter(right: int) -> None:
+    spans = TypedText("ae\u0301x", right).spans(40, "text")
+    (cursor,) = (span for span in spans if span.token == "cursor")
+    assert cells(cursor.text) == 1
+    assert normalize("NFC", "".join(span.text for span in spans)).rstrip() == "a\u00e9x"

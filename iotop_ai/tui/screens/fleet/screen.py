@@ -106,7 +106,10 @@ class FleetScreen(LiveScreen, RootScreen):
             self._filter(typed.with_inserted(pasted_line(event.text), LONGEST_PATTERN))
 
     def _filter(self, typed: TypedText) -> None:
-        self.state.change(pattern=typed.text, text_right=typed.right, scroll=0)
+        if typed.text == self.state.fleet_view.view.pattern:
+            self.state.change(text_right=typed.right)
+        else:
+            self.state.change(pattern=typed.text, text_right=typed.right, scroll=0)
 
     def on_row_clicked(self, event: RowClicked) -> None:
         """Put the cursor on the row that was clicked; open its machine if the cursor was there already."""

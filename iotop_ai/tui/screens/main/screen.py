@@ -309,7 +309,7 @@ class MainScreen(RootScreen):
         return True
 
     def on_paste(self, event: Paste) -> None:
-        """Append pasted text to the filter that is being typed. Otherwise, pasted text is ignored."""
+        """Insert the first line of a pasted text into the filter being typed. Otherwise, pasted text is ignored."""
         if self.view.typing:
             event.stop()
             self.lists.paste_filter(event.text)

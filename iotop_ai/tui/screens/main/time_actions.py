@@ -302,7 +302,7 @@ class TimeActions:
         """Handle a key that is pressed while the text of a mark is typed."""
         text = self._state.view.mark_input or ""
         if key in ("enter", "escape"):
-            self._state.change(mark_input=None)
+            self._state.change(mark_input=None, text_right=0)
             if key == "enter":
                 self._recording.add_mark(text)
         else:
@@ -319,7 +319,7 @@ class TimeActions:
         if key == "enter":
             self._seek_typed(text)
         elif key == "escape":
-            self._state.change(time_input=None)
+            self._state.change(time_input=None, text_right=0)
         else:
             typed = TypedText(text, self._state.view.text_right).after(key, character, LONGEST_TIME)
             self._state.change(time_input=typed.text, text_right=typed.right)
@@ -327,7 +327,7 @@ class TimeActions:
     def _seek_typed(self, text: str) -> None:
         """Go to the typed time. If the screen shows now, begin to look back at that time."""
         state, view = self._state, self._state.view
-        state.update(time_input=None)
+        state.update(time_input=None, text_right=0)
         if not text.strip():
             state.change()
             return

@@ -167,6 +167,22 @@ def test_a_key_that_types_nothing_does_not_replace_the_filter(state: MainState, 
     assert state.view.pattern == edited
 
 
+@pytest.mark.parametrize("end", ["escape", "enter"])
+def test_the_cursor_of_a_time_is_not_that_of_the_filter(state: MainState, end: str) -> None:
+    """A time can be asked for while a filter is being typed."""
+    state.update(pattern="yython", typing=True)
+    times = TimeActions(
+        state, Upstream(), RecordingActions(state, Upstream(), None, lambda message: True), lambda: None
+    )
+    times.ask_time()
+    for key in ("1", "4", "left", "left"):
+        times.type_time(key, key if len(key) == 1 else None)
+    assert state.view.text_right == 2
+    times.type_time(end, None)
+    ListActions(state, lambda *_: None).type_filter("x", "x")
+    assert state.view.pattern == "yythonx"
+
+
 @pytest.mark.parametrize(
     ("key", "character", "pattern"), [("p", "p", "p"), ("backspace", None, ""), ("ctrl+u", None, "")]
 )
