@@ -113,6 +113,8 @@ class Thresholds(NamedTuple):
     unexplained: float = 0.10
     """A job with a GPU is not healthy if at least this share of its time is unexplained. Source: the benchmark counts
     an OK as false from this loss on."""
+    unexplained_leave: float = 0.13
+    """The share of unexplained time at which a healthy verdict ends."""
     long_gate: float = 0.05
     """The lost share of time below which no rule claims a loss over the long window."""
     lost_high: float = 0.20

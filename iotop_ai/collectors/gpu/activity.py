@@ -17,7 +17,9 @@ USED_NS = 60_000_000_000
 """How long a GPU counts as used after it was last busy, in nanoseconds. If a training process used one of its GPUs in
 this time, it merely holds those that were idle throughout: TensorFlow and JAX hold all GPUs that they can see."""
 GPUS_REST_NS = 10_000_000_000
-"""GPUs rest if they have been idle for this time, in nanoseconds: longer than a step and the making of its batch."""
+"""GPUs rest if they have not worked for this time, in nanoseconds: longer than a step and the making of its batch."""
+QUIET = 0.01
+"""A GPU does not work below this utilisation, 0..1; a job that waits for data still makes short steps."""
 
 
 class GpuUse(NamedTuple):
@@ -25,7 +27,7 @@ class GpuUse(NamedTuple):
 
     busy: their mean utilisation by this job, 0..1; None when it is unknown. others: their mean utilisation by other
     jobs. spin: whether they only wait for each other. receive: whether a GPU receives as much data as its link carries.
-    rest: whether they have all been idle for 10 s.
+    rest: whether none of them has worked for 10 s.
     """
 
     busy: float | None = None
@@ -45,6 +47,8 @@ class GpuActivity:
         self._last_busy_ns: dict[str, int] = {}
         self._idle_since_ns: dict[str, int] = {}
         """Since when each idle GPU has been idle, by UUID."""
+        self._quiet_since_ns: dict[str, int] = {}
+        """Since when each GPU that does not work at all has been so, by UUID."""
         self.used_by_several: frozenset[str] = frozenset()
         """The UUIDs of the GPUs that several jobs use in this tick."""
 
@@ -60,6 +64,10 @@ class GpuActivity:
                     self._idle_since_ns.setdefault(uuid, at_ns)
                 else:
                     self._idle_since_ns.pop(uuid, None)
+                if busy is not None and busy < QUIET:
+                    self._quiet_since_ns.setdefault(uuid, at_ns)
+                else:
+                    self._quiet_since_ns.pop(uuid, None)
                 if busy is not None and busy >= IDLE:
                     self._last_busy_ns[uuid] = at_ns
         self._readings = now
@@ -107,5 +115,5 @@ class GpuActivity:
             others / len(busy_ratios),
             not shared and all_spin(list(states.values())),
             any(self._copying.get(uuid, False) for uuid in uuids if uuid not in shared),
-            all(at_ns - self._idle_since_ns.get(uuid, at_ns) >= GPUS_REST_NS for uuid in states),
+            all(at_ns - self._quiet_since_ns.get(uuid, at_ns) >= GPUS_REST_NS for uuid in states),
         )

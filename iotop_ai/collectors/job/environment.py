@@ -210,8 +210,8 @@ class EnvironmentReader:
     def _listening_sockets(self, job: Job) -> tuple[int | None, int | None]:
         """Return (the number of listening ports of the job, the number of connections to these ports).
 
-        The first ``MOST_READERS`` training processes and helpers, such as the top process, are read. A number is None
-        when it is unknown. Both are None for a job with workers, where they are not read.
+        The first ``MOST_READERS`` training processes and the top process are read. A number is None when it is unknown.
+        Both are None for a job with workers, where they are not read.
         """
         if job.workers:
             return None, None
@@ -220,8 +220,9 @@ class EnvironmentReader:
         if due > turn:
             return counts
         ranks = [rank.key for rank in job.ranks[:MOST_READERS]]
-        # A server may listen in another process than the one that computes.
-        counts_by_rank = [self._sockets_of(key) for key in (*ranks, *job.helpers[:MOST_READERS])]
+        # A server may listen in its top process and compute in another one.
+        tops = [key for key in job.helpers if key == job.key]
+        counts_by_rank = [self._sockets_of(key) for key in (*ranks, *tops)]
         listening = [pair[0] for pair in counts_by_rank if pair[0] is not None]
         connections = [pair[1] for pair in counts_by_rank if pair[1] is not None]
         counts = (sum(listening) if listening else None, sum(connections) if connections else None)

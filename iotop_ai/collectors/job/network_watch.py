@@ -51,6 +51,8 @@ class NetworkWatch:
         The first row is from LATELY_NS ago or earlier, if the trainer has been watched for that long.
         """
         self._updated_ns = 0
+        self._inodes: dict[int, frozenset[int]] = {}
+        """The sockets of each trainer at the newest update, by PID."""
         self.traffic: dict[int, Traffic] = {}
         """The traffic of each process at the newest update, by PID."""
 
@@ -78,8 +80,9 @@ class NetworkWatch:
         ray_pids = [pid for watch in watches if watch.rank.worker_kind == RAY for pid in watch.pids()]
         jobs = {pid: watch.job for watch in watches for pid in watch.pids()}
         self.traffic = self._sockets.update(pids, now_ns, ray_pids, jobs)
-        # If the traffic is unknown, as in a container's own network namespace, only the system call shows the wait.
-        unknown = set(asleep).difference(self.traffic, ray_pids)
+        # If the traffic is unknown, as in a container's own network namespace, only the system call shows the wait. The
+        # main thread of a server waits at a socket too, so only workers count.
+        unknown = set(asleep).difference(self.traffic, ray_pids, (watch.rank.key.pid for watch in watches))
         with_sockets = [pid for pid in asleep if pid in unknown or (pid in self.traffic and self.traffic[pid].sockets)]
         self._at_socket_by_pid |= {pid: target.kind == "socket" for pid, target in targets.items()}
         self._at_socket_by_pid = {
@@ -107,10 +110,13 @@ class NetworkWatch:
 
     def _count_received(self, trainers: Collection[int], now_ns: int) -> None:
         seconds, self._updated_ns = (now_ns - self._updated_ns) / 1e9, now_ns
+        known, self._inodes = self._inodes, {pid: self.traffic[pid].inodes for pid in trainers if pid in self.traffic}
         counted, self._received = self._received, {}
         for pid in trainers:
             if pid in self.traffic:
                 rows = self._received[pid] = counted.get(pid, deque())
+                if known.get(pid) != self._inodes[pid]:
+                    rows.clear()  # bytes of connections that open and close between two updates are not counted
                 rows.append((now_ns, self.traffic[pid].received_bytes_per_s * seconds))
                 while len(rows) > 1 and rows[1][0] <= now_ns - LATELY_NS:
                     rows.popleft()
@@ -118,7 +124,7 @@ class NetworkWatch:
     def _gets_data(self, pid: int, now_ns: int) -> bool:
         """Return whether a trainer has lately received as much as data takes; True when that is unknown."""
         rows = self._received.get(pid)
-        if not rows or now_ns - rows[0][0] < LATELY_NS:
+        if not rows or now_ns - rows[0][0] < LATELY_NS or self.traffic[pid].near:
             return True
         received = sum(count for _, count in rows) - rows[0][1]
         return received * 1e9 >= LEAST_BYTES_PER_S * (now_ns - rows[0][0])

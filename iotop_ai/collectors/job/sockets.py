@@ -105,10 +105,10 @@ class Traffic(NamedTuple):
 
     received_bytes_per_s: the rate since the previous update. growing: whether an update in the last 0.4 s saw new
     bytes. peer: the peer of the socket that received most since the previous update, or, if no bytes are new, since the
-    socket was opened; "" without sockets that count. sockets: the number of sockets that count. near: the number of
-    connected sockets that do not count. A socket does not count if this machine accepts connections on its port, or if
-    its other end is in the same job; for the processes in ``remote_only`` of ``JobSockets.update``, also if its other
-    end is on this machine.
+    socket was opened; "" without sockets that count. sockets: the number of sockets that count; inodes: those sockets.
+    near: the number of connected sockets that do not count. A socket does not count if this machine accepts connections
+    on its port, or if its other end is in the same job; for the processes in ``remote_only`` of ``JobSockets.update``,
+    also if its other end is on this machine.
     """
 
     received_bytes_per_s: float
@@ -116,6 +116,7 @@ class Traffic(NamedTuple):
     peer: str
     sockets: int
     near: int = 0
+    inodes: frozenset[int] = frozenset()
 
 
 class SocketDiag:
@@ -366,7 +367,8 @@ class JobSockets:
         )
         total = sum(new_bytes.get(inode, 0) for inode in counting)
         peer = "" if busiest is None else sockets[busiest].peer
-        return Traffic(total / seconds, growing, peer, len(counting), connected - len(counting))
+        near = connected - len(counting)
+        return Traffic(total / seconds, growing, peer, len(counting), near, frozenset(counting))
 
     def _new_bytes(self) -> dict[int, int] | None:
         """Return the bytes received since the previous update by inode, without zeros; None when they are unknown."""

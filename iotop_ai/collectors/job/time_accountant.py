@@ -257,8 +257,9 @@ class TimeAccountant:
             if tick.looks[rank.key].looks
         ]
         if phase is Phase.STARTUP and gpus.busy:
+            shown = intervals if job.workers else [_without_own_reads(interval) for interval in intervals]
             part = 1.0 if job.workers else ALONE_PART
-            state.data_wait_ms += part * milliseconds * max(map(_data_share, intervals))
+            state.data_wait_ms += part * milliseconds * max(map(_data_share, shown))
         # Ranks that step together also wait together, so the rank that loses most time decides.
         accounts = [(account(interval), interval) for interval in intervals]
         _, slowest = max(accounts, key=lambda one: _lost_share(one[0]))
@@ -343,6 +344,12 @@ def _step_together(job: Job) -> bool:
 def _lost_share(shares: tuple[float, ...]) -> float:
     """Return the share of an interval in which the job's other ranks have to wait for this rank too."""
     return sum(shares[i] for i in _LOST_FOR_OTHERS)
+
+
+def _without_own_reads(interval: Interval) -> Interval:
+    """Return the interval with the main thread's own reads as a rest: it may read the weights of a model."""
+    looks = interval.looks
+    return interval._replace(looks=looks._replace(main_disk=0, resting=looks.resting + looks.main_disk))
 
 
 def _data_share(interval: Interval) -> float:

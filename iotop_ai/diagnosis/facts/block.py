@@ -57,7 +57,8 @@ class DeviceFacts(NamedTuple):
     queue_size: float | None = None
     """The mean number of requests that are queued or in service."""
     is_capped: bool = False
-    """Whether the device is a network volume with a flat read rate: it gives what its owner pays for."""
+    """Whether the device is a network volume that several reads keep busy at a flat rate, each about as long as usual:
+    it gives what its owner pays for."""
     members: tuple[str, ...] = ()
     """The names of all disks whose facts these are, if a filesystem is on several disks (``joined``); otherwise ()."""
 
@@ -243,7 +244,7 @@ def device_facts(
             saturated = at_least(awaits, limits.inflation_severe * normal)
             critical = both(saturated, at_least(awaits, limits.disk_await_bad_ms))
     reads = [v for v in column["read_bytes_per_s"] if v is not None]
-    read_rate, utilisation = mean(reads), mean(column["busy_ratio"])
+    read_rate, utilisation, queue_size = mean(reads), mean(column["busy_ratio"]), mean(column["queue_size"])
     busy_enough = (utilisation or 0.0) >= limits.steady_busy and len(reads) >= window.needed
     flat = bool(busy_enough and read_rate and _spread(reads, read_rate) <= limits.steady_variation * read_rate)
     return DeviceFacts(
@@ -264,9 +265,18 @@ def device_facts(
         critical=critical,
         is_flat=flat,
         reads_per_s=mean(column["reads_per_s"]),
-        queue_size=mean(column["queue_size"]),
-        is_capped=flat and is_network_volume(base),
+        queue_size=queue_size,
+        is_capped=flat and is_network_volume(base) and _is_shared(queue_size, compared_await_ms, normal),
     )
+
+
+def _is_shared(queue_size: float | None, await_ms: float | None, normal_ms: float) -> bool:
+    """Whether several requests are in the queue and take as long as usual. A single reader keeps any disk busy."""
+    return (queue_size or 0.0) >= _SEVERAL and (await_ms or 0.0) >= _USUAL * normal_ms
+
+
+_SEVERAL, _USUAL = 2.0, 0.5
+"""The fewest requests in the queue, and the shortest await as a part of the normal one, of a volume at its limit."""
 
 
 def joined(disks: Sequence[DeviceFacts], limits: Thresholds = LIMITS) -> DeviceFacts:

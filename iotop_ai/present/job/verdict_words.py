@@ -50,7 +50,7 @@ def waits_for_data(a: Args) -> Spans:
     """
     if part := word(a, "slowest_part"):
         begin = [_strong(word(a, "job") or "the job"), _plain(" prepares data"), COMMA, _plain("its slowest part is ")]
-        return [*begin, _strong(f"{_PARTS.get(part, part)} {percent(a, 'lost')}"), _plain(" of the time")]
+        return [*begin, _strong(f"{_PARTS.get(part, part)} {percent(a, 'slowest_ratio')}"), _plain(" of the time")]
     if number(a, "gpus"):
         gpus, wait = gpus_wait(a)
         return [_strong(gpus), _plain(f" {wait} for data "), _strong(percent(a, "lost")), _plain(" of the time")]

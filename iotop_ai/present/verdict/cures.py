@@ -96,10 +96,12 @@ def _nfs_options(a: Args) -> str:
     if number(a, "resent") is not None:
         return f"check the network to the server of {mount}: {percent(a, 'resent')} of its reads are sent again"
     if number(a, "rsize") is not None:
-        return f"mount {mount} with rsize=1048576 ({whole(a, 'rsize')} now): the server answers in {server} ms"
+        now = f"{whole(a, 'rsize')} now, if the server allows more"
+        return f"mount {mount} with rsize=1048576 ({now}): the server answers in {server} ms"
     waits = milliseconds(number(a, "queue_ms"))
-    connections = f"{mount} with nconnect={whole(a, 'then')} ({whole(a, 'nconnect')} now)"
-    return f"mount {connections}: a read waits {waits} ms here, then {server} ms for the server"
+    slots = ", raise nfs.max_session_slots" if word(a, "fstype") == "nfs4" else ""
+    how = f"unmount all of its server, then use nconnect={whole(a, 'then')} ({whole(a, 'nconnect')} now){slots}"
+    return f"remount {mount}: {how}; a read waits {waits} ms here, then {server} ms for the server"
 
 
 def _needed_rate(a: Args) -> str:

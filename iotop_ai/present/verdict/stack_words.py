@@ -54,7 +54,7 @@ def compiler(a: Args) -> str:
 _ORDERED_READS = {
     "lmdb": "read the LMDB in the order of its keys and shuffle blocks, or keep it in memory",
     "hdf5": "if its data is HDF5, use larger chunks, read whole ones and shuffle blocks; else pack files into shards",
-    "datasets": "call flatten_indices() after shuffle(), or load the dataset with keep_in_memory=True",
+    "datasets": "if its data is a Hugging Face dataset, use flatten_indices() after shuffle(); else pack files",
 }
 """How a job gets larger reads, by the library that reads its data; other jobs pack files."""
 

@@ -296,6 +296,10 @@ def test_a_server_may_listen_in_another_process_than_the_one_that_computes(tmp_p
     place = EnvironmentReader(Root(str(tmp_path))).read(job)
     assert (place.listening, place.connections) == (1, 1)
     assert may_rest(job, place)
+    of_tensorboard = Job(engine, "train.py", "root", 0, (Rank(engine),), helpers=(api,))
+    assert EnvironmentReader(Root(str(tmp_path))).read(of_tensorboard).listening == 0, (
+        "a child that listens serves no model"
+    )
 
 
 def test_the_connections_of_a_table_that_is_too_long_are_unknown(tmp_path: Path) -> None:

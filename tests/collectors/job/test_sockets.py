@@ -158,9 +158,12 @@ def test_traffic_stops_growing_0_4_s_after_the_last_byte(reader: Reader, diag: S
         peer = f"127.0.0.1:{server.getsockname()[1]}"
         assert job.update([reader.pid], 10 * S) == {}
         reader.receive(sender, 50_000)
-        assert job.update([reader.pid], 10 * S + S // 2) == {reader.pid: Traffic(100_000.0, True, peer, 1)}
-        assert job.update([reader.pid], 10 * S + 899_999_999)[reader.pid] == Traffic(0.0, True, peer, 1)
-        assert job.update([reader.pid], 10 * S + 900_000_000)[reader.pid] == Traffic(0.0, False, peer, 1)
+        (traffic,) = job.update([reader.pid], 10 * S + S // 2).values()
+        (inode,) = traffic.inodes
+        one = frozenset([inode])
+        assert traffic == Traffic(100_000.0, True, peer, 1, inodes=one)
+        assert job.update([reader.pid], 10 * S + 899_999_999)[reader.pid] == Traffic(0.0, True, peer, 1, inodes=one)
+        assert job.update([reader.pid], 10 * S + 900_000_000)[reader.pid] == Traffic(0.0, False, peer, 1, inodes=one)
         reader.receive(sender, 1)
         assert job.update([reader.pid], 11 * S)[reader.pid].growing
 
@@ -173,9 +176,11 @@ def test_the_peer_with_most_bytes_is_named_and_new_connections_count_in_full(rea
         with reader.connect(two) as second:
             reader.receive(second, 9_000)
             peer = f"127.0.0.1:{two.getsockname()[1]}"
-            assert job.update([reader.pid], S) == {reader.pid: Traffic(10_000.0, True, peer, 2)}
+            (traffic,) = job.update([reader.pid], S).values()
+            assert len(traffic.inodes) == 2
+            assert traffic == Traffic(10_000.0, True, peer, 2, inodes=traffic.inodes)
             reader.receive(second, 500)
-            assert job.update([reader.pid], 2 * S) == {reader.pid: Traffic(500.0, True, peer, 2)}
+            assert job.update([reader.pid], 2 * S) == {reader.pid: traffic._replace(received_bytes_per_s=500.0)}
 
 
 def test_connections_within_the_machine_may_be_left_out(reader: Reader, diag: SocketDiag) -> None:

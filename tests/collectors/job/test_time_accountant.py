@@ -306,7 +306,11 @@ def test_threads_that_compute_are_found_after_a_child_that_wrote_much_was_reaped
 def test_threads_that_compute_while_the_gpu_rests_and_nothing_is_read_may_compile() -> None:
     machine = Machine()
     machine.looks = {TRAINER: COMPUTES}
-    for _ in range(9):  # the GPU may still be between two steps
+    machine.busy[GPU] = 2
+    for _ in range(12):
+        assert machine.grown() == {"compute": 20, "data_cpu": 980}, "a starved GPU makes short steps"
+    machine.busy[GPU] = 0
+    for _ in range(10):  # the GPU may still be between two steps
         assert machine.grown() == {"data_cpu": 1000}
     assert machine.grown() == {"unexplained": 1000}
     machine.moves(chars=20 * MB)

@@ -124,6 +124,13 @@ def test_waiting_for_its_own_threads_ends_the_startup_of_a_job_that_hardly_uses_
     assert machine.grown() == {"compute": 40, "data_disk": 960}
 
 
+def test_a_main_thread_that_reads_weights_is_still_starting() -> None:
+    machine = Machine(age_s=2.0)
+    machine.looks, machine.busy[GPU] = {TRAINER: LookCounts(looks=20, main_disk=20)}, 2
+    for _ in range(60):
+        assert machine.grown() == {"compute": 20, "startup": 980}
+
+
 def test_a_job_that_compiles_in_its_own_process_does_not_wait_for_its_loaders() -> None:
     machine = Machine(WITH_WORKERS, age_s=2.0)
     machine.busy[GPU] = 3

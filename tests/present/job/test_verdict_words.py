@@ -187,10 +187,13 @@ def test_if_the_disk_of_the_job_is_unknown_no_disk_is_named() -> None:
 
 
 @pytest.mark.parametrize(
-    ("part", "words"), [("data_cpu", "CPU 95 %"), ("data_disk", "the disk 95 %"), ("data_network", "the network 95 %")]
+    ("part", "words"), [("data_cpu", "CPU 90 %"), ("data_disk", "the disk 90 %"), ("data_network", "the network 90 %")]
 )
 def test_a_program_that_prepares_a_dataset_does_not_wait_for_data(part: str, words: str) -> None:
     name = "object_stream" if part == "data_network" else "cpu_prep" if part == "data_cpu" else "storage_read alone"
-    machine = with_job(DATA_SCENES[name], worker_kind="prep", stall=0.95, time=((part, 0.95), ("compute", 0.05)))
+    time = ((part, 0.90), ("data_other", 0.05), ("compute", 0.05))
+    machine = with_job(DATA_SCENES[name], worker_kind="prep", stall=0.95, time=time)
     text = headline.text_of(headline.headline(last(machine, 40).verdict))
     assert text == f"train.py prepares data, its slowest part is {words} of the time"
+    on_gpu = replace(machine, gpus=(0.05,), gpu_pids=(50,), power=200.0)
+    assert "prepares" not in headline.text_of(headline.headline(last(on_gpu, 40).verdict)), "it trains"

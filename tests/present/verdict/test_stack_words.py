@@ -10,7 +10,7 @@ from iotop_ai.present.verdict.stack_words import more_threads, pack_files
     [
         ("lmdb", "read the LMDB in the order of its keys and shuffle blocks"),
         ("hdf5", "if its data is HDF5, use larger chunks"),
-        ("datasets", "call flatten_indices() after shuffle()"),
+        ("datasets", "if its data is a Hugging Face dataset, use flatten_indices() after shuffle()"),
         ("dali", "pack files into shards of 100 MB"),
         ("", "pack files into shards of 100 MB"),
     ],

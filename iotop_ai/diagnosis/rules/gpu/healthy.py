@@ -11,6 +11,7 @@ from iotop_ai.diagnosis.facts.window import at_least, mean
 from iotop_ai.diagnosis.rules.job.common import is_unexplained
 from iotop_ai.lazy.namedtuple import NamedTuple
 from iotop_ai.model.finding import Advice, Evidence, Finding, Severity
+from iotop_ai.model.job.serving import may_rest
 
 BOUND_BASE = 0.8
 BOUND_BY_SM = 0.95
@@ -131,7 +132,7 @@ def gpus_fed(facts: Facts) -> tuple[Claim, ...]:
     power = facts.gpu.power_ratio
     if facts.job_time_is_explained or not facts.gpu.used or (power is not None and power < limits.power_share):
         return ()
-    if any(is_unexplained(job, limits) for job in facts.jobs):
+    if any(is_unexplained(facts, job) and not may_rest(job.job, job.place) for job in facts.jobs):
         return ()
     if facts.snapshot.processes.value is None or only_others_use_gpus(facts) or blocked_tasks(facts.gpu_tasks, limits):
         return ()

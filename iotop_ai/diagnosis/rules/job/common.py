@@ -7,7 +7,6 @@ from iotop_ai.diagnosis.facts.gather import Args, Claim, Facts
 from iotop_ai.diagnosis.facts.job import JobFacts
 from iotop_ai.diagnosis.facts.time_window import largest_other
 from iotop_ai.diagnosis.facts.window import share
-from iotop_ai.diagnosis.thresholds import Thresholds
 from iotop_ai.model.finding import Evidence, Finding, Severity
 from iotop_ai.model.job.time_shares import DATA
 
@@ -20,9 +19,13 @@ UNEXPLAINED = 0.25
 """Above this share of unexplained time, a verdict is not sure."""
 
 
-def is_unexplained(job: JobFacts, limits: Thresholds) -> bool:
+def is_unexplained(facts: Facts, job: JobFacts) -> bool:
     """Whether too much of the job's time is unexplained for an OK: its GPUs idle for no visible reason."""
-    return job.time is not None and job.gpu_busy is not None and job.time.unexplained >= limits.unexplained
+    if job.time is None or job.gpu_busy is None:
+        return False
+    is_healthy = facts.is_active("healthy", job.subject) or facts.is_active("healthy", "")
+    limit = facts.limits.unexplained_leave if is_healthy else facts.limits.unexplained
+    return job.time.unexplained >= limit
 
 
 def loss_over_gate(facts: Facts, job: JobFacts) -> float:
@@ -121,11 +124,12 @@ def job_args(facts: Facts, job: JobFacts) -> Args:
 
 
 def _prepared_part(job: JobFacts) -> Args:
-    """For a program that prepares a dataset: what takes most of its time, "data_cpu"; else ()."""
-    if job.time is None or all(rank.worker_kind != "prep" for rank in job.job.ranks):
-        return ()
+    """For a program that prepares a dataset: what takes most of its time, "data_cpu", and its share; else ()."""
     time = job.time
-    return (("slowest_part", max(DATA, key=lambda name: getattr(time, name))),)
+    if time is None or job.gpu_busy is not None or all(rank.worker_kind != "prep" for rank in job.job.ranks):
+        return ()
+    part = max(DATA, key=lambda name: getattr(time, name))
+    return (("slowest_part", part), ("slowest_ratio", getattr(time, part)))
 
 
 def _worker_name(facts: Facts, job: JobFacts) -> str:

@@ -165,8 +165,9 @@ def job_streams_from_far(facts: Facts) -> tuple[Claim, ...]:
         TCP connections. Connections between processes of the job do not count, nor do connections of Ray's processes
         within their machine (measured on Ray Data that decodes too slowly: counting these gave 16 % network and
         7 % CPU, leaving them out 0 and 39 %).
-    Blind spot: a server on this machine (a cache, a proxy) counts like a remote one. The rule sees neither a
-        container's sockets nor data that others send to a port on which the job listens.
+    Blind spot: a server on this machine (a cache, a proxy) counts like a remote one. Of sockets in a
+        container's own network it sees only that a worker waits at one; it does not see data that others send to a
+        port on which the job listens.
     """
     out, limits = [], facts.limits
     for job in facts.jobs:

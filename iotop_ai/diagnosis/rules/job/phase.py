@@ -37,7 +37,7 @@ def _is_calm(facts: Facts, job: JobFacts) -> bool:
         return False  # the job must be seen to train most of the time
     if time is not None and job.loaders_compute and time.data + time.host >= limits.gate:
         return False  # a part of ``host`` may be a wait for loaders that compute
-    if time is not None and (time.unexplained > UNEXPLAINED or is_unexplained(job, limits)):
+    if time is not None and (time.unexplained > UNEXPLAINED or is_unexplained(facts, job)):
         return False  # unexplained time may be a hidden wait for data
     return (job.main_disk_ratio or 0.0) < limits.main_share
 

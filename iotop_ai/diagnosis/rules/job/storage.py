@@ -333,7 +333,7 @@ def job_reads_from_network(facts: Facts) -> tuple[Claim, ...]:
             ("rchar", wait.job.read_chars_per_s),
         )
         advice = (
-            *nfs_advice(facts, mount.path),
+            *nfs_advice(facts, mount),
             Advice("stage_local", where),
             *job_worker_advice(facts, wait.job, io=True),
         )

@@ -80,18 +80,25 @@ def test_a_limit_above_the_disks_is_found_only_if_all_are_known_and_hardly_used(
 
 
 @pytest.mark.parametrize(
-    ("detail", "await_ms", "expected"), [("NVMe over tcp", 4.2, "storage_read"), ("", 0.3, "loader_serial")]
+    ("detail", "await_ms", "queue", "expected"),
+    [
+        ("NVMe over tcp", 4.2, 4.0, "storage_read"),
+        ("NVMe over tcp", 4.2, 1.0, "loader_serial"),
+        ("NVMe over tcp", 0.3, 4.0, "loader_serial"),
+        ("", 0.3, 4.0, "loader_serial"),
+    ],
+    ids=["at its limit", "one reader", "quick answers", "local"],
 )
 def test_more_reads_at_once_gain_nothing_from_a_volume_at_its_limit(
-    detail: str, await_ms: float, expected: str
+    detail: str, await_ms: float, queue: float, expected: str
 ) -> None:
-    """Four loaders read 125 MB/s at the normal latency of the device, which is busy all the time."""
+    """The loaders read 125 MB/s at the normal latency of the device, which is busy all the time."""
     disk = Disk(
-        "nvme1n1", "nvme", read_bytes_per_s=125 * MB, await_ms=await_ms, busy=1.0, queue=4.0, major=259, detail=detail
+        "nvme1n1", "nvme", read_bytes_per_s=125 * MB, await_ms=await_ms, busy=1.0, queue=queue, major=259, detail=detail
     )
     mount = JobMount("/data", "ext4", "/dev/nvme1n1", f"{disk.info.major}:{disk.info.minor}")
     loaders = tuple(replace(task, read=31.25 * MB) for task in JOB.workers[:4])
-    job = replace(JOB, workers=loaders, blocked=3.9, mounts=(mount,))
+    job = replace(JOB, workers=loaders, blocked=queue, mounts=(mount,))
     verdict = verdict_of(replace(JOB_STARVED, job=job, tasks=(job.task, *loaders), disks=(disk,)), 80)
     assert verdict.primary.class_id == expected
     is_limit = expected == "storage_read"

@@ -18,6 +18,7 @@ from tests.diagnosis.build import (
     Machine,
     Training,
     classes,
+    play,
     verdict_of,
 )
 from tests.diagnosis.host_scenes import SERVING
@@ -164,6 +165,19 @@ def test_gpus_that_idle_for_no_visible_reason_are_not_ok(unexplained: float) -> 
 
     assert state(unexplained) is State.UNSURE
     assert state(0.05) is State.OK
+
+
+def test_a_healthy_verdict_does_not_flap_with_a_little_unexplained_time() -> None:
+    rest = tuple(replace(task, read=0.0, blocked=0.0, cpu=0.03) for task in LOADERS)
+    job = replace(COMPUTING, workers=rest, stall=0.0, worker_cpu=0.03, worker_disk=0.0)
+
+    def machine(share: float) -> Machine:
+        timed = replace(job, time=(("compute", 1.0 - share), ("unexplained", share)))
+        return replace(ON_GPU, job=timed, tasks=(TRAINER_OLD, *rest), gpus=(1.0 - share,), power=500.0)
+
+    frames = play((machine(0.07), 40), (machine(0.12), 30), (machine(0.07), 30), (machine(0.2), 60))
+    assert {frame.verdict.state for frame in frames[20:100]} == {State.OK}
+    assert frames[-1].verdict.state is State.UNSURE
 
 
 def test_without_a_visible_gpu_no_job_is_called_host_bound() -> None:
