@@ -20,6 +20,9 @@ from iotop_ai.model.job.time_shares import SHARES
 _INDEX = {name: i for i, name in enumerate(SHARES)}
 LOADS_BYTES_PER_S = 1e6
 """A running main thread counts as loading data if it reads at least this much per second, from devices or by calls."""
+DECODES_BYTES_PER_S = 5e6
+"""The least bytes per second that a core reads while it decodes. Recorded: 5 to 28 MB/s."""
+_LEAST_RUNNING = 0.05
 LOADS_DISK = 0.05
 """A running main thread also counts as loading data if it waits for a device or socket in this share of the looks."""
 SAVE_BYTES_PER_S = 1e6
@@ -165,6 +168,19 @@ def loads(interval: Interval) -> bool:
     return read >= LOADS_BYTES_PER_S or (interval.looks.main_disk + interval.looks.main_net) / whole >= LOADS_DISK
 
 
+def _loading_part(interval: Interval) -> float:
+    """The part of a running main thread's time that is surely spent on loading, 0 to 1; the rest may be its own Python.
+
+    The thread decodes at least DECODES_BYTES_PER_S while it loads, so a thread that reads less also does other things.
+    """
+    whole = max(1, interval.looks.looks)
+    if (interval.looks.main_disk + interval.looks.main_net) / whole >= LOADS_DISK:
+        return 1.0
+    read = max(interval.read_bytes_per_s or 0.0, interval.read_chars_per_s or 0.0)
+    read = max(read, interval.own_lately_read_bytes_per_s or 0.0)  # a long batch may be read in an earlier interval
+    return min(1.0, read / (DECODES_BYTES_PER_S * max(interval.looks.running / whole, _LEAST_RUNNING)))
+
+
 def saves(interval: Interval) -> bool:
     """Whether waits for a device are waits for writes: the process writes much and reads little in this interval."""
     return _mostly_writes(interval.write_bytes_per_s, _reads(interval))
@@ -245,7 +261,12 @@ def _with_gpu(interval: Interval, out: list[float], left: float) -> None:
     loads_alone = interval.loading is Loading.ITSELF and not weak[0].whole and not weak[1].whole
     written = _own_part(interval.own_write_bytes_per_s, interval.write_bytes_per_s) or 0.0
     dumps = written >= DUMPS_BYTES_PER_S and main_saves(interval)
-    out[_INDEX["checkpoint" if dumps else "data_cpu" if loads_alone and loads(interval) else "host"]] += running
+    if not dumps and loads_alone and loads(interval):
+        loading = running * _loading_part(interval)
+        out[_INDEX["data_cpu"]] += loading
+        out[_INDEX["unexplained"]] += running - loading
+    else:
+        out[_INDEX["checkpoint" if dumps else "host"]] += running
     rest -= running
     backward = min(rest, looks.backward / whole)
     out[_INDEX["host"]] += backward

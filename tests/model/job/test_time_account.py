@@ -464,3 +464,26 @@ def test_one_busy_thread_beside_a_main_thread_that_never_runs_may_be_the_trainin
 def test_threads_that_may_load_data_count_as_loading(sign: dict[str, Any]) -> None:
     found = nonzero_shares(IN_A_THREAD._replace(**sign))
     assert found["data_cpu"] == 1 - found.get("compute", 0.0)
+
+
+@pytest.mark.parametrize(
+    ("read", "expected"),
+    [
+        (0.3e6, {"compute": 0.35, "host": 0.65}),
+        (1.3e6, {"compute": 0.35, "data_cpu": 0.26, "unexplained": 0.39}),
+        (3.25e6, {"compute": 0.35, "data_cpu": 0.65}),
+        (20e6, {"compute": 0.35, "data_cpu": 0.65}),
+    ],
+)
+def test_a_main_thread_that_reads_little_surely_loads_only_a_part_of_its_time(
+    read: float, expected: dict[str, float]
+) -> None:
+    """It may be bound by Python or by launches of small kernels. A core that decodes reads 5 MB/s or more."""
+    looks = LookCounts(looks=20, running=13, resting=7)
+    assert nonzero_shares(Interval(looks, ITSELF, 0.35, 0.0, read)) == pytest.approx(expected)
+
+
+def test_a_batch_that_was_read_earlier_is_still_being_decoded() -> None:
+    looks = LookCounts(looks=20, running=13, resting=7)
+    interval = Interval(looks, ITSELF, 0.35, 0.0, 1.1e6, own_lately_read_bytes_per_s=8e6)
+    assert nonzero_shares(interval) == pytest.approx({"compute": 0.35, "data_cpu": 0.65})

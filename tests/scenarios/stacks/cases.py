@@ -62,7 +62,7 @@ CASES: dict[str, Case] = {
     "torch ioctl healthy": healthy(*TORCH, "ioctl", 0.6),
     "torch threads healthy": healthy(*TORCH, "poll", 0.8, "--start threads"),
     "torch launch-bound": Case(*TORCH, HOST, _options("spin", -0.6, "--task launch")),
-    "torch launch-bound 0 workers": Case(*TORCH, HOST, _options("spin", -0.6, "--task launch --start none --serial")),
+    "torch launch-bound 0 workers": Case(*TORCH, HOST, _options("spin", 0.02, "--task launch --start none --serial")),
     "torch disk much": disk(*TORCH, "sleep", 0.9),
     "torch checkpoint": Case(
         *TORCH, SAVE, _options("futex", -1.0, "--task save --every 9 --save-bytes 24000000"), slow_writes(RATE)
