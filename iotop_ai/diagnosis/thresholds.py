@@ -55,7 +55,8 @@ class Thresholds(NamedTuple):
     thread_busy: float = 0.9
     """A thread is busy if it uses at least this many cores."""
     decode_bytes_per_s: float = 3e6
-    """A core that decodes data reads at least this many bytes per second. Recorded: 5 to 28 MB/s per core."""
+    """A core that only decodes data reads at least this many bytes per second. Recorded: 5 to 28 MB/s per core; the
+    account of a job's time counts from 5 MB/s (time_account.DECODES_BYTES_PER_S), a verdict leaves a margin."""
     thread_most: float = 1.3
     """A process that uses up to this many cores counts as one busy thread."""
     disk_busy: float = 0.8

@@ -60,14 +60,11 @@ class GpuActivity:
             if reading.value is not None and (old is None or old.at_ns != reading.at_ns):
                 busy = self._busy[uuid] = busy_ratio(old, reading)
                 self._copying[uuid] = receives_at_link_rate(reading.value, received_bytes_per_s(old, reading))
-                if busy is not None and busy < IDLE:
-                    self._idle_since_ns.setdefault(uuid, at_ns)
-                else:
-                    self._idle_since_ns.pop(uuid, None)
-                if busy is not None and busy < QUIET:
-                    self._quiet_since_ns.setdefault(uuid, at_ns)
-                else:
-                    self._quiet_since_ns.pop(uuid, None)
+                for since_ns, limit in ((self._idle_since_ns, IDLE), (self._quiet_since_ns, QUIET)):
+                    if busy is not None and busy < limit:
+                        since_ns.setdefault(uuid, at_ns)
+                    else:
+                        since_ns.pop(uuid, None)
                 if busy is not None and busy >= IDLE:
                     self._last_busy_ns[uuid] = at_ns
         self._readings = now

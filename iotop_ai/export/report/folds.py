@@ -5,9 +5,10 @@ Each kind of figure has a fold: an object that is given one interval after anoth
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
+from iotop_ai.diagnosis.facts.window import mean
 from iotop_ai.export.report.series import Curve, Grid, Interval, Track, curve_of
 from iotop_ai.export.report.story import DeviceStory, DiskHealth, GpuStory, LinkStory, ProcessStory
 from iotop_ai.model.block.counters import IDLE_BLOCK_RATES, BlockInfo, BlockRates, block_totals
@@ -261,12 +262,8 @@ class GpuFold:
         self._add_totals(interval, rates.values())
 
     def _add_totals(self, interval: Interval, rates: Collection[GpuRates]) -> None:
-        known = {
-            "busy_ratio": [gpu.busy_ratio for gpu in rates],
-            "power_watts": [gpu.power_watts for gpu in rates],
-        }
-        for name, values in known.items():
-            self._totals[name].add(interval, _mean(values))
+        self._totals["busy_ratio"].add(interval, mean(gpu.busy_ratio for gpu in rates))
+        self._totals["power_watts"].add(interval, mean(gpu.power_watts for gpu in rates))
         celsius = [gpu.temperature_celsius for gpu in rates if gpu.temperature_celsius is not None]
         self._totals["temperature_celsius"].add(interval, max(celsius, default=None))
         # An idle GPU lowers its clock, so clock and throttling count only as far as the GPU is busy.
@@ -286,12 +283,6 @@ class GpuFold:
         """The GPUs in the order of NVML's index."""
         stories = [gpu.story(uuid, self._grid) for uuid, gpu in self._gpus.items()]
         return tuple(sorted(stories, key=lambda gpu: (gpu.number is None, gpu.number or 0, gpu.uuid)))
-
-
-def _mean(values: Iterable[float | None]) -> float | None:
-    """The mean of the known values; None without one."""
-    known = [value for value in values if value is not None]
-    return sum(known) / len(known) if known else None
 
 
 class LinkFold:
