@@ -11,7 +11,7 @@ import threading
 from types import FrameType, TracebackType
 from typing import TYPE_CHECKING, BinaryIO
 
-from iotop_ai.collectors.io.own_file import create_part, give_name, parent_of
+from iotop_ai.collectors.io.own_file import create_part, give_name, parent_of, unlock_and_close
 from iotop_ai.collectors.io.trust import others_may_rename
 from iotop_ai.model.clean import clean
 from iotop_ai.model.errors import InputError, UsageError
@@ -74,7 +74,7 @@ class OutFile:
         self._close()
 
     def _close(self) -> None:
-        os.close(self._fd)
+        unlock_and_close(self._fd)
         os.close(self._folder)
         self._is_open = False
         _open_files.remove(self)

@@ -22,7 +22,7 @@ from iotop_ai.actions.stage.ends import Ends
 from iotop_ai.actions.stage.partial_files import PARTIAL, partial_name
 from iotop_ai.actions.stage.plan import same_file, same_link
 from iotop_ai.actions.stage.target import Folder, Target, mode_of
-from iotop_ai.collectors.io.own_file import is_named, try_lock
+from iotop_ai.collectors.io.own_file import is_named, try_lock, unlock_and_close
 from iotop_ai.collectors.io.programs import SYSTEM_PATH, find_program
 from iotop_ai.collectors.io.spawn import start
 from iotop_ai.collectors.machine.dataset_files import Entry, Tree
@@ -191,7 +191,7 @@ def _copy_file(entry: Entry, folder: Folder, name: str, on_bytes: OnBytes) -> in
                     os.unlink(part, dir_fd=folder.handle)
             raise
         finally:
-            os.close(out)
+            unlock_and_close(out)
     finally:
         os.close(source)
 
@@ -213,7 +213,7 @@ def _open_part(folder: Folder, part: str, original: os.stat_result) -> tuple[int
             out = os.open(part, flags | os.O_CREAT | os.O_EXCL, 0o600, dir_fd=folder.handle)
             if try_lock(out) and is_named(out, part, folder.handle):
                 return out, 0
-            os.close(out)
+            unlock_and_close(out)
             continue
         with contextlib.suppress(FileNotFoundError):  # another run has just finished or removed it
             part_status = os.stat(part, dir_fd=folder.handle, follow_symlinks=False)
@@ -228,7 +228,7 @@ def _open_part(folder: Folder, part: str, original: os.stat_result) -> tuple[int
                     why = "another run is copying this file"
                 elif os.path.samestat(os.fstat(out), part_status) and is_named(out, part, folder.handle):
                     return out, part_status.st_size
-                os.close(out)
+                unlock_and_close(out)
             else:
                 os.unlink(part, dir_fd=folder.handle)
     raise OSError(errno.EEXIST, why)

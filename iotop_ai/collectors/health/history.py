@@ -231,7 +231,7 @@ class HealthHistory:
                     self._remove_temporary_files(folder)
             yield "" if locked else "another monitor has locked the history"
         finally:
-            os.close(lock)
+            own_file.unlock_and_close(lock)
 
     def _remove_temporary_files(self, folder: int) -> None:
         """Remove the temporary files of killed writers. The caller has the lock."""

@@ -202,6 +202,19 @@ def try_lock(fd: int, *, wait: bool = False) -> bool:
     return True
 
 
+def unlock_and_close(fd: int) -> None:
+    """Release the lock of :func:`try_lock` and close the file.
+
+    A close alone keeps the file locked while a child process that another thread is starting has a copy of the
+    descriptor: until its exec, if the descriptor has O_CLOEXEC.
+    """
+    try:
+        with contextlib.suppress(OSError):  # a filesystem without locks
+            fcntl.flock(fd, fcntl.LOCK_UN)
+    finally:
+        os.close(fd)
+
+
 def remove_left_over(name: str, folder: int) -> bool:
     """Remove a file that ``create_part`` may replace; return False if the file must stay.
 

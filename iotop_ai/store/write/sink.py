@@ -8,7 +8,7 @@ import os
 import stat
 from typing import Protocol
 
-from iotop_ai.collectors.io.own_file import create, open_to_append, try_lock
+from iotop_ai.collectors.io.own_file import create, open_to_append, try_lock, unlock_and_close
 from iotop_ai.model.clean import clean
 from iotop_ai.model.errors import InputError, IotopError, UsageError
 from iotop_ai.store.format.line_head import HEAD_BYTES, HEADER, header_wall_ns
@@ -92,7 +92,7 @@ class FileSink:
         try:
             self._prepare()
         except BaseException:
-            os.close(self._fd)
+            unlock_and_close(self._fd)
             raise
 
     def _prepare(self) -> None:
@@ -203,7 +203,7 @@ class FileSink:
     def close(self) -> None:
         """Unlock and close the file; may be called twice."""
         if self._fd >= 0:
-            os.close(self._fd)
+            unlock_and_close(self._fd)
             self._fd = -1
 
 

@@ -13,7 +13,16 @@ from pathlib import Path
 
 import pytest
 
-from iotop_ai.collectors.io.own_file import create, create_part, give_name, open_as_root, open_to_append, parent_of
+from iotop_ai.collectors.io.own_file import (
+    create,
+    create_part,
+    give_name,
+    open_as_root,
+    open_to_append,
+    parent_of,
+    try_lock,
+    unlock_and_close,
+)
 from iotop_ai.model.errors import InputError
 
 NOBODY = 65534
@@ -217,6 +226,19 @@ def test_the_lock_of_a_part_excludes_others(tmp_path: Path) -> None:
     with pytest.raises(BlockingIOError):
         fcntl.flock(other, fcntl.LOCK_SH | fcntl.LOCK_NB)
     for one in (fd, other, folder):
+        os.close(one)
+
+
+def test_a_child_that_is_being_started_does_not_keep_a_file_locked(tmp_path: Path) -> None:
+    """Between its fork and its exec, a child has a copy of every descriptor, and with it a share of the lock."""
+    path = str(tmp_path / "a")
+    fd = open_to_append(path)
+    assert try_lock(fd)
+    copy, other = os.dup(fd), open_to_append(path)
+    assert not try_lock(other)
+    unlock_and_close(fd)
+    assert try_lock(other)
+    for one in (copy, other):
         os.close(one)
 
 

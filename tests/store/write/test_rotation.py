@@ -230,6 +230,17 @@ def test_a_restart_does_not_reset_the_size_and_age_of_a_file(tmp_path: Path, rot
     assert reports == []
 
 
+def test_a_closed_recording_can_be_continued_while_a_packer_is_being_started(tmp_path: Path) -> None:
+    """Until its exec, the packer has a copy of the descriptor of the file that is being written."""
+    path = str(tmp_path / "run.iotop.jsonl")
+    sink = FileSink(path)
+    (fd,) = (int(fd) for fd in os.listdir("/proc/self/fd") if os.path.realpath(f"/proc/self/fd/{fd}") == path)
+    copy = os.dup(fd)
+    sink.close()
+    FileSink(path, append=True).close()
+    os.close(copy)
+
+
 def test_a_file_whose_first_header_is_in_the_future_is_new(tmp_path: Path) -> None:
     path, clock = tmp_path / "run.iotop.jsonl", Fixed()
 
