@@ -40,9 +40,10 @@ GPU) at 50 %, two at 75 %; a missing GPU at 60 % (most rules about a job's loadi
 processes to GPUs at 75 % (CPU rules: 50 %); unreadable I/O at 55 %. It is called high at 85 %
 or more, and medium at 60 % or more.
 
-In the rules, *time lost* is >= {gate} % of {window_s:g} s or {long_gate} % of {long_window_s:g} s; *samples* of tasks
-are taken 20 times a second, at random moments; *normal* is the device's normal read time; *D* is the share of time in
-uninterruptible sleep; *shown beside the verdict* means that the finding does not name the state.
+In the rules, *time lost* is >= {gate} % of {window_s:g} s or {long_gate} % of {long_window_s:g} s, and a share
+in between, in proportion, of a job that was observed for less; *samples* of tasks are taken 20 times a second, at
+random moments; *normal* is the device's normal read time; *D* is the share of time in uninterruptible sleep; *shown
+beside the verdict* means that the finding does not name the state.
 
 ## Where a job's time goes
 

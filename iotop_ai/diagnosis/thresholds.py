@@ -6,7 +6,7 @@ from iotop_ai.lazy.namedtuple import NamedTuple
 from iotop_ai.model.finding import SHORTEST_S
 from iotop_ai.model.gpu import activity, sharing
 
-RULES_VERSION = 23
+RULES_VERSION = 24
 """The version of the rules, raised at every change of a rule or of a number below. A recorded verdict of another
 version is decided again."""
 
@@ -117,7 +117,8 @@ class Thresholds(NamedTuple):
     unexplained_leave: float = 0.13
     """The share of unexplained time at which a healthy verdict ends."""
     long_gate: float = 0.05
-    """The lost share of time below which no rule claims a loss over the long window."""
+    """The lost share of time below which no rule claims a loss over the long window. While a job has been observed for
+    less than that window, the share falls from ``gate`` to this in proportion to the time."""
     lost_high: float = 0.20
     """A job's wait of at least this share of time is critical if the use of its GPUs is known. Source: TensorFlow's
     profiler (op_stats_to_input_pipeline_analysis.cc)."""

@@ -42,7 +42,7 @@ def loss_over_gate(facts: Facts, job: JobFacts) -> float:
         if job.stall < limits.leave_level * max(other, job.time.unexplained):
             # The verdict explains the largest lost share. If most time is unexplained, the cause is unknown.
             return 0.0
-    return max(job.stall / limits.gate, (job.long_stall or 0.0) / limits.long_gate)
+    return max(job.stall / limits.gate, (job.long_stall or 0.0) / job.long_gate)
 
 
 def cause_level(facts: Facts, job: JobFacts, part: float, is_backed: bool) -> float:
@@ -182,7 +182,7 @@ def _in_container(job: JobFacts | None) -> bool:
 
 
 def gated_evidence(
-    facts: Facts, short: tuple[str, float | None], long: tuple[str, float | None]
+    facts: Facts, job: JobFacts, short: tuple[str, float | None], long: tuple[str, float | None]
 ) -> tuple[Evidence, ...]:
     """The evidence of a lost share of time: over the short window, or over both if only the long one reaches its
     threshold.
@@ -190,16 +190,16 @@ def gated_evidence(
     With both, the short figure has no threshold, because the finding does not rest on it. short, long: (metric, value).
     """
     limits, short_evidence = facts.limits, Evidence(*short, "ratio", facts.limits.gate)
-    if (short[1] or 0.0) >= limits.gate or (long[1] or 0.0) < limits.long_gate:
+    if (short[1] or 0.0) >= limits.gate or (long[1] or 0.0) < job.long_gate:
         return (short_evidence,)
-    return (Evidence(*long, "ratio", limits.long_gate), short_evidence._replace(threshold=None))
+    return (Evidence(*long, "ratio", job.long_gate), short_evidence._replace(threshold=None))
 
 
 def stall_evidence(facts: Facts, job: JobFacts, *more: Evidence) -> tuple[Evidence, ...]:
     """The evidence of a loss: the share of time lost, the states of the workers meanwhile, then ``more``."""
     limits, name = facts.limits, f"jobs.{job.subject}"
     long = (f"{name}.long_stall_ratio", job.long_stall)
-    out = [*gated_evidence(facts, (f"{name}.stall_ratio", job.stall), long)]
+    out = [*gated_evidence(facts, job, (f"{name}.stall_ratio", job.stall), long)]
     if job.disk is not None:
         out.append(Evidence(f"{name}.waits_in_disk_ratio", job.disk, "ratio", limits.decider))
         out.append(Evidence(f"{name}.waits_in_running_ratio", job.running, "ratio", limits.decider))

@@ -30,7 +30,7 @@ def _is_calm(facts: Facts, job: JobFacts) -> bool:
     limits = facts.limits
     if job.stall is None or job.age_s is None or job.age_s < limits.settle_s:
         return False
-    if job.stall >= limits.gate or (job.long_stall or 0.0) >= limits.long_gate:
+    if job.stall >= limits.gate or (job.long_stall or 0.0) >= job.long_gate:
         return False
     time = job.time
     if time is not None and (time.compute < limits.decider or largest_other(time) >= limits.gate):

@@ -54,7 +54,7 @@ def main_thread_holds_up_gpu(facts: Facts) -> tuple[Claim, ...]:
         if max(time.data, time.unexplained) > time.host or largest_other(time) > time.host:
             continue
         long = 0.0 if job.long_time is None or job.loaders_compute else job.long_time.host
-        level = max(time.host / limits.gate, long / limits.long_gate)
+        level = max(time.host / limits.gate, long / job.long_gate)
         if level < limits.leave_level or job.handover:
             continue
         args: Args = (
@@ -72,7 +72,7 @@ def main_thread_holds_up_gpu(facts: Facts) -> tuple[Claim, ...]:
             job.subject,
             args,
             (
-                *gated_evidence(facts, (f"{name}.host", time.host), (f"{name}.long_host", long)),
+                *gated_evidence(facts, job, (f"{name}.host", time.host), (f"{name}.long_host", long)),
                 *_more_evidence(job, time),
             ),
             advice=(Advice("fewer_syncs", args), Advice("compile_model", args)),

@@ -104,6 +104,13 @@ def test_a_small_loss_over_a_minute_counts() -> None:
     assert frames[-1].verdict.primary.class_id == "cpu_prep"
 
 
+def test_a_small_loss_counts_only_once_it_was_observed_for_long() -> None:
+    """Sampled shares of a short time are not exact enough to separate a loss of 6 % from one of 4 %."""
+    starved = [classes(frame.verdict) == ["cpu_prep"] for frame in play((with_job(JOB_PREPARING, stall=0.06), 61))]
+    assert starved[-1]
+    assert 40 < starved.index(True) < 60
+
+
 def test_a_job_that_just_started_is_not_judged() -> None:
     job = replace(COMPUTING, task=replace(TRAINER_OLD, start=100))
     assert "cpu_prep" not in classes(verdict_of(replace(JOB_PREPARING, job=job), 12))

@@ -41,7 +41,7 @@ NEAR_MISSES = {
     "checkpoint_write short": replace(SAVING, job=replace(SAVING.job, saving=frozenset((9, 10)))),
     "checkpoint_write reads": replace(SAVING, tasks=(WRITER, *(replace(w, blocked=0.0) for w in LOADERS))),
     "checkpoint_write others": replace(SAVING, tasks=(replace(WRITER, write=1 * MB),)),
-    "healthy waits": replace(JOB_HEALTHY, job=replace(COMPUTING, stall=0.07)),
+    "healthy waits": replace(JOB_HEALTHY, job=replace(COMPUTING, stall=0.085)),
     "healthy alone": replace(JOB_HEALTHY, job=Training(TRAINER_OLD)),
     "healthy idle GPU": replace(JOB_HEALTHY, gpus=(0.5,), gpu_pids=(50,)),
     "healthy spins": replace(JOB_HEALTHY, gpus=(0.99,), gpu_pids=(50,), power=96.0),
