@@ -23,11 +23,12 @@ from tests.scenarios.stacks.case import CPU, DISK, HEALTHY, MIXED, Case
 from tests.scenarios.stacks.cases import CASES
 from tests.scenarios.stacks.clock import COLLECTIVE, KINDS, LAYOUT, SAVE, STATES, STEP, WAIT, Clock, halves, read
 from tests.scenarios.stacks.data import fill_from_cache
+from tests.scenarios.stacks.fed import FED
 from tests.scenarios.stacks.gpu import Gpus
 from tests.scenarios.stacks.install import STACKS, VARIABLE, install, why_no_stack
 from tests.scenarios.stacks.places import SERVER
 from tests.scenarios.stacks.play import CARD, cpu_seconds_of_others, truth_of
-from tests.scenarios.stacks.report import document, line, summary
+from tests.scenarios.stacks.report import UNSEEN_PAGE, document, line, summary
 from tests.scenarios.stacks.run import matching_cases
 from tests.scenarios.stacks.score import account_outcome, false_alarm, false_ok, outcome, scored, true_cause, wilson
 from tests.scenarios.stacks.unseen import UNSEEN
@@ -155,7 +156,7 @@ def test_a_dataset_is_written_once(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 
 def states(**shares: float) -> dict[str, Any]:
-    return {"shares": {**dict.fromkeys(STATES, 0.0), **shares}}
+    return {"seconds": 30.0, "shares": {**dict.fromkeys(STATES, 0.0), **shares}}
 
 
 @pytest.mark.parametrize(
@@ -286,10 +287,10 @@ def test_the_page_counts_every_run() -> None:
     assert "| 100 % (21-100 %) | 5 %, 5 % |" in "\n".join(summary(runs))
     assert line(runs[0]).startswith("right ")
     assert "this is not a held-out test" in page
-    assert f"(version {RULES_VERSION})" in document(runs, [], "", unseen=True)
+    assert f"(version {RULES_VERSION})" in document(runs, [], "", UNSEEN_PAGE)
 
 
-@pytest.mark.parametrize("case", [*CASES.values(), *UNSEEN.values()], ids=(*CASES, *UNSEEN))
+@pytest.mark.parametrize("case", [*CASES.values(), *UNSEEN.values(), *FED.values()], ids=(*CASES, *UNSEEN, *FED))
 def test_a_case_names_only_what_exists(case: Case) -> None:
     assert case.stack in STACKS
     assert (HERE / case.script).exists()

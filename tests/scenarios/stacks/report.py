@@ -1,10 +1,11 @@
-"""The figures as text: a line per run, tables by stack and by cause, and docs/stacks.md."""
+"""The figures as text: a line per run, tables by stack and by cause, and the pages docs/stacks*.md."""
 
 from __future__ import annotations
 
 import os
 import platform
 from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 from iotop_ai.diagnosis.thresholds import RULES_VERSION
 from tests.scenarios.stacks.score import (
@@ -22,23 +23,53 @@ from tests.scenarios.stacks.score import (
     wilson,
 )
 
-KNOWN_TITLE = "How often the verdict is right on real training stacks"
-UNSEEN_TITLE = "How often the verdict is right on training stacks that no rule was made with"
-KNOWN = """whose rules were made with runs of these stacks at hand: this is not a held-out test.
-[Unseen stacks](stacks-unseen.md) is one"""
-HELD_OUT = """whose rules (version {rules}) were made before these stacks
-were installed here for the first time: this is a held-out test"""
-UNSEEN_NOTES = """DALI, SPDL, LitData and Streaming ran with version 20 of the rules. The others ran a few days later,
+
+class Page(NamedTuple):
+    """A page about one set of cases. rules: the end of the sentence about the program's version. losses: a sentence.
+
+    options: the name of the file that holds the cases. notes: what the page says below its runs.
+    """
+
+    title: str
+    rules: str
+    losses: str
+    options: str
+    notes: str = ""
+
+
+SPREAD = "The intended losses are between 0 and 90 %, a third of them between 3 and 30 %."
+KNOWN = Page(
+    "How often the verdict is right on real training stacks",
+    """whose rules (version {rules}) were made with runs of these stacks at hand:
+this is not a held-out test. [Unseen stacks](stacks-unseen.md) is one""",
+    SPREAD,
+    "cases.py",
+)
+FED_PAGE = Page(
+    "How often the verdict accuses healthy training",
+    "whose rules have version {rules}",
+    """In all of these
+runs a step is to take longer than its batch; where the machine's two cores did not suffice for that, the run lost time
+and counts as one that lacks CPU.""",
+    "fed.py",
+)
+UNSEEN_PAGE = Page(
+    "How often the verdict is right on training stacks that no rule was made with",
+    """whose rules (version {rules}) were made before these stacks
+were installed here for the first time: this is a held-out test""",
+    SPREAD,
+    "unseen.py",
+    """DALI, SPDL, LitData and Streaming ran with version 20 of the rules. The others ran a few days later,
 LMDB beside tests that took 16 and 17 % of the CPU, and those below "video healthy" last. The wrong verdict on "Parquet
 disk" has been mended since: Arrow's threads had queued reads for seconds, which were taken for those of another
-program."""
-"""What the page of unseen stacks says below its runs."""
+program.""",
+)
 HEAD = """# {title}
 
 Each run is a trainer as its stack's documentation shows it, from the package registry. A library in the place of NVML
 shows the GPU busy while the trainer is in its step, and the trainer's own clock gives the truth: the time in `next()`
 against the time of the step. During a step the main thread sleeps, spins, waits in a futex for another thread, polls,
-or waits in an ioctl. The intended losses are between 0 and 90 %, a third of them between 3 and 30 %.
+or waits in an ioctl. {losses}
 
 ```
 python -m tests.scenarios.stacks.install
@@ -46,7 +77,7 @@ python -m tests.scenarios.stacks.install
 ```
 
 Measured on {machine}.
-Other programs took {others} of its CPU in the median run. Each trainer was watched once, for 25 to 40 s, all by one
+Other programs took {others} of its CPU in the median run. Each trainer was watched once, for {seconds}, all by one
 version of the program, {rules}.
 
 - **right**: the verdict of `iotop-ai diagnose --json --job PID` names the cause; below {little} of time lost it says
@@ -156,29 +187,31 @@ def every_run(runs: Sequence[Scored]) -> list[str]:
     return lines
 
 
-def document(runs: Sequence[Scored], failed: Sequence[str], command: str, *, unseen: bool = False) -> str:
-    """Return the text of docs/stacks.md. unseen: of docs/stacks-unseen.md."""
+def document(runs: Sequence[Scored], failed: Sequence[str], command: str, page: Page = KNOWN) -> str:
+    """Return the text of a page."""
     machine = f"a virtual machine with {os.cpu_count()} cores, Linux {platform.release()}, Python"
+    watched = [run.record["truth"]["seconds"] for run in runs]
     head = HEAD.format(
-        title=UNSEEN_TITLE if unseen else KNOWN_TITLE,
-        rules=HELD_OUT.format(rules=RULES_VERSION) if unseen else KNOWN,
+        title=page.title,
+        rules=page.rules.format(rules=RULES_VERSION),
+        losses=page.losses,
         command=command,
         machine=f"{machine} {platform.python_version()}",
+        seconds=f"{min(watched, default=0):.0f} to {max(watched, default=0):.0f} s",
         others=percent(median([run.record["others"] for run in runs])),
         little="5 %",
         small="10 %",
     )
-    options = f"tests/scenarios/stacks/{'unseen' if unseen else 'cases'}.py"
     lines = [head, "## By stack and by cause", "", *summary(runs), "", "## Every run", ""]
     lines += [
-        f"Options: `{options}`. The rest of the account is compute and shares below 3 %.",
+        f"Options: `tests/scenarios/stacks/{page.options}`. The rest of the account is compute and shares below 3 %.",
         "",
         *every_run(runs),
     ]
     if any(run.record["other_jobs"] for run in runs):
         lines += ["", f"{BESIDE.strip()} Another training job ran on the machine meanwhile."]
-    if unseen:
-        lines += ["", UNSEEN_NOTES]
+    if page.notes:
+        lines += ["", page.notes]
     if failed:
         lines += ["", "Without a run:", "", *(f"- {text}" for text in failed)]
     return "\n".join(lines) + "\n"

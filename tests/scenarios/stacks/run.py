@@ -3,7 +3,7 @@
 Run it as root on a machine that does nothing else, after ``python -m tests.scenarios.stacks.install``. --only selects
 the cases whose name contains the word, or whose stack, cause or class is the word. --list lists the cases, --again
 judges existing recordings with the current code, and --write writes docs/stacks.md. --unseen does this with the stacks
-that no rule was made with, and with their page.
+that no rule was made with, --fed with healthy trainers only; each has its own page.
 """
 
 from __future__ import annotations
@@ -28,17 +28,23 @@ from tests.scenarios.play import REPO
 from tests.scenarios.run import moment
 from tests.scenarios.stacks.case import Case
 from tests.scenarios.stacks.cases import CASES
+from tests.scenarios.stacks.fed import FED
 from tests.scenarios.stacks.install import why_no_stack
 from tests.scenarios.stacks.play import diagnosis_of, play
-from tests.scenarios.stacks.report import document, line, summary
+from tests.scenarios.stacks.report import FED_PAGE, KNOWN, UNSEEN_PAGE, Page, document, line, summary
 from tests.scenarios.stacks.score import Scored, scored
 from tests.scenarios.stacks.unseen import UNSEEN
 
 RESULTS = REPO / "tests/scenarios/stacks/results"
-DOCUMENT, UNSEEN_DOCUMENT = REPO / "docs/stacks.md", REPO / "docs/stacks-unseen.md"
+SETS: dict[str, tuple[Mapping[str, Case], Page, Path]] = {
+    "": (CASES, KNOWN, REPO / "docs/stacks.md"),
+    "--unseen": (UNSEEN, UNSEEN_PAGE, REPO / "docs/stacks-unseen.md"),
+    "--fed": (FED, FED_PAGE, REPO / "docs/stacks-fed.md"),
+}
+"""For each set of cases by its option: the cases, what their page says, and its path."""
 AROUND_S = 35
 """The seconds that a run needs besides being watched: to write its data, to import, and to find its step."""
-CAUSES = {name: case.cause for name, case in (*CASES.items(), *UNSEEN.items())}
+CAUSES = {name: case.cause for cases, _, _ in SETS.values() for name, case in cases.items()}
 
 
 def why_not(case: Case) -> str:
@@ -117,10 +123,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--results", type=Path, default=RESULTS, help=f"default {RESULTS.relative_to(REPO)}")
     parser.add_argument("--again", action="store_true", help="judge the recordings in the results, make none")
     parser.add_argument("--list", action="store_true")
-    parser.add_argument("--unseen", action="store_true", help="the stacks that no rule was made with")
+    sets = parser.add_mutually_exclusive_group()
+    for option, text in (("--unseen", "the stacks that no rule was made with"), ("--fed", "healthy trainers only")):
+        sets.add_argument(option, action="store_const", dest="set", const=option, default="", help=text)
     parser.add_argument("--write", action="store_true", help="write the page in docs/ from all results")
     a = parser.parse_args(argv)
-    every = UNSEEN if a.unseen else CASES
+    every, page, path = SETS[a.set]
     try:
         cases = matching_cases(a.only, every)
     except ValueError as error:
@@ -144,9 +152,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     runs, failed = results(a.results, every)
     print("\n".join([*summary(runs), *failed]))
     if a.write:
-        words = ["python", "-m", "tests.scenarios.stacks.run", *(["--unseen"] if a.unseen else [])]
+        words = ["python", "-m", "tests.scenarios.stacks.run", *([a.set] if a.set else [])]
         command = shlex.join([*words, "--seconds", str(a.seconds)])
-        (UNSEEN_DOCUMENT if a.unseen else DOCUMENT).write_text(document(runs, failed, command, unseen=a.unseen))
+        path.write_text(document(runs, failed, command, page))
     return 0 if runs and all(run.result in ("right", "acceptable") for run in runs) else 1
 
 
