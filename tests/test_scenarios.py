@@ -90,7 +90,7 @@ def test_only_an_alarm_about_another_class_is_false() -> None:
 
 def record(name: str, label: str, number: int, kind: str, rows: list[dict[str, Any]], **more: Any) -> dict[str, Any]:
     usual = {"label": label, "negative": False, "also": [], "captured": False, "window_s": 10.0, "setting": "--batch 4"}
-    run = Run(name, number, kind, "1", 40)._asdict()
+    run = Run(name, number, kind, "1", 40)._asdict() | {"rules": 24}
     return {**run, **usual, "started": 0.0, "exit": None, "steps": 40, "rows": rows, **more}
 
 
@@ -118,7 +118,9 @@ def test_the_document_shows_its_command_all_classes_and_all_wrong_runs() -> None
     assert "python -m tests.scenarios.run --repeat 3" in text
     assert "| cpu_prep | a | 2/2 | - |" in text
     assert "| healthy | b \\* | 0/1 | cpu_prep 1 |" in text
-    assert "\n3 runs: 1 cause 2 times, 1 cause once (b).\n" in text
+    assert "\n3 runs: 1 cause 2 times, 1 cause once (b). The rules have version 24.\n" in text
+    assert "held-out parameters" in text
+    assert "held-out parameters" not in document(RECORDS[:1], "")
     assert "| b | background | --batch 4 | healthy | cpu_prep |" in text
     assert "- c #0: no disk" in text
     assert "not made: c #0: no disk" in summary([*RECORDS, failed])

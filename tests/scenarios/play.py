@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from iotop_ai.diagnosis.thresholds import RULES_VERSION
 from tests.rigs.nvml.c_library import SERVER, machine
 from tests.scenarios.cause import Cause, Setting
 from tests.scenarios.place import alone, at_most, die_with_us, run_folder
@@ -78,6 +79,7 @@ def play(run: Run, cause: Cause, library: Path | None, keep: Path | None) -> dic
     steps = [json.loads(line) for line in lines if line.endswith("}")]
     return {
         **run._asdict(),
+        "rules": RULES_VERSION,
         "label": cause.label,
         "negative": cause.negative,
         "also": list(cause.also),

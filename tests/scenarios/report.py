@@ -10,16 +10,15 @@ from textwrap import wrap
 
 from iotop_ai.model.verdict_class import CLASS_SPECS, State
 from tests.scenarios.figures import Figures, Record, Scored, confusion, figures, scored, tuned_and_held_out
-from tests.scenarios.plan import BACKGROUND
-from tests.scenarios.stacks.score import wilson
+from tests.scenarios.plan import BACKGROUND, PLAIN
+from tests.scenarios.stacks.score import rules_of, wilson
 
 WANTED = ("at least 90 %", "at least 97 %", "at most 2 %", "at most 10 s", "at most 1", "at least 90 %")
 HEAD = """# How often the verdict is right
 
 Programs make each cause for real (a slow disk, a limit, loaders) and log how long every step waited. A small C library
-takes the place of NVML and follows the trainer's steps; a slow FUSE server stands for NFS. Each repeat draws its
-parameters at random. Of three repeats one runs beside a busy core, and one has held-out parameters that no rule was
-tuned on. Causes with "torch" in their name use PyTorch's DataLoader (IOTOP_AI_TORCH_PYTHON names a Python that has it).
+takes the place of NVML and follows the trainer's steps; a slow FUSE server stands for NFS. {kinds}
+Causes with "torch" in their name use PyTorch's DataLoader (IOTOP_AI_TORCH_PYTHON names a Python that has it).
 
 ```
 {command}
@@ -29,6 +28,11 @@ tuned on. Causes with "torch" in their name use PyTorch's DataLoader (IOTOP_AI_T
 
 Measured on {machine}.
 """
+ONE_REPEAT = """Each cause runs by itself,
+with parameters drawn at random from the range that the rules were tuned on."""
+REPEATS = """Each repeat draws its
+parameters at random. Of three repeats one runs beside a busy core, and one has held-out parameters that no rule was
+tuned on."""
 MEANING = """
 - **top-1**: the right class is the one most often named after the class's window. **top-3**: it is among the first
   three findings for at least half of that time.
@@ -161,7 +165,7 @@ def how_often(runs: Sequence[Scored]) -> str:
         times = "once" if count == 1 else f"{count} times"
         which = "" if count == most else f" ({', '.join(some)})"
         parts.append(f"{len(some)} cause{'s' if len(some) > 1 else ''} {times}{which}")
-    return f"{len(runs)} runs: {', '.join(parts)}."
+    return f"{len(runs)} runs: {', '.join(parts)}. The rules have {rules_of(run.record for run in runs)}."
 
 
 def document(records: Sequence[Record], command: str) -> str:
@@ -171,7 +175,8 @@ def document(records: Sequence[Record], command: str) -> str:
     cores = os.cpu_count()
     machine = f"a virtual machine with {cores} cores, Linux {platform.release()}, Python {platform.python_version()}"
     repeats = "\n".join(wrap(how_often(runs), 120))
-    lines = [HEAD.format(command=command, machine=machine, repeats=repeats), "## All together", ""]
+    kinds = REPEATS if any(r.record["kind"] != PLAIN for r in runs) else ONE_REPEAT
+    lines = [HEAD.format(command=command, machine=machine, repeats=repeats, kinds=kinds), "## All together", ""]
     beside = [r for r in tuned if r.record["kind"] == BACKGROUND]
     parts = {"tuned": tuned, "beside a busy core": beside, "held out": held}
     parts = {name: part for name, part in parts.items() if part}

@@ -16,6 +16,7 @@ from typing import Any
 
 import psutil
 
+from iotop_ai.diagnosis.thresholds import RULES_VERSION
 from tests.rigs.nvml.c_library import HOPPER, machine
 from tests.scenarios.keep import snapshots
 from tests.scenarios.place import alone, at_most, die_with_us, run_folder
@@ -159,6 +160,7 @@ def diagnosis_of(recording: Path, pid: int, rows: Sequence[dict[str, Any]]) -> d
     found = json.loads(done.stdout)
     recorded = snapshots(recording)
     return {
+        "rules": RULES_VERSION,
         "verdict": found["verdict"],
         "state": found["state"],
         "confidence": found["confidence"],

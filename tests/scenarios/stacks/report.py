@@ -7,7 +7,6 @@ import platform
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from iotop_ai.diagnosis.thresholds import RULES_VERSION
 from tests.scenarios.stacks.score import (
     ACCEPTABLE,
     RIGHT,
@@ -20,12 +19,13 @@ from tests.scenarios.stacks.score import (
     errors,
     median,
     quantile,
+    rules_of,
     wilson,
 )
 
 
 class Page(NamedTuple):
-    """A page about one set of cases. rules: the end of the sentence about the program's version. losses: a sentence.
+    """A page about one set of cases. rules: the end of the sentence that names the rules. losses: a sentence.
 
     options: the name of the file that holds the cases. notes: what the page says below its runs.
     """
@@ -40,14 +40,14 @@ class Page(NamedTuple):
 SPREAD = "The intended losses are between 0 and 90 %, a third of them between 3 and 30 %."
 KNOWN = Page(
     "How often the verdict is right on real training stacks",
-    """whose rules (version {rules}) were made with runs of these stacks at hand:
-this is not a held-out test. [Unseen stacks](stacks-unseen.md) is one""",
+    """The rules ({rules}) were made with runs of these stacks at hand:
+this is not a held-out test. [Unseen stacks](stacks-unseen.md) is one.""",
     SPREAD,
     "cases.py",
 )
 FED_PAGE = Page(
     "How often the verdict accuses healthy training",
-    "whose rules have version {rules}",
+    "The rules have {rules}.",
     """In all of these
 runs a step is to take longer than its batch; where the machine's two cores did not suffice for that, the run lost time
 and counts as one that lacks CPU.""",
@@ -55,12 +55,12 @@ and counts as one that lacks CPU.""",
 )
 UNSEEN_PAGE = Page(
     "How often the verdict is right on training stacks that no rule was made with",
-    """whose rules (version {rules}) were made before these stacks
-were installed here for the first time: this is a held-out test""",
+    """The rules ({rules}) were made before these stacks were installed
+here for the first time: this is a held-out test.""",
     SPREAD,
     "unseen.py",
-    """DALI, SPDL, LitData and Streaming ran with version 20 of the rules. The others ran a few days later,
-LMDB beside tests that took 16 and 17 % of the CPU, and those below "video healthy" last. The wrong verdict on "Parquet
+    """DALI, SPDL, LitData and Streaming ran with version 20 of the rules, a few days before the others. LMDB ran
+beside tests that took 16 and 17 % of the CPU, and those below "video healthy" last. The wrong verdict on "Parquet
 disk" has been mended since: Arrow's threads had queued reads for seconds, which were taken for those of another
 program.""",
 )
@@ -77,8 +77,8 @@ python -m tests.scenarios.stacks.install
 ```
 
 Measured on {machine}.
-Other programs took {others} of its CPU in the median run. Each trainer was watched once, for {seconds}, all by one
-version of the program, {rules}.
+Other programs took {others} of its CPU in the median run. Each trainer was watched once, for {seconds}.
+{rules}
 
 - **right**: the verdict of `iotop-ai diagnose --json --job PID` names the cause; below {little} of time lost it says
   that all is well. **acceptable**: a class with the same cure, the true cause below {little}, "all is well" below
@@ -193,7 +193,7 @@ def document(runs: Sequence[Scored], failed: Sequence[str], command: str, page: 
     watched = [run.record["truth"]["seconds"] for run in runs]
     head = HEAD.format(
         title=page.title,
-        rules=page.rules.format(rules=RULES_VERSION),
+        rules=page.rules.format(rules=rules_of(run.record for run in runs)),
         losses=page.losses,
         command=command,
         machine=f"{machine} {platform.python_version()}",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from iotop_ai.model.verdict_class import CLASS_SPECS, LOSING, State
@@ -133,6 +133,12 @@ def wilson(hits: int, runs: int, z: float = 1.96) -> tuple[float, float]:
     spread = z * math.sqrt(share * (1 - share) / runs + square / (4 * runs * runs))
     whole = 1 + square / runs
     return max(0.0, (middle - spread) / whole), min(1.0, (middle + spread) / whole)
+
+
+def rules_of(records: Iterable[Record]) -> str:
+    """Return the versions of the rules that judged the runs, such as "version 24" or "versions 20 and 21"."""
+    versions = sorted({record["rules"] for record in records})
+    return f"version{'s' if len(versions) > 1 else ''} {' and '.join(map(str, versions))}" if versions else "no version"
 
 
 def errors(runs: Sequence[Scored]) -> list[float]:
