@@ -251,6 +251,7 @@ class TextSink:
     """A plain text file, or standard output for "-", which is written without a buffer.
 
     An existing file is refused unless ``append`` is true. A symbolic link and another user's file are always refused.
+    If the last line of an existing file is incomplete, it is ended first.
     """
 
     def __init__(self, path: str, *, append: bool = False) -> None:
@@ -260,10 +261,19 @@ class TextSink:
             return
         try:
             # Not 0666, because with a umask of 002 a later append would refuse the file.
-            self._fd = open_to_append(path, 0o644) if append else create(path, 0o644, os.O_WRONLY | os.O_APPEND)
+            self._fd = (
+                open_to_append(path, 0o644, os.O_RDWR) if append else create(path, 0o644, os.O_RDWR | os.O_APPEND)
+            )
         except OSError as error:
             raise _refusal(path, error, "--append adds to it") from None
-        self.fresh = os.fstat(self._fd).st_size == 0
+        try:
+            size = os.fstat(self._fd).st_size
+            self.fresh = size == 0
+            if size and os.pread(self._fd, 1, size - 1) != b"\n":
+                self.write("\n")
+        except OSError as error:
+            os.close(self._fd)
+            raise _refusal(path, error, "") from None
 
     def write(self, text: str) -> None:
         """Write all text. Raises OSError; a part that was already written to a regular file is cut off again."""

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from iotop_ai.cli.commands.record.csv_log import CsvLog
+from iotop_ai.export.logs.disk_csv import HEADER
 from iotop_ai.store.write.frame_queue import MOST_FRAMES
 from tests.cli.commands.record.test_command import FAST, kinds, lines
 from tests.cli.forked import Run
@@ -76,3 +77,16 @@ def test_dropped_lines_are_reported_once_and_counted_at_the_end(full_pipe: tuple
         os.read(full_pipe[0], 1 << 16)
         log.close()
     assert not log.alive
+
+
+def test_an_incomplete_last_line_is_ended_before_more_lines_are_appended(tmp_path: Path) -> None:
+    """A power loss may cut the last line off."""
+    path = tmp_path / "log.csv"
+    path.write_text(f"{HEADER}\n2026-01-01T00:00:01Z,sd")
+    log = CsvLog(str(path), append=True, devices=(), say=print, on_end=lambda: None)
+    log.put(lived(2, 20)[-1])
+    log.close()
+    head, torn, *rows = path.read_text().splitlines()
+    assert (head, torn) == (HEADER, "2026-01-01T00:00:01Z,sd")
+    assert rows
+    assert {row.count(",") for row in rows} == {HEADER.count(",")}
