@@ -17,7 +17,7 @@ try:
     from iotop_ai.cli.stderr import print_notice
     from iotop_ai.cli.subcommands import COMMANDS
     from iotop_ai.model.clean import clean
-    from iotop_ai.model.errors import IotopError, UsageError
+    from iotop_ai.model.errors import DEBUG_VARIABLE, IotopError, UsageError
     from iotop_ai.model.parse import parse_duration_s
     from iotop_ai.model.settings import LONGEST_S, SHORTEST_S
 except KeyboardInterrupt:  # a Ctrl-C before ``main`` can catch it
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 
     from iotop_ai.cli.options.common import Parser
 
-DEBUG_VARIABLE = "IOTOP_AI_DEBUG"
 INTERRUPTED = 130
 """The exit code after Ctrl-C."""
 NO_THREAD = "can't start new thread"

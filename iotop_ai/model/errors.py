@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+DEBUG_VARIABLE = "IOTOP_AI_DEBUG"
+"""The environment variable with which an unexpected error is shown with its traceback."""
+
 
 class IotopError(Exception):
     """An error whose message is one line: what failed, where, and what to do.

@@ -7,7 +7,7 @@ import contextlib
 import os
 from collections.abc import Iterator
 
-from iotop_ai.model.errors import InputError, UsageError
+from iotop_ai.model.errors import DEBUG_VARIABLE, InputError, UsageError
 from iotop_ai.model.frame import Frame
 from iotop_ai.model.parse import is_time_of_day, parse_moment_ns, parse_time_ns
 from iotop_ai.pipeline import frames
@@ -16,7 +16,6 @@ from iotop_ai.sources.recorded.source import ReplaySource
 from iotop_ai.sources.recorded.totals import SummedBlock, blocks_or_totals, same_rules, shown_blocks
 from iotop_ai.store.format.codec import Header, TotalsLine
 
-DEBUG_VARIABLE = "IOTOP_AI_DEBUG"
 ALLOW_ROOT = "as root, read a file even if it is a link or another user owns it"
 _NEAR_NS = 3600 * 1_000_000_000
 """A time of day farther than this from the recording is an error, because it would select all or nothing of it."""

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import threading
 from collections.abc import Callable, Sequence
+from queue import SimpleQueue
 
 from iotop_ai.cli.options.wrong_words import RECORDING_SUFFIXES
 from iotop_ai.cli.start.environment import callers_environment
@@ -62,14 +63,18 @@ class RecordedCommand:
     """
 
     def __init__(self, argv: Sequence[str], unblock: Callable[[], None], on_end: Callable[[int], None]) -> None:
+        self._on_end = on_end
+        started: SimpleQueue[subprocess.Popen[bytes] | None] = SimpleQueue()
+        # Where no thread can start, no command may start either, because nothing would wait for it.
+        self._thread = threading.Thread(target=self._wait, args=(started,), name="command", daemon=True)
+        self._thread.start()
         try:
             # preexec_fn is safe here, because ``unblock`` needs no lock that another thread may hold.
             self._child = subprocess.Popen(list(argv), preexec_fn=unblock, close_fds=False, env=callers_environment())
         except OSError as error:
+            started.put(None)
             raise NotStarted(argv[0], error) from None
-        self._on_end = on_end
-        self._thread = threading.Thread(target=self._wait, name="command", daemon=True)
-        self._thread.start()
+        started.put(self._child)
 
     @property
     def pid(self) -> int:
@@ -89,5 +94,7 @@ class RecordedCommand:
         code = self._child.returncode
         return code if code >= 0 else 128 - code
 
-    def _wait(self) -> None:
-        self._on_end(self._child.wait())
+    def _wait(self, started: SimpleQueue[subprocess.Popen[bytes] | None]) -> None:
+        child = started.get()
+        if child is not None:
+            self._on_end(child.wait())

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import signal
 import threading
+import traceback
 from collections.abc import Iterator
 from typing import Any
 
@@ -27,7 +29,7 @@ from iotop_ai.diagnosis.facts.saturation import any_device_saturated
 from iotop_ai.diagnosis.facts.steps import StepComparison
 from iotop_ai.export.json.status import status_object
 from iotop_ai.export.text.run_summary import RunSummary
-from iotop_ai.model.errors import InputError
+from iotop_ai.model.errors import DEBUG_VARIABLE, InputError, IotopError
 from iotop_ai.model.frame import Frame
 from iotop_ai.model.job.exits import how_it_ended
 from iotop_ai.model.settings import SHORTEST_S
@@ -123,7 +125,8 @@ class Session:
     def run(self, signals: Signals) -> int:
         """Open the outputs, start the command and record; print a summary of a command's run; return the exit code.
 
-        Raises IotopError when the recording cannot start, or when an output failed and no command ran.
+        Raises IotopError when the recording cannot start, or when an output failed and no command ran. An error after
+        the command's start ends only the recording: the command goes on, and its exit code is returned.
         """
         options = self._options
         if options.csv:
@@ -133,18 +136,20 @@ class Session:
             if options.output or not options.csv:
                 self._output = Output(options, self._clock, say, self._on_output_end)
             self._start_command(signals)
-            if self._output is not None:
-                self._output.announce()
-            if options.control:
-                self._control = Control(self._clock, self._status, self._finish)
-            self._record()
+            with self._command_goes_on():
+                if self._output is not None:
+                    self._output.announce()
+                if options.control:
+                    self._control = Control(self._clock, self._status, self._finish)
+                self._record()
         finally:
-            if self._log is not None:
-                self._log.close()
-            if self._output is not None:
-                self._output.close()
-            if self._control is not None:
-                self._control.write_line("end", **self._status())
+            with self._command_goes_on():
+                if self._log is not None:
+                    self._log.close()
+                if self._output is not None:
+                    self._output.close()
+                if self._control is not None:
+                    self._control.write_line("end", **self._status())
         code = 0 if self._command is None else self._command.code()
         if options.command:
             for line in self._summary.lines():
@@ -154,6 +159,19 @@ class Session:
             if error_texts:
                 raise InputError(error_texts[0])
         return code
+
+    @contextlib.contextmanager
+    def _command_goes_on(self) -> Iterator[None]:
+        """While a command runs, print an error instead of raising it; with IOTOP_AI_DEBUG=1, print its traceback."""
+        try:
+            yield
+        except Exception as error:
+            if self._command is None:
+                raise
+            if os.environ.get(DEBUG_VARIABLE):
+                traceback.print_exc()
+            what = str(error) if isinstance(error, IotopError) else f"{error!r} ({DEBUG_VARIABLE}=1 shows where)"
+            say(f"the recording ended early, the command goes on: {what}")
 
     def _start_command(self, signals: Signals) -> None:
         """Start the command, if there is one, and forward the signals that arrived before."""

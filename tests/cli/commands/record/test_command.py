@@ -8,11 +8,13 @@ import re
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
 import pytest
 
+from iotop_ai.cli.commands.record.child import RecordedCommand
 from iotop_ai.model.snapshot import Event
 from iotop_ai.pipeline import frames
 from iotop_ai.present.text.units import size as amount
@@ -346,6 +348,7 @@ def test_the_ends_of_a_jobs_processes_are_events(tmp_path: Path) -> None:
     [
         ("-o", "-", "--append"), ("-o", "-", "--rotate", "1M"), ("--keep", "3"), ("--burst", "1"), ("--rotate", "x"),
         ("--rotate", "0"), ("--duration", "0"), ("--hook", ""), ("--hook", "'"), ("--min-free", "much"), ("--bogus",),
+        ("--hook", "./missing now"),
         ("--csv", "x", "--rotate", "1M"), ("--csv", "-", "-o", "-"), ("--keep", "0", "--rotate", "1M"),
     ],
 )  # fmt: skip
@@ -354,3 +357,42 @@ def test_invalid_flags_are_refused(tmp_path: Path, flags: tuple[str, ...]) -> No
     assert done.returncode == 2
     assert done.stderr.startswith("usage: ")
     assert list(tmp_path.iterdir()) == []
+
+
+FAILING = """
+import sys
+import iotop_ai.cli.commands.record.command as record
+from iotop_ai.cli.main import main
+
+def fails(*_arguments, **_flags):
+    raise RuntimeError("can't start new thread")
+
+record.LiveSource = fails
+sys.exit(main(sys.argv[1:]))
+"""
+
+
+def test_a_command_goes_on_when_the_recorder_fails(tmp_path: Path) -> None:
+    """Its exit code is returned after its end: a batch system may end the job when the recorder ends."""
+    made = tmp_path / "made"
+    done = subprocess.run(
+        [
+            sys.executable, "-c", FAILING, "record", "-o", str(tmp_path / "a.iotop.jsonl"),
+            "--", "sh", "-c", f"sleep 0.5; touch {made}; exit 7",
+        ],
+        cwd=TOP, env=PLAIN, capture_output=True, text=True,
+    )  # fmt: skip
+    assert (done.returncode, made.exists()) == (7, True)
+    assert "the recording ended early, the command goes on: RuntimeError" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_no_command_starts_where_no_thread_can_wait_for_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(_thread: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(threading.Thread, "start", fails)
+    with pytest.raises(RuntimeError):
+        RecordedCommand(["touch", str(tmp_path / "made")], lambda: None, lambda _code: None)
+    monkeypatch.undo()
+    assert not (tmp_path / "made").exists()
