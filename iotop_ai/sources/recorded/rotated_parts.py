@@ -98,7 +98,8 @@ def _open_older(chain: list[FileRecording], path: str, allow_root: bool) -> None
 def _open_newest(path: str, allow_root: bool) -> FileRecording:
     """Open the newest file.
 
-    If it has older parts but no keyframe, wait briefly, because a rotation may be under way.
+    If it has older parts but no keyframe, wait briefly, because a rotation may be under way. If it stays so, the disk
+    was full, or the machine lost power, right after a rotation; the newest part is then the newest file.
     """
     for _ in range(round(GRACE_S / POLL_S)):
         try:
@@ -107,7 +108,20 @@ def _open_newest(path: str, allow_root: bool) -> FileRecording:
             if not _has_parts(path):
                 raise
             time.sleep(POLL_S)
-    return FileRecording(path, allow_root=allow_root)
+    try:
+        return FileRecording(path, allow_root=allow_root)
+    except NoKeyframeError:
+        newest = _newest_part(path, allow_root) if os.path.exists(path) else None
+        if newest is None:
+            raise
+        return newest
+
+
+def _newest_part(path: str, allow_root: bool) -> FileRecording | None:
+    for name in reversed(parts_of(path)):
+        if (part := _open_part(name, allow_root)) is not None:
+            return part
+    return None
 
 
 def _has_parts(path: str) -> bool:

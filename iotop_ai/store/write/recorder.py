@@ -81,6 +81,7 @@ class Recorder:
     rotate: a function that takes the sink whose file has reached its limit and returns the next one; if it raises
         OSError or IotopError, the old sink stays in use
     on_end: a function that is called on the recorder's thread when the recorder stops
+    on_left: a function that is called on that thread with the path of a file that was closed because of an error
     begun_wall_ns: the wall time at which the file's first session began, from which its age counts; None for a new file
     """
 
@@ -96,6 +97,7 @@ class Recorder:
         min_free_bytes: int = MIN_FREE_BYTES,
         origin: str = "",
         on_end: Callable[[], None] | None = None,
+        on_left: Callable[[str], None] | None = None,
         keyframe_every: int = KEYFRAME_EVERY,
         begun_wall_ns: int | None = None,
     ) -> None:
@@ -108,6 +110,7 @@ class Recorder:
         self._min_free_bytes = min_free_bytes
         self._origin = origin
         self._on_end = on_end
+        self._on_left = on_left
         self._queue = FrameQueue()
         self._header: Header | None = None
         self._continues = False
@@ -335,6 +338,8 @@ class Recorder:
         if not deleted:
             self._earlier = (*self._earlier, self._sink.path)
             self._earlier_bytes += self._sink.size
+            if self._on_left is not None:
+                self._on_left(self._sink.path)
         self._after, self._sink = "" if deleted else os.path.basename(self._sink.path), new_sink
         self._deleted_files += deleted
         self._header, self._continues, self._totals = None, True, None
@@ -419,7 +424,14 @@ class Recorder:
             pre = self._pre_lines(snapshot.at_ns) if callable(self._pre_lines) else self._pre_lines
             self._pre_lines = pre  # kept for another try in case the write fails
         begin = self._sink.size
-        self._write([header_line(header), *pre])
+        try:
+            self._write([header_line(header), *pre])
+        except Full:
+            if not (self._continues and pre):
+                raise
+            # The pre-roll may be larger than all the lines that still fit, and the file before has the same Snapshots.
+            pre = ()
+            self._write([header_line(header)])
         self._pre_lines, self._after = (), ""
         self._header = header
         self._lead_at, self._block_at = None if pre else begin, None

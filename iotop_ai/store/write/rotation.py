@@ -90,6 +90,8 @@ class Rotator:
     ) -> None:
         self._clock = clock
         self._report = report
+        self._recordings: list[str] = []
+        """Each PATH that was rotated. After an error that ended a file, the recording continues under another PATH."""
         self._keep = keep
         self._hook = tuple(hook)
 
@@ -122,8 +124,14 @@ class Rotator:
             full.path = part
             raise InputError(f"another program has created {clean(path)}") from error
         full.close()
+        if path not in self._recordings:
+            self._recordings.append(path)
         self._closed_files.put((part, path))
         return sink
+
+    def take_left(self, path: str) -> None:
+        """Run the hook for a file that was closed because of an error."""
+        self._closed_files.put((absolute_path(path), ""))
 
     def _recreate(self, full: FullSink) -> FileSink:
         """Create PATH again after the full file was moved or deleted. Raises IotopError."""
@@ -163,11 +171,11 @@ class Rotator:
                 if recording:
                     path = self._pack(path)
                     _remove_incomplete(recording)
-                    self._remove_old(recording, path)
-                if self._hook and os.path.lexists(path):
-                    self._run_hook(path)
+                    self._remove_old(path)
             except OSError as error:  # the next file may succeed
                 self._report_error(path, error)
+            if self._hook and os.path.lexists(path):
+                self._run_hook(path)
 
     def _report_error(self, path: str, error: OSError) -> None:
         self._report(f"{clean(os.path.basename(path))}: {error.strerror or error}")
@@ -186,9 +194,9 @@ class Rotator:
             return path
         return path + ".gz"
 
-    def _remove_old(self, recording: str, newest: str) -> None:
+    def _remove_old(self, newest: str) -> None:
         """Remove old files so that ``keep`` remain, counted back from ``newest``, which stays for its hook."""
-        parts = [part for part, _ in _own_parts(recording)]
+        parts = [part for recording in self._recordings for part, _ in _own_parts(recording)]
         if self._keep is not None and newest in parts:
             older = parts[: parts.index(newest)]
             for old in older[: max(0, len(older) + 1 - self._keep)]:
@@ -200,13 +208,17 @@ class Rotator:
                     self._report_error(old, error)
 
     def _run_hook(self, path: str) -> None:
+        name = clean(os.path.basename(path))
         try:
             code = self._run_child(list(self._hook), {**os.environ, HOOK_VARIABLE: path}, HOOK_S)
         except subprocess.TimeoutExpired:
-            self._report(f"the hook took longer than {HOOK_S:g} s for {clean(os.path.basename(path))} and was killed")
+            self._report(f"the hook took longer than {HOOK_S:g} s for {name} and was killed")
+            return
+        except OSError as error:
+            self._report(f"the hook {clean(self._hook[0])} did not run for {name}: {error.strerror or error}")
             return
         if code:
-            self._report(f"the hook ended with status {code} for {clean(os.path.basename(path))}")
+            self._report(f"the hook ended with status {code} for {name}")
 
     def _run_child(self, argv: list[str], environment: dict[str, str], seconds: float | None) -> int:
         self._child = child = start_user_command(

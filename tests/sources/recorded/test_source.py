@@ -306,6 +306,19 @@ def test_a_live_file_that_does_not_come_back_is_an_error(tmp_path: Path, chain: 
         source(path)
 
 
+@pytest.mark.parametrize("left", [b"", b'{"k":"hdr"'])
+def test_a_live_file_without_a_snapshot_does_not_hide_its_parts(
+    tmp_path: Path, chain: Path, live: list[Frame], monkeypatch: pytest.MonkeyPatch, left: bytes
+) -> None:
+    """The disk was full, or the machine lost power, right after a rotation."""
+    monkeypatch.setattr(rotated_parts, "GRACE_S", 0.1)
+    path, parts = copied(chain, tmp_path)
+    path.write_bytes(left)
+    shown = list(frames(source(path)))
+    assert shown == live[: len(shown)]
+    assert shown[-1].snapshot == list(frames(source(parts[-1])))[-1].snapshot
+
+
 def test_a_follower_that_was_paused_misses_no_part(tmp_path: Path, live: list[Frame]) -> None:
     path = tmp_path / "a.iotop.jsonl"
     rotated = Rotated(path)

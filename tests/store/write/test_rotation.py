@@ -14,6 +14,7 @@ from iotop_ai.model.errors import InputError
 from iotop_ai.pipeline import frames
 from iotop_ai.sources.recorded.rotated_parts import parts_of as shown_parts
 from iotop_ai.sources.recorded.source import ReplaySource
+from iotop_ai.store.format.codec import SnapLine
 from iotop_ai.store.format.line_head import parse_head
 from iotop_ai.store.read.file import FileRecording
 from iotop_ai.store.write import compress as compress_module
@@ -21,7 +22,7 @@ from iotop_ai.store.write import rotation
 from iotop_ai.store.write.compress import compress
 from iotop_ai.store.write.recorder import Recorder, Rotation
 from iotop_ai.store.write.rotation import Rotator, full_files
-from iotop_ai.store.write.sink import FileSink, Sink
+from iotop_ai.store.write.sink import FileSink, Full, Sink
 from tests.store.scenario import lived, rebooted, session
 
 NOON = 1_795_262_400 * 10**9
@@ -75,6 +76,53 @@ def test_the_parts_of_any_name_are_read_again(tmp_path: Path, name: str) -> None
     assert shown_parts(path) == full_files(path)
     assert list(frames(ReplaySource(path))) == live
     assert reports == []
+
+
+class _Quota(FileSink):
+    """A file of which a user's quota accepts only short writes."""
+
+    def write(self, data: bytes) -> None:
+        if len(data) > 20_000:
+            raise Full("Disk quota exceeded")
+        super().write(data)
+
+
+def test_a_file_begins_without_its_preroll_if_only_that_does_not_fit(tmp_path: Path) -> None:
+    """The pre-roll is the whole last minute, and often the largest write of a file."""
+    path, live = tmp_path / "run.iotop.jsonl", lived(2, 60)
+
+    def rotated(full: Sink) -> Sink:
+        os.rename(path, tmp_path / f"run.{len(os.listdir(tmp_path))}")
+        full.close()
+        return _Quota(str(path))
+
+    recorder = Recorder(
+        FileSink(str(path)), Clock(), cmdline="full", min_free_bytes=0, rotation=Rotation(bytes=30_000), rotate=rotated
+    )
+    for frame in live:
+        recorder.put(frame)
+    assert recorder.close()
+    assert (recorder.state().dropped, recorder.state().trouble) == (0, "")
+    newest = FileRecording(str(path))
+    assert newest.header.continues
+    assert not any(isinstance(item, SnapLine) and item.pre for item in newest.lines())
+
+
+def test_the_hook_also_runs_for_a_file_that_an_error_ended(tmp_path: Path) -> None:
+    """The recording then continues under another name, whose older files count together with those before."""
+    shipped = tmp_path / "shipped"
+    rotator = Rotator(Fixed(), print, keep=1, hook=("/bin/sh", "-c", f'basename "$IOTOP_AI_FILE" >> {shipped}'))
+    first = filled_and_rotated(rotator, FileSink(str(tmp_path / "run.iotop.jsonl")))
+    first.close()
+    rotator.take_left(first.path)
+    filled_and_rotated(rotator, FileSink.new(str(tmp_path / "run.iotop.jsonl"))).close()
+    assert rotator.finish(None, 60)
+    names = shipped.read_text().split()
+    assert names[1] == "run.iotop.jsonl"
+    assert names[0].startswith("run.2")
+    assert names[2].startswith("run-2.2")
+    assert not (tmp_path / names[0]).exists()
+    assert (tmp_path / names[2]).exists()
 
 
 def test_two_full_files_in_a_second_do_not_overwrite_each_other(tmp_path: Path) -> None:
@@ -299,6 +347,16 @@ def test_the_full_file_gets_its_name_back_if_there_is_no_next_file(
     assert sink.is_named()
     assert os.listdir(tmp_path) == ["run.iotop.jsonl"]
     assert rotator.finish(None, 60)
+
+
+def test_a_hook_that_cannot_start_is_named(tmp_path: Path) -> None:
+    reports: list[str] = []
+    rotator = Rotator(Fixed(), reports.append, hook=(str(tmp_path / "gone"),))
+    path = tmp_path / "run.iotop.jsonl"
+    filled_and_rotated(rotator, FileSink(str(path)))
+    assert rotator.finish(None, 60)
+    (full,) = full_files(str(path))
+    assert reports == [f"the hook {tmp_path}/gone did not run for {os.path.basename(full)}: No such file or directory"]
 
 
 def test_the_hook_runs_even_if_an_old_part_cannot_be_removed(tmp_path: Path) -> None:

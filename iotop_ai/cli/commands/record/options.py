@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import argparse
+import os
 import re
 import shlex
+import shutil
 from datetime import datetime
 from typing import TYPE_CHECKING, NamedTuple
 
 from iotop_ai.cli.options.alerts import add_alerts_flag, load_alerts
 from iotop_ai.cli.options.common import add_source_flags, parse_count, parse_interval, settings_of
 from iotop_ai.cli.options.devices import resolve_devices
+from iotop_ai.model.clean import clean
 from iotop_ai.model.errors import UsageError
 from iotop_ai.model.parse import parse_duration_s, parse_size_bytes
 from iotop_ai.model.settings import CMDLINE_LEVELS, Settings
@@ -69,7 +72,9 @@ def add_record_flags(parser: argparse.ArgumentParser) -> None:
         help="number of finished files to keep beside the current one (default all)",
     )
     parser.add_argument(
-        "--hook", metavar="CMD", help="command for each closed file, with its path in IOTOP_AI_FILE; no shell"
+        "--hook",
+        metavar="CMD",
+        help="command for each closed file, with its path in IOTOP_AI_FILE; in the folder /, without a shell",
     )
     parser.add_argument("--cmdline", choices=CMDLINE_LEVELS, help="how much of command lines to write (default names)")
     parser.add_argument("--min-free", metavar="SIZE", help="pause while the disk has less free space (default 64M)")
@@ -160,14 +165,23 @@ def parse_rotation(text: str) -> Rotation:
 
 
 def parse_hook(text: str | None) -> tuple[str, ...]:
-    """Return the words of the hook's command line, split by a shell's rules; () for None. Raises UsageError."""
+    """Return the words of the hook's command line, split by a shell's rules; () for None.
+
+    The program's path is absolute, because a hook runs in the folder "/". Raises UsageError, also for a program that
+    does not exist: the first hook may run only a day later.
+    """
     try:
         argv = tuple(shlex.split(text or ""))
     except ValueError as error:
         raise UsageError(f"--hook: {error}") from None
-    if text is not None and not argv:
+    if text is None:
+        return ()
+    if not argv:
         raise UsageError("--hook is empty")
-    return argv
+    program = shutil.which(argv[0])
+    if program is None:
+        raise UsageError(f"--hook: {clean(argv[0])} is not a program that can run")
+    return (os.path.abspath(program), *argv[1:])
 
 
 def default_output(host: str, wall_ns: int) -> str:

@@ -58,6 +58,7 @@ class Output:
         self._say = say
         self._on_end = on_end
         self._ended = False
+        self._rotated = False
         self._last_trouble = ""
         self._deleted_files = 0
         self.path = options.output or default_output(os.uname().nodename, clock.wall_ns())
@@ -80,6 +81,7 @@ class Output:
             rotate=None if self._rotator is None else self._next_file,
             min_free_bytes=options.min_free_bytes,
             on_end=self._end,
+            on_left=None if self._rotator is None else self._rotator.take_left,
             begun_wall_ns=sink.begun_wall_ns if isinstance(sink, FileSink) else None,
         )
 
@@ -119,11 +121,13 @@ class Output:
     def _next_file(self, full_sink: Sink) -> Sink:
         assert self._rotator is not None
         try:
-            return self._rotator.next_file(full_sink)
+            next_sink = self._rotator.next_file(full_sink)
         except (OSError, IotopError) as error:
             why = error.strerror if isinstance(error, OSError) else str(error)
             self._say(f"cannot start a new file, continuing the old one: {why}")
             raise
+        self._rotated = True
+        return next_sink
 
     def _report_trouble(self) -> None:
         trouble, state = self.error_text, self._recorder.state()
@@ -149,7 +153,8 @@ class Output:
     def close(self) -> None:
         """Write the queued lines and the end line, then run the hook for the last file and wait for it.
 
-        Gives up the lines after CLOSE_S, and the hook after HOOK_S. Removes a new file that has stayed empty.
+        Gives up the lines after CLOSE_S, and the hook after HOOK_S. Removes a new file that has stayed empty, unless it
+        continues others: a recording is opened by the name of its newest file.
         """
         end_ns = self._clock.monotonic_ns() + int(CLOSE_S * 1e9)
         closed = self._recorder.close(0.0)
@@ -160,7 +165,7 @@ class Output:
             abandon_files()
         self._report_trouble()
         self._print_summary()
-        if self._is_new_file and not self._recorder.state().size_bytes and self.path != STREAM:
+        if self._is_new_file and not self._rotated and not self._recorder.state().size_bytes and self.path != STREAM:
             remove_file(self.path)
         if self._rotator is not None:
             run_hook = self._options.hook and closed and os.path.lexists(self.path)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import shutil
+from pathlib import Path
+
 import pytest
 
-from iotop_ai.cli.commands.record.options import parse_rotation, record_options
+from iotop_ai.cli.commands.record.options import parse_hook, parse_rotation, record_options
 from iotop_ai.cli.commands.serve.options import serve_options
 from iotop_ai.cli.main import build_parser
 from iotop_ai.model.errors import UsageError
@@ -50,3 +53,12 @@ def test_a_duration_that_no_timer_can_wait_for_is_refused(command: str) -> None:
     args = build_parser(words).parse_args(words)
     with pytest.raises(UsageError, match="--duration 999999d is longer than 3650 days"):
         record_options(args) if command == "record" else serve_options(args)
+
+
+def test_the_program_of_a_hook_is_found_from_any_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "ship.sh").write_text("#!/bin/sh\n")
+    (tmp_path / "ship.sh").chmod(0o755)
+    monkeypatch.chdir(tmp_path)
+    assert parse_hook("./ship.sh --to 'a b'") == (f"{tmp_path}/ship.sh", "--to", "a b")
+    assert parse_hook("true") == (shutil.which("true"),)
+    assert parse_hook(None) == ()
