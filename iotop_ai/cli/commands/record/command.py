@@ -19,6 +19,7 @@ from iotop_ai.cli.commands.record.csv_log import CsvLog
 from iotop_ai.cli.commands.record.options import RecordOptions, add_record_flags, record_options
 from iotop_ai.cli.commands.record.output import Output
 from iotop_ai.cli.commands.record.signals import END_SIGNALS, FORWARDED, Signals
+from iotop_ai.cli.commands.record.witness import Witness
 from iotop_ai.cli.options.alerts import start_alerts
 from iotop_ai.cli.start.logging import quiet_log
 from iotop_ai.cli.stderr import print_notice
@@ -89,6 +90,7 @@ class Session:
         self._output: Output | None = None
         self._log: CsvLog | None = None
         self._command: RecordedCommand | None = None
+        self._witness: Witness | None = None
         self._control: Control | None = None
         self._comparison = StepComparison()
         self._source: LiveSource | None = None
@@ -105,7 +107,7 @@ class Session:
         self._newest: Frame | None = None
 
     def on_signal(self, number: signal.Signals, from_terminal: bool) -> None:
-        """Forward the signal to the command, unless the terminal has already sent it to the command too.
+        """Forward the signal to the command, unless the terminal or another sender has sent it to the command too.
 
         A signal that arrives before the command starts is forwarded after the start. Without a command, an end signal
         ends the recording. While the recording ends, another end signal ends the wait for a disk or hook.
@@ -113,7 +115,7 @@ class Session:
         if self._stopping.is_set() and number in END_SIGNALS and self._output is not None:
             self._output.stop_waiting()
         if self._command is not None:
-            if not from_terminal:
+            if not (from_terminal or (self._witness is not None and self._witness.saw(number))):
                 _forward(self._command, number)
         elif self._options.command:
             self._early_signals.append(number)
@@ -151,6 +153,8 @@ class Session:
                 if self._control is not None:
                     self._control.write_line("end", **self._status())
         code = 0 if self._command is None else self._command.code()
+        if self._witness is not None:
+            self._witness.close()
         if options.command:
             for line in self._summary.lines():
                 say(line)
@@ -177,7 +181,12 @@ class Session:
         """Start the command, if there is one, and forward the signals that arrived before."""
         if not self._options.command:
             return
-        self._command = RecordedCommand(self._options.command, signals.unblock, self._on_command_end)
+        self._witness = Witness(FORWARDED, self._clock)
+        try:
+            self._command = RecordedCommand(self._options.command, signals.unblock, self._on_command_end)
+        except BaseException:
+            self._witness.close()
+            raise
         for number in self._early_signals:
             _forward(self._command, number)
 

@@ -12,9 +12,12 @@ import threading
 import time
 from pathlib import Path
 
+import psutil
 import pytest
 
 from iotop_ai.cli.commands.record.child import RecordedCommand
+from iotop_ai.cli.commands.record.witness import Witness
+from iotop_ai.collectors.io.clock import Clock
 from iotop_ai.model.snapshot import Event
 from iotop_ai.pipeline import frames
 from iotop_ai.present.text.units import size as amount
@@ -170,6 +173,51 @@ def test_signals_reach_the_command(tmp_path: Path) -> None:
     running.send_signal(signal.SIGTERM)
     assert running.wait(20) == 128 + 15
     assert kinds(tmp_path / "b")[-1] == "end"
+
+
+COUNTING = """
+import signal, sys, time
+signal.signal(signal.SIGUSR1, lambda *_: print("got", flush=True))
+print("up", flush=True)
+end = time.monotonic() + 60
+while time.monotonic() < end:
+    time.sleep(1)
+"""
+
+
+def test_a_signal_to_the_whole_group_reaches_the_command_once(tmp_path: Path) -> None:
+    """As a batch system, systemd and ``kill -- -PGID`` send it; a signal to the recorder alone is forwarded."""
+    path = tmp_path / "a.iotop.jsonl"
+    running = subprocess.Popen(
+        command("record", *FAST, "-o", str(path), "--", sys.executable, "-c", COUNTING),
+        cwd=TOP, env=PLAIN, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
+    )  # fmt: skip
+    assert running.stdout is not None
+    assert running.stdout.readline() == "up\n"
+    wait_for_snapshots(path, 2)
+    os.killpg(running.pid, signal.SIGUSR1)
+    assert running.stdout.readline() == "got\n"
+    wait_for_snapshots(path, 8)
+    running.send_signal(signal.SIGUSR1)
+    assert running.stdout.readline() == "got\n"
+    wait_for_snapshots(path, 14)
+    os.killpg(running.pid, signal.SIGTERM)
+    out, errors = running.communicate(20)
+    assert (running.returncode, out) == (128 + 15, "")
+    assert "not forwarded" not in errors
+
+
+def test_signals_are_forwarded_without_a_witness() -> None:
+    """Its process may be killed by a cgroup's memory limit."""
+    witness = Witness((signal.SIGUSR1,), Clock())
+    assert not witness.saw(signal.SIGUSR1)
+    (pid,) = (child.pid for child in psutil.Process().children() if any("report_signals" in w for w in child.cmdline()))
+    os.kill(pid, signal.SIGUSR1)
+    assert witness.saw(signal.SIGUSR1)
+    assert not witness.saw(signal.SIGUSR1)
+    os.kill(pid, signal.SIGKILL)
+    assert not witness.saw(signal.SIGUSR1)
+    witness.close()
 
 
 def test_a_command_that_cannot_run_leaves_no_file(tmp_path: Path) -> None:
