@@ -4,6 +4,9 @@ An open pidfd always refers to the same process (pidfd_open(2)). The start time,
 that the pidfd refers to the process on the screen. The calls for niceness and I/O priority take no pidfd. So before the
 call for each thread, a poll of the pidfd checks that the process has not ended. A race remains only between poll and
 call.
+
+All these calls count processes as our own PID namespace does, and /proc as the namespace in which it was mounted. If
+the two differ, a pid from /proc is the number of another process in the call, so every action is refused.
 """
 
 from __future__ import annotations
@@ -81,10 +84,12 @@ def _number(text: str, least: int, most: int) -> int | None:
 
 
 def why_protected(key: ProcessKey, root: Root) -> str:
-    """Return why no action on a process is allowed: it is init, this program or a kernel thread.
+    """Return why no action on a process is allowed: it is init, this program or a kernel thread, or /proc is foreign.
 
     Returns "" for any other process, and for one that cannot be read.
     """
+    if not _proc_is_of_our_namespace(root):
+        return "/proc is of another PID namespace, where processes have other numbers"
     if key.pid == INIT_PID:
         return "pid 1 keeps the machine alive"
     if key.pid == os.getpid():
@@ -94,6 +99,21 @@ def why_protected(key: ProcessKey, root: Root) -> str:
     except (OSError, ValueError):
         return ""
     return "this is a kernel thread" if flags & PF_KTHREAD else ""
+
+
+def _proc_is_of_our_namespace(root: Root) -> bool:
+    """Whether /proc numbers processes as the system calls of this process do.
+
+    ``NSpid`` of /proc/self/status has our pid in each PID namespace from that of /proc to our own (proc_pid_status(5)),
+    so one pid means that they are the same. A kernel without PID namespaces has no such line. /proc does not list us at
+    all if its namespace is neither ours nor one above ours.
+    """
+    try:
+        status = root.read("proc/self/status")
+    except OSError:
+        return False
+    pids = next((line.split()[1:] for line in status.splitlines() if line.startswith(b"NSpid:")), [b""])
+    return len(pids) == 1
 
 
 def act_on(command: ProcessAction, keys: Sequence[ProcessKey], name: str, root: Root, audit: Audit) -> Outcome:

@@ -41,6 +41,10 @@ def sleeper() -> Iterator[subprocess.Popen[bytes]]:
     process.wait()
 
 
+def io_class_of(pid: int) -> str:
+    return subprocess.run(["ionice", "-p", str(pid)], capture_output=True, text=True, check=True).stdout.strip()
+
+
 @pytest.fixture
 def audit(tmp_path: Path) -> Audit:
     return Audit(Clock(), tmp_path / "state")
@@ -107,11 +111,9 @@ def test_every_thread_gets_the_priority(sleeper: subprocess.Popen[bytes], audit:
     assert [os.getpriority(os.PRIO_PROCESS, tid) for tid in tids] == [7, 7]
     assert act_on(command("io best 6"), [key_of(sleeper.pid)], "s", ROOT, audit).done
     for tid in tids:
-        output = subprocess.run(["ionice", "-p", str(tid)], capture_output=True, text=True, check=True).stdout
-        assert output.strip() == "best-effort: prio 6"
+        assert io_class_of(tid) == "best-effort: prio 6"
     assert act_on(command("io idle"), [key_of(sleeper.pid)], "s", ROOT, audit).done
-    output = subprocess.run(["ionice", "-p", str(sleeper.pid)], capture_output=True, text=True, check=True).stdout
-    assert output.strip() == "idle"
+    assert io_class_of(sleeper.pid) == "idle"
 
 
 def test_only_the_processes_that_still_run_are_signalled(sleeper: subprocess.Popen[bytes], audit: Audit) -> None:
@@ -154,6 +156,46 @@ def test_init_iotop_ai_and_kernel_threads_are_protected(audit: Audit) -> None:
     assert why_protected(key_of(2), ROOT) == "this is a kernel thread"
     for pid in (1, 2, os.getpid()):
         assert not act_on(command("kill"), [key_of(pid)], "x", ROOT, audit).done
+
+
+NEXT_PID = "/proc/sys/kernel/ns_last_pid"
+IN_ANOTHER_NAMESPACE = f"""
+import subprocess, sys
+from pathlib import Path
+from iotop_ai.actions.audit import Audit
+from iotop_ai.actions.process_signals import *
+from iotop_ai.collectors.io.clock import Clock
+from iotop_ai.collectors.io.root import Root
+from iotop_ai.model.process.records import ProcessKey
+
+key = ProcessKey(int(sys.argv[1]), int(sys.argv[2]))
+Path("{NEXT_PID}").write_text(str(key.pid - 1))
+same_number = subprocess.Popen(["sleep", "300"])
+assert same_number.pid == key.pid
+for text in ("term", "nice 7", "io idle"):
+    print(act_on(parse_command(text), [key], "s", Root("/"), Audit(Clock(), Path(sys.argv[3]))).text)
+io_class = subprocess.run(["ionice", "-p", str(key.pid)], capture_output=True, text=True, check=True).stdout
+print(same_number.poll(), os.getpriority(os.PRIO_PROCESS, key.pid), io_class.strip())
+same_number.kill()
+"""
+"""Acts on a process of the /proc that is mounted, in a PID namespace where another process has the same number."""
+
+
+@pytest.mark.skipif(
+    os.geteuid() != 0 or not os.access(NEXT_PID, os.W_OK), reason=f"needs root and {NEXT_PID} to choose a pid"
+)
+def test_a_process_is_not_mistaken_for_one_of_another_pid_namespace(
+    sleeper: subprocess.Popen[bytes], tmp_path: Path
+) -> None:
+    key = key_of(sleeper.pid)
+    words = [sys.executable, "-c", IN_ANOTHER_NAMESPACE, str(key.pid), str(key.start_ticks), str(tmp_path / "state")]
+    done = subprocess.run(["unshare", "--pid", "--fork", *words], capture_output=True, text=True, check=False)
+    why = "/proc is of another PID namespace, where processes have other numbers"
+    assert done.stdout.splitlines() == [
+        *(f"{text}: failed for s ({key.pid}): {why}" for text in ("term", "nice 7", "io idle")),
+        f"None {os.getpriority(os.PRIO_PROCESS, 0)} {io_class_of(os.getpid())}",
+    ], done.stderr
+    assert sleeper.poll() is None
 
 
 @pytest.mark.skipif(bool(why_not_nobody()), reason=why_not_nobody() or "there")
