@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 from typing import Any, Protocol
-from weakref import WeakKeyDictionary
 
 from rich.console import COLOR_SYSTEMS
 from rich.segment import Segment
@@ -91,14 +90,19 @@ class DirectPainter:
             self._app._handle_exception(error)
 
 
-_PAINTERS: WeakKeyDictionary[App[Any], DirectPainter] = WeakKeyDictionary()
+_ATTRIBUTE = "_iotop_ai_painter"
+"""The attribute of an app that holds its painter.
+
+A painter refers to its app, so a table of painters would keep each app, even one whose keys are weak.
+"""
 
 
 def painter_of(app: App[Any], theme_styles: ThemeStyles) -> DirectPainter | None:
     """The app's painter for a theme; None without a terminal, or if the Textual release is not in KNOWN_VERSIONS."""
-    painter = _PAINTERS.get(app)
+    painter: DirectPainter | None = getattr(app, _ATTRIBUTE, None)
     if painter is None or painter.theme_styles is not theme_styles:
         if app.is_headless or app.is_inline or not installed_version().startswith(KNOWN_VERSIONS):
             return None
-        painter = _PAINTERS[app] = DirectPainter(app, theme_styles)
+        painter = DirectPainter(app, theme_styles)
+        setattr(app, _ATTRIBUTE, painter)
     return painter

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import ast
+import gc
 import importlib
 import inspect
 import io
 import re
+import weakref
 from functools import cache
 from pathlib import Path
 
 import pytest
+from textual._xterm_parser import XTermParser
 from textual.app import App
 from textual.dom import NoScreen
 from textual.driver import Driver
@@ -23,6 +26,7 @@ from textual.message_pump import MessagePump
 
 import iotop_ai.tui
 from iotop_ai.tui.textual_internals.app_ends import ExceptionKeepingApp, restore_terminal
+from iotop_ai.tui.textual_internals.ended_apps import free_ended_apps
 from iotop_ai.tui.textual_internals.theme_switch import switch_textual_theme
 from iotop_ai.tui.textual_internals.web_packets import START_LINE, Packet, web_driver_environment
 from tests.waiting import until
@@ -176,6 +180,17 @@ def test_the_output_thread_flushes_each_text_after_which_its_queue_is_empty() ->
     thread.write("x")
     until(lambda: calls == ["x", "flush"], "the flush", 20)
     thread.stop()
+
+
+def test_the_cache_of_keys_keeps_a_parser_until_ended_apps_are_freed() -> None:
+    parser = XTermParser()
+    parser._parse_extended_key("\x1b[97u")
+    kept = weakref.ref(parser)
+    del parser
+    gc.collect()
+    assert kept() is not None
+    free_ended_apps()
+    assert kept() is None
 
 
 def test_the_web_driver_writes_the_expected_packets() -> None:

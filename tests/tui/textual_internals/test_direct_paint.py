@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import re
+import weakref
 from collections.abc import Callable
 
 import pytest
 from rich.style import Style
+from textual.app import App
 from textual.drivers.headless_driver import HeadlessDriver
 from textual.pilot import Pilot
 from textual.strip import Strip
@@ -18,6 +21,7 @@ from iotop_ai.store.source import MemoryRecording
 from iotop_ai.tui.app import MonitorApp
 from iotop_ai.tui.messages import FrameReady
 from iotop_ai.tui.screens.main import screen
+from iotop_ai.tui.styles import ThemeStyles
 from iotop_ai.tui.textual_internals import direct_paint
 from tests.tui.recorded import stalling
 from tests.tui.textual_internals.test_cell_diff import visible_style
@@ -154,3 +158,14 @@ async def test_the_cells_are_those_of_textual_alone(monkeypatch: pytest.MonkeyPa
                      if cells[y][x] != wanted[y][x]]  # fmt: skip
         assert different == [], number
     assert few_bytes < 0.8 * many_bytes
+
+
+def test_a_painter_does_not_keep_its_app() -> None:
+    app, styles = App[None](), ThemeStyles("dark")
+    painter = direct_paint.painter_of(app, styles)
+    assert painter is not None
+    assert direct_paint.painter_of(app, styles) is painter
+    ended = weakref.ref(app)
+    del app, painter
+    gc.collect()
+    assert ended() is None

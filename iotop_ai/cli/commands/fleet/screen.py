@@ -67,6 +67,9 @@ def show_fleet(options: FleetOptions, settings: Settings, first: FirstAnswer | N
         message, code = _show_machine(settings._replace(theme=app.theme_name), app.opened)
         if code > SIGNALLED:
             return code
+        from iotop_ai.tui.textual_internals.ended_apps import free_ended_apps
+
+        free_ended_apps()
         fleet_view = app.state.fleet_view
         fleet_view = fleet_view._replace(view=fleet_view.view._replace(message=message))
 
