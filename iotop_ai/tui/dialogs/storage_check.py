@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 
 from textual.events import Key, Paste
@@ -54,8 +53,8 @@ class CheckScreen(DialogScreen):
         if self.check.ended:
             self.leave()
         elif self._thread is None:
-            path = os.path.expanduser(self.text.strip())
-            if not os.path.isabs(path):
+            path = self.text.strip()
+            if not path.startswith(("/", "~")):
                 self.check = self.check._replace(error="type a full path: /data, or /dev/nvme0n1")
                 return
             thread = CheckThread(path, self.seconds, write=self.check.write, post_message=self.post_message)

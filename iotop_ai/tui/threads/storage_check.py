@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable
 
@@ -9,13 +10,15 @@ from textual.message import Message
 
 from iotop_ai.collectors.io.clock import Clock
 from iotop_ai.collectors.io.root import Root
-from iotop_ai.model.errors import IotopError
+from iotop_ai.collectors.io.with_timeout import call_with_timeout
+from iotop_ai.model.clean import clean
+from iotop_ai.model.errors import InputError, IotopError, UnknownError
 from iotop_ai.model.preflight.report import Report
 from iotop_ai.model.preflight.storage import plan
 from iotop_ai.preflight.storage.check import Progress, StorageCheck
 from iotop_ai.preflight.storage.gather import compare_and_keep, gather
 from iotop_ai.preflight.storage.other_reads import OtherReads
-from iotop_ai.preflight.storage.place import read_place
+from iotop_ai.preflight.storage.place import ANSWER_S, read_place
 from iotop_ai.preflight.storage.session import Request
 from iotop_ai.present.preflight.storage import progress_text
 
@@ -42,8 +45,26 @@ class CheckEnded(Message):
         super().__init__()
 
 
+def _expanded(path: str) -> str:
+    """Replace "~" or "~name" at the start of a path by the home. Raises InputError or UnknownError.
+
+    The name service knows the home, and does not answer while its server is down.
+    """
+    place = path.partition("/")[0]
+    try:
+        expanded = call_with_timeout(ANSWER_S, place, lambda: os.path.expanduser(path)) if place else path
+    except TimeoutError as error:
+        raise UnknownError(f"{clean(path)}: the home of {clean(place)} is not known: {error.strerror}") from None
+    if not os.path.isabs(expanded):
+        raise InputError(f"{clean(path)}: the home of {clean(place)} is not known")
+    return expanded
+
+
 class CheckThread:
-    """Runs one check. post_message: posts a message to the dialog that shows the check."""
+    """Runs one check.
+
+    path: a full path, or one that begins with "~". post_message: posts a message to the dialog that shows the check.
+    """
 
     def __init__(self, path: str, seconds: float, *, write: bool, post_message: Callable[[Message], bool]) -> None:
         self._path, self._seconds, self._write = path, seconds, write
@@ -72,7 +93,8 @@ class CheckThread:
     def _run(self) -> None:
         clock, root = Clock(), Root("/")
         try:
-            place = read_place(self._path, root, clock)
+            path = _expanded(self._path)
+            place = read_place(path, root, clock)
             phases = plan(self._seconds, READERS)
             report = Report(place, 0)
             self._post_message(CheckStep(report, "", len(phases)))
@@ -81,7 +103,7 @@ class CheckThread:
                     self._post_message(CheckEnded(report))
                     return
                 others = OtherReads(place, root)
-                running = self._running = StorageCheck(Request(self._path, phases, write=self._write), clock)
+                running = self._running = StorageCheck(Request(path, phases, write=self._write), clock)
             try:
                 report, end = gather(report, running.messages(), clock, lambda r, p: self._show(r, p, len(phases)))
             finally:

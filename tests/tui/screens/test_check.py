@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pwd
 import threading
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from iotop_ai.tui.dialogs.drop_caches import DropCachesScreen
 from iotop_ai.tui.dialogs.notice import NoticeScreen
 from iotop_ai.tui.dialogs.process import DelayScreen
 from iotop_ai.tui.dialogs.storage_check import CheckScreen
+from iotop_ai.tui.threads import storage_check
 from iotop_ai.tui.threads.doctor import ProblemsFound
 from tests.rigs.threads import no_thread
 from tests.tui.scene import made_frames
@@ -128,6 +130,36 @@ async def test_a_typed_path_replaces_the_proposed_one_and_an_invalid_one_is_refu
         await until(pilot, dialog, "No such file")
         assert "No such file" in text(app)
         assert dialog._thread is None
+
+
+async def test_a_home_is_found_and_an_unknown_user_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    async with showing(made_frames(4)) as (app, pilot):
+        for path, error in (("~/gone", f"{tmp_path}/gone: No such file"), ("~nouser/set", "~nouser is not known")):
+            dialog = open_check(app, Path(path), [], 2.0)
+            await pilot.press("enter")
+            await until(pilot, dialog, "~~~")
+            assert error in dialog.check.error
+            await pilot.press("escape")
+
+
+async def test_a_name_service_that_hangs_does_not_hang_the_screen(monkeypatch: pytest.MonkeyPatch) -> None:
+    release = threading.Event()
+
+    def hanging(name: str) -> pwd.struct_passwd:
+        assert threading.current_thread() is not threading.main_thread()
+        release.wait()
+        raise KeyError(name)
+
+    monkeypatch.setattr(pwd, "getpwnam", hanging)
+    monkeypatch.setattr(storage_check, "ANSWER_S", 0.2)
+    async with showing(made_frames(4)) as (app, pilot):
+        dialog = open_check(app, Path("~bob/set"), [], 2.0)
+        await pilot.press("enter")
+        await until(pilot, dialog, "~~~")
+        assert dialog.check.error == "~bob/set: the home of ~bob is not known: no answer for 0.2 s"
+        assert dialog._thread is None
+    release.set()
 
 
 async def test_a_pasted_path_and_a_dot_replace_the_proposed_path(tmp_path: Path) -> None:
