@@ -83,6 +83,11 @@ def test_the_package_is_typed_and_ships_its_licence() -> None:
     assert "MIT" in (TOP / "LICENSE").read_text()
 
 
+def test_the_source_archive_has_every_page() -> None:
+    included = PROJECT["tool"]["hatch"]["build"]["targets"]["sdist"]["include"]
+    assert {page.name for page in TOP.glob("*.md")} <= set(included)
+
+
 def test_the_example_collector_in_contributing_works(tmp_path: Path) -> None:
     (code,) = re.findall(r"```python\n(.*?)```", (TOP / "CONTRIBUTING.md").read_text(), re.DOTALL)
     names: dict[str, Any] = {"Root": Root, "Clock": Clock, "EntropyState": lambda bits: ("bits", bits)}
