@@ -45,7 +45,8 @@ with `/s`; powers of 1,024, as in `iostat -m`); `C W MHz GHz rpm /s`. A class ma
 With `for 30s` the clause asks whether one object met it for that long without a break at some time; a gap, an unknown
 value and the object's end are breaks. Without it, it asks about the whole period: a share of the job's whole time, a
 finding that stood at all, the mean of any other figure (of a time per request, the mean over requests). `for 1s` finds
-peaks.
+peaks. All this holds for `--fail-if`. In an [alert](alerts.md), a clause without `for` asks about the newest reading,
+and one with `for 30s` about the last 30 s.
 
 A clause is unknown where the figure of every object that it names is unknown, and where no object meets it but one
 failed whenever it was read (a GPU, a disk's SMART, a filesystem), or was never measured (a disk whose statistics are

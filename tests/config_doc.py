@@ -24,9 +24,8 @@ change the tables, not the page.
 mistake with its line and exits 1 when there is one.
 
 A flag overrides an environment variable, which overrides the file. A setting's variable is IOTOP_AI_ with its name in
-capitals (`IOTOP_AI_MARKS_IO_WAIT`); `smart_types` and `keys` have none. The remembered sort order, device, theme and
-hidden panels override only defaults. A file with a mistake, of a user other than you and root, or writable by all
-users is refused.
+capitals (`IOTOP_AI_MARKS_IO_WAIT`); `smart_types` and `keys` have none. What `remember` restores overrides only
+defaults. A file with a mistake, of a user other than you and root, or writable by all users is refused.
 
 The file can name a program to run, so root trusts it only where root alone owns and can write to it and its folders.
 Under `sudo`, variables that name a program or a file (`IOTOP_AI_SMARTCTL`, `IOTOP_AI_CONFIG`, `IOTOP_AI_LOG`,

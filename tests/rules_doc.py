@@ -28,7 +28,8 @@ at least {least_samples}. It leaves below {leave} %, or when its main signal fal
 stays at least {dwell_s:g} s, and {keep_s:g} s after its condition last held. Another cause of the same job's wait
 replaces the first after {confirm_s:g} s. A finding about a job leaves at once when the job ends, except `job_died`. An
 unknown value never counts as true. The rules leave out the monitor's own processes. Without any finding the verdict is
-UNSURE and lists what was checked. OK needs evidence.
+CALM if nothing is slow, BUSY if a disk, the CPUs or the memory is at its limit and no job runs, and otherwise UNSURE
+with a list of what was checked. OK needs evidence.
 
 A device's normal read time is the lower of two values: the value for its kind, and its own history. The history is the
 read time below which a tenth of the device's minutes of the last 27 hours lie. It is kept per serial number and request
@@ -57,8 +58,9 @@ the data. At each tick its samples are assigned to the shares:
   themselves: the main thread is in state D, at a socket, or at its result queue while its loaders work. It goes next to
   samples with the main thread in a futex while loader threads work. It goes last to samples in which the main thread
   runs: they are `host`; `data: CPU` where the job has no loaders and reads >= 1 MB/s, or is blocked by a device or a
-  socket in >= 5 % of the samples; a checkpoint where the job writes >= 20 MB/s and reads less than a tenth of that. The
-  rest is unexplained.
+  socket in >= 5 % of the samples; a checkpoint where the job writes >= 20 MB/s and reads less than a tenth of that. If
+  such a job without loaders reads less than 5 MB/s for each core that its main thread uses and is not blocked as above,
+  only the corresponding part is `data: CPU`. The rest is unexplained.
 - Without a GPU, a moment is lost where a sample shows a wait, or where the main thread of a job without loader
   processes runs and reads as above, while the trainer uses at most 1.3 cores. Other threads of the trainer on a CPU are
   compute. A main thread in poll or read waits for data only at a descriptor that a loader holds, where the descriptors
@@ -151,7 +153,8 @@ def page() -> str:
         for name in percents
     }
     out = [HEAD.format(**LIMITS._asdict() | shares)]
-    order = ", ".join(f"`{name}` ({spec.state.value})" for name, spec in CLASS_SPECS.items())
+    states = {name: spec.state.value for name, spec in CLASS_SPECS.items()} | {"unknown": "UNSURE, CALM or BUSY"}
+    order = ", ".join(f"`{name}` ({state})" for name, state in states.items())
     out.append(f"\nWhen several hold, the first of these names the state: {order}.\n")
     out += [rule_section(rule) for rule in RULES]
     out.append(CLASSES.format(**LIMITS._asdict()) + own_values())

@@ -272,8 +272,8 @@ SETTINGS: tuple[Setting, ...] = (
     Setting(
         *("remember", "remember", read_switch, "true, false"),
         *(
-            "Start with the last session's sort order, selected disk, theme, panels and columns, where nothing else "
-            "sets them, and with each disk's baseline of read latency.",
+            "Start with the last session's sort column, tree, selected disk, theme, units, panels, columns and "
+            "dismissed problems, where nothing else sets them, and with each disk's baseline of read latency.",
             "remember = true",
         ),
     ),
