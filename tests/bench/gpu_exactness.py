@@ -149,7 +149,7 @@ def table(rows: list[Row]) -> str:
         by_figure.setdefault(row.figure, []).append(row)
     lines = [f"| figure | {' | '.join(gpus)} |", "|--" + "|--:" * len(gpus) + "|"]
     lines += [f"| {figure} | {' | '.join(map(_cell, some))} |" for figure, some in by_figure.items()]
-    text = f"{sum(row.equal for row in rows)} of {len(rows)} figures are the same in iotop-ai, nvitop and gpustat."
+    text = f"{sum(row.equal for row in rows)} of {len(rows)} figures are the same in every program that shows them."
     for name in ("nvitop", "gpustat"):
         if lacking := [figure for figure, some in by_figure.items() if getattr(some[0], name) == NOT_SHOWN]:
             text += f" Not shown by {name}: {', '.join(lacking)}."

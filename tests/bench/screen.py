@@ -127,13 +127,12 @@ def compared(trees: tuple[Path, Path], seconds: float, folder: Path, size: tuple
 
 HEAD = """# What a refresh of the screen costs
 
-`python -m tests.bench.screen --before {commit} --seconds {seconds:.0f}` (as root): both versions of the whole program
-run at the same time, each in a tmux of its own at one refresh a second and in its own CPU control group. CPU:
-milliseconds of one core a second, the median of blocks of {block:.0f} s in {seconds:.0f} s after start-up. Ratio: in
-each block, the CPU time now is divided by that before; the table has the median of these ratios, with its 95 % interval
-(block bootstrap), so it differs from the ratio of the two columns. Other load on the machine affects both versions
-alike. Bytes: those sent to the terminal a second. "Before" is the version before the redesign, which added culprits in
-colour, zoom, tall graphs, process pages and plain words. Busy: 8 programs write 5 MB/s each and flush.
+`python -m tests.bench.screen --before COMMIT --seconds {seconds:.0f}` (as root): this version of the whole program and
+an earlier one, "before", run at the same time, each in a tmux of its own at one refresh a second and in its own CPU
+control group. CPU: milliseconds of one core a second, the median of blocks of {block:.0f} s in {seconds:.0f} s after
+start-up. Ratio: in each block, the CPU time now is divided by that before; the table has the median of these ratios,
+with its 95 % interval (block bootstrap), so it differs from the ratio of the two columns. Other load on the machine
+affects both versions alike. Bytes: those sent to the terminal a second. Busy: 8 programs write 5 MB/s each and flush.
 
 Measured {date} on {machine}.
 
@@ -166,7 +165,6 @@ def main() -> int:
     table = markdown(("screen", "CPU ms before", "CPU ms now", "ratio", "bytes/s before", "bytes/s now"), rows)
     if args.write:
         head = HEAD.format(
-            commit=args.before,
             block=BLOCK_S,
             seconds=args.seconds,
             date=datetime.date.today().isoformat(),
