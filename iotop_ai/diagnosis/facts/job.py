@@ -329,11 +329,10 @@ def job_facts(
     owner = owner_of_hidden(table.jobs.values(), gpu, partial(_works, snapshot, window, sums))
     out = []
     for key, job in table.jobs.items():
-        rates = _rates(window, key)
+        rates, place = _rates(window, key), table.places.get(key, NO_PLACE)
         # A job whose workers are being replaced has none for a moment, but it still does not load its data itself.
         loaders = len(job.workers)
         workers = loaders or int(memory.get(key, NO_JOB_MEMORY).newest_ticks > 0)
-        place = table.places.get(key, NO_PLACE)
         time, long_time = (window_shares(w, key) for w in (window, long))
         own_known = own_part_known(snapshot, job)
         uuids = job_gpus(job, gpu, owner)
