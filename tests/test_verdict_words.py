@@ -47,6 +47,8 @@ def cores(frame: Frame, finding: Finding, cure: Advice, text: str, beside: str) 
     """The texts "all cores are used" and "more workers" agree with the number of idle cores that is printed."""
     idle = re.search(r"([<\d.]+) of ([\d.]+) cores idle", beside)
     figure = None if idle is None else float(idle[1].lstrip("<"))
+    if idle is not None and figure is not None and figure > float(idle[2]):
+        return False
     if re.search(r"all [\d.]+ cores are used|the one core is used", text):
         return figure is not None and figure <= max(0.25, 0.02 * float(idle[2] if idle else 0))
     if cure.template == "more_workers":

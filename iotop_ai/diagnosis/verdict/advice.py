@@ -85,16 +85,23 @@ _IDLE_CORE = 0.95
 
 
 class Cores(NamedTuple):
-    """The cores that loaders can use. most: the workers per rank that 80 % of the cores allow; None when unknown."""
+    """The cores that loaders can use.
+
+    cores, idle: of the logical cores. physical: the cores without the second threads of a core, if these are fewer;
+    else the same as ``cores``. most: the workers per rank that 80 % of ``physical`` allow. None when unknown.
+    """
 
     cores: float | None
     idle: float | None
+    physical: float | None
     most: int | None
     ranks: int
     workers_wait: bool
     """Whether workers wait for a core."""
     others: float | None = None
     """The part of the used cores that other programs use; None when unknown."""
+    per: str = "rank"
+    """What ``ranks`` counts: "rank", or "GPU" where no job is recognised."""
 
 
 def _more_workers(now: int, cores: Cores) -> Advice | None:
@@ -109,8 +116,11 @@ def _more_workers(now: int, cores: Cores) -> Advice | None:
     then = min(most, now + room) if most > now else now + room
     if then <= now:
         return None
-    numbers = (("now", float(now)), ("then", float(then)), ("cores", cores.cores), ("ranks", float(cores.ranks)))
-    return Advice("more_workers", (*numbers, *(() if then == most else (("idle", idle),))))
+    numbers = (("now", float(now)), ("then", float(then)), ("cores", cores.physical), ("ranks", float(cores.ranks)))
+    physical = () if cores.physical == cores.cores else (("physical", 1.0),)
+    return Advice(
+        "more_workers", (*numbers, *physical, ("per", cores.per), *(() if then == most else (("idle", idle),)))
+    )
 
 
 def _cheaper_transforms(facts: Facts, cores: Cores) -> Advice:
@@ -124,12 +134,18 @@ def _cheaper_transforms(facts: Facts, cores: Cores) -> Advice:
     )
 
 
+def _workers_for(facts: Facts, cores: float | None, ranks: int) -> tuple[float | None, int | None]:
+    """The fields ``physical`` and ``most`` of ``Cores``. Two workers on the two threads of a core share that core."""
+    if cores is None:
+        return None, None
+    physical = cores if facts.physical_cores is None else min(cores, float(facts.physical_cores))
+    return physical, max(1, math.floor(physical * facts.limits.core_share / ranks))
+
+
 def worker_advice(facts: Facts, workers: int) -> tuple[Advice, ...]:
     """The advice to use more workers if cores are idle, else cheaper transforms. workers: how many there are now."""
-    ranks, cores = max(1, facts.gpu.used), facts.allowed_cores
-    known = [float(count) for count in (cores, facts.physical_cores) if count is not None]
-    most = None if cores is None else max(1, math.floor(min(known) * facts.limits.core_share / ranks))
-    usable = Cores(None if cores is None else float(cores), facts.idle_cores, most, ranks, False)
+    ranks, cores = max(1, facts.gpu.used), None if facts.allowed_cores is None else float(facts.allowed_cores)
+    usable = Cores(cores, facts.idle_cores, *_workers_for(facts, cores, ranks), ranks, False, per="GPU")
     now = max(0, round(workers / ranks))
     more = _more_workers(now, usable)
     if more is None:
@@ -142,12 +158,12 @@ _MOST_FOR_IO = 16
 
 
 def job_cores(facts: Facts, job: JobFacts) -> float | None:
-    """The number of cores that the job can use, by its CPU set, its quota and the machine; None when unknown."""
+    """The number of logical cores that the job can use, by its CPU set, quota and machine; None when unknown."""
     cpu, place = facts.snapshot.cpu.value, job.place
     online = len(cpu.cores) or None if cpu is not None else None
     # The monitor may be bound to fewer cores than the job.
     allowed = facts.allowed_cores if place.allowed_cores is None else place.allowed_cores
-    known = [float(cores) for cores in (allowed, online, place.cpu_cores, facts.physical_cores) if cores is not None]
+    known = [float(cores) for cores in (allowed, online, place.cpu_cores) if cores is not None]
     return min(known) if known else None
 
 
@@ -222,9 +238,9 @@ def job_worker_advice(facts: Facts, job: JobFacts, *, io: bool = False) -> tuple
         if then > now:
             return (Advice("more_readers", (*numbers, ("then", float(then)))),)
         return (Advice("more_reads_at_once", (("queue", None),)),)
-    most = None if cores is None else max(1, math.floor(cores * facts.limits.core_share / ranks))
     workers_wait = (job.worker_cpu_wait or 0.0) >= facts.limits.cores_short
-    usable = Cores(cores, job_idle_cores(facts, job), most, ranks, workers_wait, _others_share(facts, job))
+    most = _workers_for(facts, cores, ranks)
+    usable = Cores(cores, job_idle_cores(facts, job), *most, ranks, workers_wait, _others_share(facts, job))
     more = _more_workers(now, usable)
     if more is not None:
         return (more,) if now else (more, Advice("worker_options"))

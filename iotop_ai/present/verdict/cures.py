@@ -142,12 +142,13 @@ def _workers_setting(a: Args) -> str:
 
 
 def _more_workers(a: Args) -> str:
-    several = (number(a, "ranks") or 1) > 1
-    idle = number(a, "idle")
-    why = f"80 % of {core_count(a)} cores" + (f" / {whole(a, 'ranks')} GPUs" if several else "")
+    several, per, idle = (number(a, "ranks") or 1) > 1, word(a, "per") or "rank", number(a, "idle")
+    why = f"80 % of {core_count(a)} {'physical ' if number(a, 'physical') else ''}cores"
+    why += f" / {whole(a, 'ranks')} {per}s" if several else ""
     if idle is not None:
         why = f"{_cores_text(idle)} idle"
-    return f"raise {_workers_setting(a)} {whole(a, 'now')} -> {whole(a, 'then')}{' per GPU' if several else ''} ({why})"
+    each = f" per {per}" if several else ""
+    return f"raise {_workers_setting(a)} {whole(a, 'now')} -> {whole(a, 'then')}{each} ({why})"
 
 
 def _cores_text(count: float) -> str:

@@ -6,8 +6,9 @@ import pytest
 
 from iotop_ai.diagnosis.facts.gather import Facts
 from iotop_ai.diagnosis.facts.job import JobFacts
-from iotop_ai.diagnosis.verdict.advice import job_cores, job_idle_cores, job_worker_advice
+from iotop_ai.diagnosis.verdict.advice import job_cores, job_idle_cores, job_worker_advice, worker_advice
 from iotop_ai.model.job.records import JobPlace
+from iotop_ai.present.verdict.cures import advice_text
 from tests.diagnosis.build import COMPUTING, JOB_PREPARING, replace
 from tests.diagnosis.facts.test_idle_cores import facts_within
 
@@ -43,6 +44,17 @@ def test_the_cores_are_those_of_the_job(
 ) -> None:
     found = facts_of(place, of_monitor)
     assert (job_cores(*found), job_idle_cores(*found)) == (cores, pytest.approx(idle))
+
+
+def test_workers_are_counted_by_physical_and_idle_cores_by_logical_ones() -> None:
+    """On a machine with two threads per core, "31 of 16 cores idle" is impossible."""
+    facts, job = facts_of(at(FREE), None)
+    facts = facts._replace(physical_cores=4)
+    assert (job_cores(facts, job), job_idle_cores(facts, job)) == (8, pytest.approx(6))
+    (advice,) = job_worker_advice(facts, job._replace(workers=1))
+    assert advice_text(advice) == "raise num_workers 1 -> 3 (80 % of 4 physical cores)"
+    (advice,) = worker_advice(facts._replace(allowed_cores=8), 1)
+    assert "of 4 physical cores" in advice_text(advice)
 
 
 def test_a_higher_quota_is_advised_only_if_cores_of_the_job_are_idle() -> None:
