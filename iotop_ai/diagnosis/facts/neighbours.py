@@ -39,12 +39,14 @@ class Neighbour(NamedTuple):
     where: str
     """The systemd unit, batch job or container of the process; "" when unknown."""
     theirs: float
-    """What the other programs use: bytes per second, or cores."""
+    """What all other programs use: bytes per second, or cores."""
     own: float
     """What the job uses, in the unit of ``theirs``."""
     pids: tuple[int, ...] = ()
     """The pids of the processes of that name and user, without those that use far less than the largest; () unless
     ``kind`` is PROCESS."""
+    group: float = 0.0
+    """The part of ``theirs`` that the processes of that name and user use; 0 unless ``kind`` is PROCESS."""
 
     @property
     def share(self) -> float:
@@ -87,7 +89,7 @@ def disk_neighbour(
     if neighbour is None:
         neighbour = _largest_group(facts, ((t, _bytes_per_s(t)) for t in strangers), needed, _BOUND * others)
     if neighbour is not None:
-        return neighbour._replace(theirs=others, own=own)
+        return neighbour._replace(theirs=others, own=own, group=neighbour.theirs)
     table = facts.snapshot.processes.value
     hidden = table is None or bool(table.denied) or not table.complete or bool(facts.snapshot.host.container)
     if not hidden or others - _queued_before(facts, device) < needed:
@@ -213,7 +215,7 @@ def core_neighbour(facts: Facts, job: JobFacts) -> Neighbour | None:
     neighbour = _largest_group(
         facts, ((t, t.cpu_ratio or 0.0) for t in strangers), ease * limits.other_share * used, _BOUND * used
     )
-    return None if neighbour is None else neighbour._replace(theirs=others, own=use.own)
+    return None if neighbour is None else neighbour._replace(theirs=others, own=use.own, group=neighbour.theirs)
 
 
 def _largest_group(

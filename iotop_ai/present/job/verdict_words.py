@@ -318,13 +318,22 @@ def other_text(a: Args) -> str:
     return f"{word(a, 'other')}{count}{where}"
 
 
+_MOST_OF_OTHERS = 0.8
+"""A program that uses less than this part of what all others use is named together with them."""
+
+
 def _because_other(a: Args) -> Spans:
+    group, theirs = number(a, "group") or 0.0, number(a, "theirs") or 0.0
+    several = 0 < group < _MOST_OF_OTHERS * theirs
     if word(a, "what") == "cpu":
-        out = [_bad(other_text(a)), _plain(" and others use "), _strong(f"{units.figure(number(a, 'theirs'))} cores")]
+        verb = " and others use " if several else " uses "
+        out = [_bad(other_text(a)), _plain(verb), _strong(f"{units.figure(theirs)} cores")]
         waits = [_plain("the workers run "), _strong(percent(a, "cpu")), _plain(f", wait {percent(a, 'cpu_wait')}")]
         return [*out, SEMI, *waits]
-    out = [_bad(other_text(a)), _plain(f" takes {percent(a, 'other_share')} of {_disk_text(a)}: ")]
-    out += [_strong(rate(number(a, "theirs"))), _plain(f", the job {rate(number(a, 'own'))}")]
+    verb = "and others take" if several else "takes"
+    out = [_bad(other_text(a)), _plain(f" {verb} {percent(a, 'other_share')} of {_disk_text(a)}: ")]
+    own = [_plain(f" ({word(a, 'other')} {rate(group)})")] if several else []
+    out += [_strong(rate(theirs)), *own, _plain(f", the job {rate(number(a, 'own'))}")]
     return [*out, SEMI, *_await(a), SEMI, *_blocked(a)]
 
 
@@ -377,9 +386,11 @@ def _because_hung(a: Args) -> Spans:
         holder = "a signal (SIGSTOP, Ctrl-Z), a debugger or a frozen cgroup"
         return [_plain(f"{holder} holds pid "), _strong(whole(a, "main"))]
     processes = "its processes computed, read and wrote next to nothing"
-    if not number(a, "gpus_all"):
+    gpus = number(a, "gpus")
+    if not gpus:
         return [_plain(f"{processes} for a minute")]
-    return [_plain("no GPU worked for a minute"), SEMI, _plain(processes)]
+    idle = "its GPU did not work" if gpus == 1 else "none of its GPUs worked"
+    return [_plain(f"{idle} for a minute"), SEMI, _plain(processes)]
 
 
 def _because_host(a: Args) -> Spans:

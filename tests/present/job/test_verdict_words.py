@@ -40,7 +40,7 @@ def test_every_sentence_is_shortened_by_whole_clauses(name: str, width: int) -> 
 
 def test_the_cause_of_a_hung_job_is_true_without_its_last_clause() -> None:
     spans = headline.because(last(SCENES["hung"]).verdict)
-    assert headline.text_of(fit(spans, 50)) == "no GPU worked for a minute"
+    assert headline.text_of(fit(spans, 50)) == "its GPU did not work for a minute"
 
 
 @pytest.mark.parametrize(
@@ -106,7 +106,7 @@ def test_the_cause_of_a_hung_job_is_true_without_its_last_clause() -> None:
         (
             "hung",
             "train.py makes no progress",
-            "no GPU worked for a minute; its processes computed, read and wrote next to nothing",
+            "its GPU did not work for a minute; its processes computed, read and wrote next to nothing",
             "run py-spy dump --pid 50 to see what train.py waits for; then dump its workers",
         ),
         (

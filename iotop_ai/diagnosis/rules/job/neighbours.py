@@ -34,6 +34,7 @@ def _args(neighbour: Neighbour, resource: str) -> Args:
         ("other_where", neighbour.where),
         ("theirs", neighbour.theirs),
         ("own", neighbour.own),
+        ("group", neighbour.group),
         ("other_share", neighbour.share),
         ("what", resource),
     )
