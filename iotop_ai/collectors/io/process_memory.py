@@ -1,8 +1,9 @@
-"""Reads the memory of other processes, from /proc/PID/task/TID/mem, without waiting long for a read.
+"""Reads the memory of other processes, and the files of /proc that need their memory map, without waiting long.
 
-A process can make such a read wait as long as it likes, with userfaultfd, or with a mapping of a file on a FUSE
-filesystem that the process itself serves. Only for a read of cmdline or environ does the kernel refuse memory that is
-mapped from a file (mm/memory.c, FOLL_ANON).
+A process can make a read of /proc/PID/task/TID/mem wait as long as it likes, with userfaultfd, or with a mapping of a
+file on a FUSE filesystem that the process itself serves. For a read of cmdline or environ, the kernel refuses memory
+that is mapped from a file (mm/memory.c, FOLL_ANON), but takes the lock of the memory map, as for maps. A thread that
+waits for a dead file server in mmap, munmap or a page fault may hold that lock.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import errno
 import os
 import threading
+from collections.abc import Callable, Sequence
 
 from iotop_ai.collectors.io.clock import Clock
 from iotop_ai.collectors.io.root import Root
@@ -52,26 +54,88 @@ class ProcessMemory:
 
         Raises OSError; TimeoutError if the read takes too long, or if the process is not read for now.
         """
+        path = f"proc/{pid}/task/{tid}/mem"
         with self._lock:
-            return self._read(pid, f"proc/{pid}/task/{tid}/mem", address, size)
+            return self._read(pid, path, lambda: self._root.read_once(path, size, address))
+
+    def read_file(self, pid: int, name: str, size: int | None = None) -> bytes:
+        """Return the content of a file of /proc/PID, or what one read of ``size`` bytes returns.
+
+        Raises the same as ``read``.
+        """
+        path = f"proc/{pid}/{name}"
+        with self._lock:
+            return self._read(
+                pid, path, lambda: self._root.read(path) if size is None else self._root.read_once(path, size)
+            )
+
+    def read_files(self, pids: Sequence[int], name: str, size: int) -> dict[int, bytes | OSError]:
+        """Return what one read of a file of /proc/PID returns for each process, or its error.
+
+        The error is a TimeoutError in the cases of ``read``. The thread reads one process after the other, which takes
+        far less time than to hand over each read.
+        """
+        out: dict[int, bytes | OSError] = {}
+        with self._lock:
+            left = [*pids]
+            while left:
+                out |= self._read_until_stuck(left, name, size)
+                left = [pid for pid in left if pid not in out]
+        return out
+
+    def _read_until_stuck(self, pids: Sequence[int], name: str, size: int) -> dict[int, bytes | OSError]:
+        """Return the contents and errors of ``read_files`` up to the first read that takes too long; at least one."""
+        self._forget_ended()
+        refused = [pid for pid in pids if pid in self._stuck or len(self._stuck) >= MOST_STUCK]
+        if refused:
+            return {pid: TimeoutError(errno.EAGAIN, "not read", name) for pid in refused}
+        results: dict[int, bytes | OSError] = {}
+        given_up: list[bool] = []
+
+        def read() -> None:
+            for pid in pids:
+                try:
+                    content = self._root.read_once(f"proc/{pid}/{name}", size)
+                except OSError as error:
+                    results[pid] = error.with_traceback(None)
+                else:
+                    results[pid] = content
+                if given_up:
+                    return
+
+        if not self._worker.submit(read):
+            return {pid: TimeoutError(errno.EAGAIN, "not read", name) for pid in pids}
+        before = -1
+        while not self._worker.wait(TIMEOUT_S) and len(results) > before:
+            before = len(results)
+        done = dict(results)
+        if len(done) < len(pids):
+            given_up.append(True)
+            late = pids[len(done)]
+            self._stuck[late], self._worker = self._worker, BackgroundWorker("memory")
+            done[late] = TimeoutError(errno.ETIMEDOUT, os.strerror(errno.ETIMEDOUT), name)
+        return done
+
+    def _forget_ended(self) -> None:
+        for stuck_pid in [stuck_pid for stuck_pid, worker in self._stuck.items() if not worker.busy]:
+            self._stuck.pop(stuck_pid).close()
 
     def close(self) -> None:
         """End the threads, without waiting for a read."""
         for worker in (self._worker, *self._stuck.values()):
             worker.close()
 
-    def _read(self, pid: int, path: str, address: int, size: int) -> bytes:
+    def _read(self, pid: int, path: str, read_now: Callable[[], bytes]) -> bytes:
         began = self._clock.monotonic_ns()
         if self._stuck or self._paused:
-            for stuck_pid in [stuck_pid for stuck_pid, worker in self._stuck.items() if not worker.busy]:
-                self._stuck.pop(stuck_pid).close()
+            self._forget_ended()
             self._paused = {pid: until for pid, until in self._paused.items() if began < until}
         results: list[bytes] = []
         errors: list[Exception] = []
 
         def read() -> None:
             try:
-                results.append(self._root.read_once(path, size, address))
+                results.append(read_now())
             except (OSError, OverflowError) as error:  # the thread of the caller raises it again
                 errors.append(error)
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from iotop_ai.collectors.base import Unavailable
 from iotop_ai.collectors.io.clock import Clock
+from iotop_ai.collectors.io.process_memory import ProcessMemory
 from iotop_ai.collectors.io.root import Root
 from iotop_ai.collectors.job.activity import ActivityTracker
 from iotop_ai.collectors.job.descendants import Descendants
@@ -57,6 +58,7 @@ class JobCollector:
         self._clock = clock
         self._sampler = sampler or TaskSampler(root, clock)
         self._environment = EnvironmentReader(root)
+        self._memory = ProcessMemory(root)
         self._places: dict[ProcessKey, JobPlace] = {}
         self._places_due_ns = 0
         self._table: ProcessTable | None = None
@@ -179,6 +181,7 @@ class JobCollector:
         """End the threads and close all descriptors."""
         self._sampler.close()
         self._environment.close()
+        self._memory.close()
 
     def _gpus_by_pid(self) -> dict[int, tuple[str, ...]]:
         """Return the UUIDs of the GPUs on which each process computes, by PID."""
@@ -224,7 +227,7 @@ class JobCollector:
             while index < len(AGES_S) and now >= first_seen_ns + int(AGES_S[index] * 1e9):
                 index += 1
             self._next_inspections[key] = (first_seen_ns, index)
-            inspection = inspect(self._root, key.pid)
+            inspection = inspect(self._root, key.pid, self._memory)
             self._listed_ns[key] = now
             remaining -= 1
             if inspection != self._inspections.get(key):
@@ -243,7 +246,7 @@ class JobCollector:
         stat = None if self._table is None else self._table.stat.get(key)
         parent = next((other for other in self._inspections if stat is not None and other.pid == stat.ppid), None)
         if parent is not None and not self._inspections[parent].opens_gpu:
-            self._inspections[parent], self._listed_ns[parent] = inspect(self._root, parent.pid), now
+            self._inspections[parent], self._listed_ns[parent] = inspect(self._root, parent.pid, self._memory), now
 
     def _find_opened_gpus(self, now: int) -> bool:
         """Look for GPUs that the training processes of jobs without a GPU have opened; return whether a result changed.
@@ -260,7 +263,7 @@ class JobCollector:
             old = self._inspections.get(key)
             try:
                 new = (
-                    inspect(self._root, key.pid)
+                    inspect(self._root, key.pid, self._memory)
                     if old is None
                     else old._replace(opens_gpu=opens_gpu(self._root, key.pid, old.libraries))
                 )

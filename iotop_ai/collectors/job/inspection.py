@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 
+from iotop_ai.collectors.io.process_memory import ProcessMemory
 from iotop_ai.collectors.io.root import Root
 from iotop_ai.model.job.inspection import LIBRARIES, MODULES, NO_IDS, Inspection, names_in, rank_ids
 
@@ -26,16 +27,19 @@ _PIN = "pt_data_pin"
 """The name of the pin-memory thread of PyTorch's DataLoader."""
 
 
-def inspect(root: Root, pid: int) -> Inspection:
-    """Inspect a process. ``hidden`` in the result names the parts that we cannot read."""
+def inspect(root: Root, pid: int, memory: ProcessMemory) -> Inspection:
+    """Inspect a process. ``hidden`` in the result names the parts that we cannot read.
+
+    A part whose read takes too long is left out; a later inspection may have it.
+    """
     folder, hidden = f"proc/{pid}", []
     maps, ids, device = b"", NO_IDS, False
     try:
-        maps = root.read(f"{folder}/maps")
+        maps = memory.read_file(pid, "maps")
     except OSError as error:
         hidden += _denied(error, "libraries")
     try:
-        ids = rank_ids(root.read_once(f"{folder}/environ", MOST_ENVIRON))
+        ids = rank_ids(memory.read_file(pid, "environ", MOST_ENVIRON))
     except OSError as error:
         hidden += _denied(error, "environment")
     libraries = names_in(maps, LIBRARIES)

@@ -21,6 +21,7 @@ from __future__ import annotations
 import os
 from collections.abc import Container, Iterable, Mapping, Sequence
 from itertools import chain
+from typing import Any
 
 from iotop_ai.collectors.io.root import KeptFile, Root
 from iotop_ai.collectors.machine.host import read_container
@@ -256,6 +257,11 @@ class AdaptiveSelection:
         self._previously_read = frozenset(selected)
         self.io_out = out
         self.io_at = tuple(at_ns if i == cohort else at for i, at in enumerate(self.io_at))
+
+    def table_fields(self, io: Container[ProcessKey], io_since: Mapping[ProcessKey, int]) -> dict[str, Any]:
+        """Return the fields of a ProcessTable of which a tick has read only a part. io: the processes with an io."""
+        out = {key: at for key, at in self.io_out.items() if key in io}
+        return {"adaptive": True, "io_at": self.io_at, "io_out": out, "io_since": io_since}
 
     def close(self) -> None:
         """Close /proc/vmstat."""

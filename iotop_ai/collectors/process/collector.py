@@ -10,7 +10,6 @@ import errno
 import os
 from collections.abc import Iterable
 from operator import add
-from typing import Any
 
 from iotop_ai.collectors.base import Unavailable
 from iotop_ai.collectors.io.clock import Clock
@@ -23,6 +22,7 @@ from iotop_ai.collectors.process.adaptive import (
     growth_start_ns,
     match_inherited,
 )
+from iotop_ai.collectors.process.command_line import CommandLines
 from iotop_ai.collectors.process.delay_accounting import DelayAccounting
 from iotop_ai.collectors.process.descriptors import (
     ENDED,
@@ -41,9 +41,9 @@ from iotop_ai.collectors.process.exit_codes import exit_code
 from iotop_ai.collectors.process.known_exits import KnownExits
 from iotop_ai.collectors.process.parse import (
     PF_KTHREAD,
+    ParsedStat,
     interned,
     parse_cgroup,
-    parse_cmdline,
     parse_io,
     parse_stat,
     parse_status,
@@ -96,7 +96,7 @@ class ProcessCollector:
         self._io_since: dict[ProcessKey, int] = {}  # as in ProcessTable, like _io_stale, _stat_at and _stat_out
         self._ended_io: list[EndedIo] = []  # exited processes whose parents may still inherit their bytes
         self._grown: dict[int, IoBytes] = {}  # by PID, the bytes by which a process grew in this tick
-        self._users = users or Users(root)
+        self._users, self._command_lines = users or Users(root), CommandLines(root)
         self._clk_tck, self._page_bytes = os.sysconf("SC_CLK_TCK"), os.sysconf("SC_PAGE_SIZE")
         self._delay = DelayAccounting(root)
         self._seq = -1
@@ -128,7 +128,7 @@ class ProcessCollector:
             self._root.entries("proc")  # raises OSError if too many open files prevent the listing
             raise Unavailable(Status.ABSENT, "no process is listed under /proc", "mount -t proc proc /proc")
         growth = self._read_io(admitted)
-        stat_at = self._read_stat([*growth, *admitted])
+        stat_at, adaptive = self._read_stat([*growth, *admitted]), self._adaptive
         delayacct, delayacct_since = self._delay.read(self._stat.now)
         self._users.apply_late_names(self._info)
         busy = sorted((entry for entry in growth if not entry.ended), key=growth.__getitem__, reverse=True)
@@ -154,15 +154,8 @@ class ProcessCollector:
             clk_tck=self._clk_tck,
             page_bytes=self._page_bytes,
             exits=self._exits(),
-            **self._adaptive_fields(),
+            **({} if adaptive is None or not self._partial else adaptive.table_fields(self._io.now, self._io_since)),
         )
-
-    def _adaptive_fields(self) -> dict[str, Any]:
-        """Return the table's extra fields when a tick reads only a part of the io files; {} when it reads all."""
-        if not self._partial or self._adaptive is None:
-            return {}
-        out = {key: at for key, at in self._adaptive.io_out.items() if key in self._io.now}
-        return {"adaptive": True, "io_at": self._adaptive.io_at, "io_out": out, "io_since": self._io_since}
 
     def close(self) -> None:
         """Close every descriptor."""
@@ -174,6 +167,7 @@ class ProcessCollector:
             self._budget.give_back(entry.stat)
             entry.io = entry.stat = None
         self._users.close()
+        self._command_lines.close()
         self._io_sweep.drop()
         self._entries = {}
         self._stats_kept = 0
@@ -223,6 +217,10 @@ class ProcessCollector:
             elif outcome in TRANSIENT:
                 self._discovery.probe_again(pid)
         self._discovery.retry_missing(missing)
+        for pid, cmdline in self._command_lines.read_later().items():
+            entry = self._entries[pid]
+            self._info.put(entry.key, interned(self._info.now[entry.key]._replace(cmdline=cmdline)))
+            entry.info_may_predate_exec = self._seq > 0
         if listed is not None:
             # If PID 1 is missing, other users' processes are hidden (hidepid=2).
             self._complete = not hidden and (not self._root.live or 1 in listed)
@@ -288,33 +286,33 @@ class ProcessCollector:
         self._entries[pid] = entry
         self._stat_sweep.add(entry)
         self._stat.put(entry.key, stat.record)
-        self._info.put(entry.key, self._read_info(entry, stat.flags))
+        self._info.put(entry.key, self._read_info(entry, stat))
         return entry
 
-    def _read_info(self, entry: ProcessEntry, flags: int) -> ProcessInfo:
+    def _read_info(self, entry: ProcessEntry, stat: ParsedStat) -> ProcessInfo:
         """Read the process's name, command line, user and cgroup."""
-        folder = f"proc/{entry.key.pid}/"
-        is_kernel_thread = bool(flags & PF_KTHREAD)
-        cmdline = b"" if is_kernel_thread else read_once(self._root, folder + "cmdline", 1 << 15)
-        cgroup = read_once(self._root, folder + "cgroup", 4096)
+        cmdline = self._command_lines.read(entry.key.pid, stat, at_once=entry.published)
+        if cmdline is None:  # it is read later in this tick, or again in the next one
+            entry.info_may_predate_exec, entry.stat_hash = True, UNSEEN
+        cgroup = read_once(self._root, f"proc/{entry.key.pid}/cgroup", 4096)
         return interned(
             ProcessInfo(
                 clean_bytes(entry.comm),
-                () if isinstance(cmdline, OSError) else parse_cmdline(cmdline),
+                cmdline or (),
                 self._users.name(entry.uid),
                 entry.uid,
-                is_kernel_thread,
+                bool(stat.flags & PF_KTHREAD),
                 "" if isinstance(cgroup, OSError) else parse_cgroup(cgroup),
             )
         )
 
-    def _refresh_info(self, entry: ProcessEntry, flags: int) -> None:
+    def _refresh_info(self, entry: ProcessEntry, stat: ParsedStat) -> None:
         """Read the info again after a possible exec, which may have changed the name, arguments and user."""
         entry.info_may_predate_exec = False
         status = read_once(self._root, f"proc/{entry.key.pid}/status", 4096)
         if isinstance(status, bytes) and status:
             entry.uid = parse_status(status)[1]
-        info = self._read_info(entry, flags)
+        info = self._read_info(entry, stat)
         if info != self._info.now[entry.key]:
             self._info.put(entry.key, info)
             self._retry_denied(entry)
@@ -495,6 +493,6 @@ class ProcessCollector:
                 self._known_exits.codes[entry.key.pid] = exit_code(parsed.exit_status)
         if entry.published and (entry.info_may_predate_exec or parsed.comm != entry.comm):
             entry.comm = parsed.comm
-            self._refresh_info(entry, parsed.flags)
+            self._refresh_info(entry, parsed)
         entry.stat_hash = UNSEEN if entry.info_may_predate_exec or len(raw) >= STAT_USUAL else new_hash
         return True

@@ -12,19 +12,22 @@ from pathlib import Path
 
 import pytest
 
+from iotop_ai.collectors.io.process_memory import ProcessMemory
 from iotop_ai.collectors.io.root import Root
 from iotop_ai.collectors.job.inspection import MOST_ENVIRON, inspect
 from iotop_ai.model.job.inspection import NOTHING_SEEN, RankIds
 
+MEMORY = ProcessMemory(Root())
 ALL = ("libraries", "environment", "open files")
 RANK = {"RANK": "1", "WORLD_SIZE": "2", "MASTER_ADDR": "localhost", "MASTER_PORT": "29500", "SLURM_JOB_ID": "48213"}
 AS_NOBODY = """
 import json, os, sys
+from iotop_ai.collectors.io.process_memory import ProcessMemory
 from iotop_ai.collectors.io.root import Root
 from iotop_ai.collectors.job.inspection import inspect
 root = Root("/")
 os.setgroups([]); os.setgid(65534); os.setuid(65534)
-print(json.dumps(inspect(root, int(sys.argv[1]))))
+print(json.dumps(inspect(root, int(sys.argv[1]), ProcessMemory(root))))
 """
 
 
@@ -39,7 +42,7 @@ def rank() -> Iterator[subprocess.Popen[bytes]]:
 
 
 def test_the_environment_of_a_rank_is_read(rank: subprocess.Popen[bytes]) -> None:
-    found = inspect(Root("/"), rank.pid)
+    found = inspect(Root(), rank.pid, MEMORY)
     assert found.ids == RankIds(slurm="48213", master="localhost:29500", rank=1, size=2)
     assert (found.libraries, found.hidden) == ((), ())
 
@@ -58,7 +61,7 @@ def test_facts_that_another_users_process_hides_are_reported(rank: subprocess.Po
 def test_a_process_that_has_ended_hides_nothing() -> None:
     process = subprocess.Popen(["true"])
     process.wait()
-    assert inspect(Root("/"), process.pid) == NOTHING_SEEN
+    assert inspect(Root(), process.pid, MEMORY) == NOTHING_SEEN
 
 
 @pytest.mark.parametrize(
@@ -80,7 +83,8 @@ def test_the_device_file_of_a_gpu_is_seen(tmp_path: Path, device: str, framework
     (here / "fd/9").symlink_to(device)
     for number in range(100, 1300):
         (here / f"fd/{number}").symlink_to("/dev/shm/torch_1")
-    assert inspect(Root(str(tmp_path)), 100).opens_gpu is opens
+    root = Root(str(tmp_path))
+    assert inspect(root, 100, ProcessMemory(root)).opens_gpu is opens
 
 
 def test_a_long_environment_is_cut_off() -> None:
@@ -90,7 +94,7 @@ def test_a_long_environment_is_cut_off() -> None:
         while b"sleep" not in Root("/").read(f"proc/{process.pid}/cmdline"):
             time.sleep(0.01)
         assert len(Root("/").read(f"proc/{process.pid}/environ")) > MOST_ENVIRON
-        assert inspect(Root("/"), process.pid).ids == RankIds()
+        assert inspect(Root(), process.pid, MEMORY).ids == RankIds()
     finally:
         process.kill()
         process.wait()
