@@ -23,8 +23,8 @@ from iotop_ai.diagnosis.rules.job.common import (
 from iotop_ai.diagnosis.verdict.advice import job_worker_advice, storage_advice
 from iotop_ai.diagnosis.verdict.nfs_advice import nfs_advice
 from iotop_ai.lazy.namedtuple import NamedTuple
-from iotop_ai.model.block.counters import block_totals
-from iotop_ai.model.block.tree import disks_of_mount
+from iotop_ai.model.block.counters import block_totals, is_leaf
+from iotop_ai.model.block.tree import disks_of_mount, leaves_below
 from iotop_ai.model.finding import Advice, Evidence, Finding
 from iotop_ai.model.job.records import IoLimit
 from iotop_ai.model.sample import Sample
@@ -201,20 +201,25 @@ def _refault_ratio(facts: Facts, wait: Wait) -> float | None:
     }
     if not any(disk_reads.values()) or read < LEAST_READ_SHARE * (mean(disk_reads.values()) or 0.0):
         return None
-    own = mean(_own_refault(s, wait.job, read, disk_reads.get(s.at_ns, 0.0)) for s in window.samples)
+    # All disks' reads lack those of a job on a loop device whose file is on a network or FUSE filesystem.
+    leaves = () if wait.device is None else leaves_below(wait.device.name, infos)
+    listed = wait.device is None or any(name in infos and is_leaf(infos[name]) for name in leaves)
+    own = mean(_own_refault(s, wait.job, read, disk_reads.get(s.at_ns, 0.0), listed) for s in window.samples)
     return None if own is None else own / read
 
 
-def _own_refault(sample: Sample, job: JobFacts, usual: float, all_disks: float) -> float | None:
+def _own_refault(sample: Sample, job: JobFacts, usual: float, all_disks: float, listed: bool) -> float | None:
     """Refaulted bytes per second that the reads of others do not explain; None when unknown.
 
     usual: the job's mean read rate, which is used if the sample does not have the job's reads. all_disks: the read rate
-    of all disks.
+    of all disks. listed: whether it contains the job's reads.
     """
     if sample.memory.value is None or sample.memory.value.refault_file_bytes_per_s is None:
         return None
-    listed = {} if sample.processes.value is None else sample.processes.value.rates
-    reads = [rates.read_bytes_per_s for key in job.job.members if (rates := listed.get(key)) is not None]
+    if not listed:
+        return max(0.0, sample.memory.value.refault_file_bytes_per_s - all_disks)
+    rates_of = {} if sample.processes.value is None else sample.processes.value.rates
+    reads = [rates.read_bytes_per_s for key in job.job.members if (rates := rates_of.get(key)) is not None]
     own = usual if None in reads or not reads else sum(value for value in reads if value is not None)
     return max(0.0, sample.memory.value.refault_file_bytes_per_s - max(0.0, all_disks - own))
 

@@ -166,6 +166,17 @@ def test_reads_of_another_program_do_not_count_for_the_job(reader: str) -> None:
     assert frames[-1].verdict.primary.class_id == found
 
 
+def test_reads_of_another_program_do_not_count_for_a_job_whose_disk_is_not_listed() -> None:
+    """All disks' reads lack those of a loop device whose file is on a network or FUSE filesystem."""
+    (disk,) = JOB_ALONE.disks
+    loop = replace(disk, name="loop0", kind="loop", transport="", major=7)
+    other = Disk("sdb", mount="/home", read_bytes_per_s=40 * MB, await_ms=0.5)
+    frames = play((replace(JOB_ALONE, refault=40 * MB, disks=(loop, other)), 40))
+    assert "cache_thrash" not in classes(frames[-1].verdict)
+    frames = play((replace(JOB_ALONE, refault=80 * MB, disks=(loop, other)), 40))
+    assert frames[-1].verdict.primary.class_id == "cache_thrash"
+
+
 def test_an_untimed_array_is_not_blamed_on_an_io_limit() -> None:
     disk = Disk("nvme0n1", "nvme", mount="", major=259, read_bytes_per_s=92 * MB, await_ms=9.0, queue=7.9, busy=1.0)
     array = replace(disk, name="md0", kind="md", mount="/data", major=9, slaves=("nvme0n1",), await_ms=0.0, queue=0.0)
