@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from iotop_ai.diagnosis.facts.block import DeviceFacts, base_of, latency_is_typical
-from iotop_ai.diagnosis.facts.gather import Facts
+from iotop_ai.diagnosis.facts.gather import Args, Facts
 from iotop_ai.diagnosis.facts.job import JobFacts
 from iotop_ai.diagnosis.facts.neighbours import core_use
 from iotop_ai.diagnosis.facts.process import Group
@@ -38,11 +38,9 @@ def storage_advice(
         out.append(Advice("pack_files", (("read_size_bytes", size),)))
     rate, slow = device.read_bytes_per_s, (device.inflation or 0.0) >= facts.limits.inflation_slow
     if rate and job is not None and _readers_limit_rate(facts, device, job):
-        if slow:
-            out.append(_more_in_flight(facts, device, job))
-        await_ms = device.compared_await_ms
-        readers = (("readers", job.blocked_tasks), ("workers", float(job.workers)), ("await_ms", await_ms))
-        out.append(Advice("drawn_rate", (("device", device.name), ("rate", rate), *readers)))
+        drawn: Args = (("device", device.name), ("rate", rate), ("readers", job.blocked_tasks))
+        drawn += (("workers", float(job.workers)), ("await_ms", device.compared_await_ms))
+        out.append(_more_in_flight(facts, device, job, drawn) if slow else Advice("drawn_rate", drawn))
     elif rate and facts.gpu.used and lost < _MOST_LOST:
         out.append(Advice("needed_rate", (("device", device.name), ("rate", rate), ("needed", rate / (1 - lost)))))
     if not device.serves_serially and not slow:
@@ -67,8 +65,11 @@ def _readers_limit_rate(facts: Facts, device: DeviceFacts, job: JobFacts) -> boo
     return before is None or (device.compared_await_ms or 0.0) < limits.inflation_slow * before
 
 
-def _more_in_flight(facts: Facts, device: DeviceFacts, job: JobFacts) -> Advice:
-    """The advice to have more reads in flight, with more workers only if cores are idle for them."""
+def _more_in_flight(facts: Facts, device: DeviceFacts, job: JobFacts, drawn: Args) -> Advice:
+    """The advice to have more reads in flight, with more workers only if cores are idle for them.
+
+    drawn: the device, and what its readers draw from it.
+    """
     ranks = max(1, len(job.job.ranks))
     now = round(job.workers / ranks)
     others = {kind for kind, _ in OTHER_WORKERS}
@@ -77,7 +78,7 @@ def _more_in_flight(facts: Facts, device: DeviceFacts, job: JobFacts) -> Advice:
     if then <= now or any(rank.worker_kind in others for rank in job.job.ranks):
         then = 0
     numbers = (("now", float(now)), ("then", float(then) or None), ("ranks", float(ranks)))
-    return Advice("more_in_flight", (("device", device.name), ("source", facts.data_mount(device)), *numbers))
+    return Advice("more_in_flight", (*drawn, ("source", facts.data_mount(device)), *numbers))
 
 
 _IDLE_CORE = 0.95

@@ -113,12 +113,16 @@ def _drawn_rate(a: Args) -> str:
     """The advice to read more at once. The rule knows that the readers wait, but not whether the disk serves
     more reads at once.
     """
+    return f"give {word(a, 'device')} more reads at once if it serves them: {_drawn(a)}"
+
+
+def _drawn(a: Args) -> str:
+    """What the readers get now: "2 workers draw 3.7 MB/s, one read each at 66 ms"."""
     readers = max(1, round(number(a, "readers") or 0.0))
     subject = units.plural(readers, "worker" if number(a, "workers") else "reader")
     each = "one read each" if readers > 1 else "one read at a time"
     drawn = f"{subject} draw{'' if readers > 1 else 's'} {rate(number(a, 'rate'))}"
-    more = f"give {word(a, 'device')} more reads at once if it serves them"
-    return f"{more}: {drawn}, {each} at {milliseconds(number(a, 'await_ms'))} ms"
+    return f"{drawn}, {each} at {milliseconds(number(a, 'await_ms'))} ms"
 
 
 def _more_in_flight(a: Args) -> str:
@@ -127,9 +131,9 @@ def _more_in_flight(a: Args) -> str:
     """
     check = f"iotop-ai check {_quoted(a, 'source') if word(a, 'source') else 'DIR'} measures it"
     if number(a, "then") is None:
-        return f"use larger reads, or more of them at once, if {word(a, 'device')} serves them ({check})"
+        return f"use larger reads, or more of them at once, if {word(a, 'device')} serves them ({check}): {_drawn(a)}"
     more = f"raise {_workers_setting(a)} {whole(a, 'now')} -> {whole(a, 'then')}{_per_rank(a)}"
-    return f"{more} if {word(a, 'device')} serves more reads at once ({check})"
+    return f"{more} if {word(a, 'device')} serves more reads at once ({check}): {_drawn(a)}"
 
 
 def _faster_storage(a: Args) -> str:
