@@ -21,6 +21,7 @@ from iotop_ai.present.screen.mouse import key_at
 from iotop_ai.present.screen.view import View
 from iotop_ai.present.text.theme import text_styles
 from iotop_ai.tui.bindings import APP_KEYS, textual_keymap
+from iotop_ai.tui.job_control import is_orphaned
 from iotop_ai.tui.screens.base import MonitorScreen, RootScreen
 from iotop_ai.tui.styles import ThemeStyles
 from iotop_ai.tui.textual_internals.app_ends import ExceptionKeepingApp, restore_terminal
@@ -158,11 +159,14 @@ class TerminalApp(ExceptionKeepingApp, inherit_bindings=False):
         await self.push_screen(PaletteScreen(actions, styles, run, ascii_only=view.ascii_only, commands=commands))
 
     async def action_suspend_process(self) -> None:  # type: ignore[override]  # Textual awaits what is awaitable
-        """Give the terminal to the shell, unless a thread of this process is blocked.
+        """Give the terminal to the shell, unless there is no shell or a thread of this process is blocked.
 
         The kernel reports a process as stopped only when all its threads are. A thread that waits for a dead server
         cannot be stopped, so the shell would wait forever.
         """
+        if is_orphaned():
+            self.root.show_answer("failed: cannot suspend: no shell waits for this program; q quits")
+            return
         for _ in range(round(HOME_TIMEOUT_S / BLOCKED_CHECK_S)):
             if not blocked_threads():
                 super().action_suspend_process()
