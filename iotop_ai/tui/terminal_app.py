@@ -26,6 +26,7 @@ from iotop_ai.tui.screens.base import MonitorScreen, RootScreen
 from iotop_ai.tui.styles import ThemeStyles
 from iotop_ai.tui.textual_internals.app_ends import ExceptionKeepingApp, restore_terminal
 from iotop_ai.tui.textual_internals.key_order import KeyOrder
+from iotop_ai.tui.textual_internals.suspension import suspend_group
 from iotop_ai.tui.textual_internals.theme_switch import ANSI_THEMES, switch_textual_theme
 from iotop_ai.tui.view_changes import theme_after
 from iotop_ai.tui.widgets.lines import PlaceClicked
@@ -169,7 +170,7 @@ class TerminalApp(ExceptionKeepingApp, inherit_bindings=False):
             return
         for _ in range(round(HOME_TIMEOUT_S / BLOCKED_CHECK_S)):
             if not blocked_threads():
-                super().action_suspend_process()
+                suspend_group(self)
                 return
             await asyncio.sleep(BLOCKED_CHECK_S)
         self.root.show_answer("failed: cannot suspend: a thread waits for a filesystem that does not answer; q quits")

@@ -6,10 +6,14 @@ import os
 import shlex
 from pathlib import Path
 
+import pytest
+
 from tests.cli.program import TOP
 from tests.rigs.pty_pair import PtyPair
-from tests.tui.inside import PROGRAM
+from tests.rigs.tmux import STOPS, why_no_tmux
+from tests.tui.inside import PROGRAM, assert_usable, opened, start
 
+NEEDS_TMUX = pytest.mark.skipif(bool(why_no_tmux()), reason=why_no_tmux() or "there")
 STARTED = "\x1b[?2004h"
 """The app writes this when it has taken over the terminal."""
 
@@ -34,3 +38,23 @@ def test_ctrl_z_is_refused_where_no_shell_could_continue_the_program(tmp_path: P
         terminal.wait_for("cannot suspend: no shell")
         terminal.type("q")
         assert terminal.ended() == 0
+
+
+@NEEDS_TMUX
+@STOPS
+def test_ctrl_z_stops_all_programs_of_a_pipe(tmp_path: Path) -> None:
+    """Otherwise the shell would wait for the program that sends the Snapshots."""
+    record = PROGRAM.replace("iotop_ai", "iotop_ai record") + " -"
+    replay = PROGRAM.partition(" --")[0] + " replay --allow-root -"
+    with opened(tmp_path) as terminal:
+        start(terminal, tmp_path, f"{record} | {replay}", shows="REMOTE")
+        terminal.wait_app()
+        terminal.keys("C-z")
+        terminal.wait_for("Stopped")
+        assert_usable(terminal)
+        terminal.type("clear; fg; echo rc=$?\n")
+        terminal.wait_for("REMOTE")
+        terminal.wait_app()
+        terminal.keys("q")
+        terminal.wait_for("rc=0")
+        assert_usable(terminal)
