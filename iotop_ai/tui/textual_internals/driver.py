@@ -11,6 +11,7 @@ import contextlib
 import inspect
 import os
 import select
+import signal
 import termios
 import threading
 from codecs import getincrementaldecoder
@@ -46,7 +47,6 @@ class TerminalFile:
     """A terminal's file that drops writes after the terminal was closed, and counts the texts that it has flushed.
 
     Otherwise, Textual's output thread would end with the error, and the app would wait forever for room in its queue.
-    A hang-up also sends SIGCONT, after which Textual writes again.
     """
 
     def __init__(self, file: TextIO) -> None:
@@ -101,6 +101,12 @@ class MonitorDriver(LinuxDriver):
         super().__init__(app, debug=debug, mouse=mouse, size=size)
         self._stop_event = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
         self._input_ended = False
+        self._active = False
+        """Whether the app controls the terminal."""
+        self._suspended = False
+        """Whether the terminal belongs to the shell until the app continues."""
+        self._own_attributes: list[Any] | None = None
+        """The terminal's attributes as this driver has set them; None if it could not."""
         self._skip_entry = type(self).entered
         file: TextIO = self._file  # type: ignore[assignment]
         self._terminal = TerminalFile(file)
@@ -120,8 +126,10 @@ class MonitorDriver(LinuxDriver):
 
     def write(self, data: str) -> None:
         """Write to the terminal, but skip the first entry into the alternate screen if the terminal shows it
-        already.
+        already. While the app is suspended, drop the text.
         """
+        if self._suspended:
+            return
         if self._skip_entry and data == ENTER_ALTERNATE:
             self._skip_entry = False
             return
@@ -154,21 +162,33 @@ class MonitorDriver(LinuxDriver):
         super().close()
 
     def start_application_mode(self) -> None:
-        """Take over the terminal. The attributes to restore at the end are those of the shell, not of the first frame.
-
-        A hang-up while the app ends sends SIGCONT, after which Textual calls this method again. The terminal must then
-        not be taken over.
+        """Take over the terminal, unless the app ends. The attributes to restore at the end are those of the shell, not
+        of the first frame.
         """
         if self._app._exit:
             return
+        if self._direct is None:  # a suspension has closed it
+            self._direct = _open_again(self._terminal)
         with contextlib.suppress(BlockingIOError):  # clears the event by which a suspension ended the input thread
             os.eventfd_read(self._stop_event)
         self._input_ended = False
+        writer_before, self._suspended = self._writer_thread, False
         super().start_application_mode()  # type: ignore[no-untyped-call]
+        self._active = self._writer_thread is not writer_before
+        if not self._active:  # another program controls the terminal
+            self._suspended = True
+            return
         if self.shared:
             self._keep_keys()
+        self._own_attributes = self._attributes()
         if type(self).attributes_before is not None:
             self.attrs_before = type(self).attributes_before
+
+    def _attributes(self) -> list[Any] | None:
+        try:
+            return termios.tcgetattr(self.fileno)
+        except termios.error:
+            return None
 
     def _keep_keys(self) -> None:
         """Hide keys from poll(), so that a program that sleeps in poll(), such as ssh, leaves the keys to this program,
@@ -251,15 +271,51 @@ class MonitorDriver(LinuxDriver):
         super().disable_input()
 
     def stop_application_mode(self) -> None:
-        """Give the terminal back, and end the input thread even if the terminal is closed."""
+        """Give the terminal back, and end the input thread even if the terminal is closed. Does nothing if the terminal
+        already belongs to the shell, because the app is suspended.
+        """
+        if self._suspended:
+            return
+        self._active = False
         try:
             self.write(LAST_ROW)
             super().stop_application_mode()
         finally:
             self.disable_input()
 
+    def _sigtstp_application(self, *_: object) -> None:
+        """Give the terminal to the shell, and stop this process."""
+        if self._auto_restart and self._active:
+            self._suspend()
+        os.kill(os.getpid(), signal.SIGSTOP)
 
-def _open_again(file: TextIO) -> int | None:
+    def _suspend(self) -> None:
+        self.suspend_application_mode()
+        self._suspended = self._must_signal_resume = True
+
+    def _sigcont_application(self, *_: object) -> None:
+        """Let the event loop handle the continuation, because this handler may interrupt a write or another handler."""
+        if self._auto_restart and not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(self._continue)
+
+    def _continue(self) -> None:
+        """Show the app again after SIGCONT, also if the stop came from outside (kill -STOP), or if there was none."""
+        if self._app._exit:
+            return
+        try:
+            if self._active and self._attributes() == self._own_attributes:
+                signal.raise_signal(signal.SIGWINCH)  # its handler reads the size, which may have changed meanwhile
+                self._app.post_message(self.SignalResume())
+                return
+            if self._active:  # a shell has used the terminal meanwhile
+                self._suspend()
+            if self._suspended:
+                self.start_application_mode()
+        except Exception as error:  # asyncio would only log it
+            self._app._handle_exception(error)
+
+
+def _open_again(file: TextIO | TerminalFile) -> int | None:
     """Open a pseudo-terminal a second time, without waiting; None for another file, or if it may not be opened.
 
     O_NONBLOCK belongs to the open file, so the shell's descriptors stay as they are. A serial line takes long to send a
@@ -300,4 +356,5 @@ def _fits(base: type) -> bool:
         if method is None or list(inspect.signature(method).parameters) != ["self"]:
             return False
     init_names = base.__init__.__code__.co_names  # type: ignore[misc]
-    return all(name in init_names for name in ("exit_event", "fileno", "attrs_before"))
+    handlers = ("_sigtstp_application", "_sigcont_application")
+    return all(name in init_names for name in (*handlers, "exit_event", "fileno", "attrs_before"))

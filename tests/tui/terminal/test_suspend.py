@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import shlex
+import shutil
+import signal
 from pathlib import Path
 
 import pytest
@@ -12,8 +14,10 @@ from tests.cli.program import TOP
 from tests.rigs.pty_pair import PtyPair
 from tests.rigs.tmux import STOPS, why_no_tmux
 from tests.tui.inside import PROGRAM, assert_usable, opened, start
+from tests.waiting import until
 
 NEEDS_TMUX = pytest.mark.skipif(bool(why_no_tmux()), reason=why_no_tmux() or "there")
+NEEDS_BASH = pytest.mark.skipif(shutil.which("bash") is None, reason="needs bash")
 STARTED = "\x1b[?2004h"
 """The app writes this when it has taken over the terminal."""
 
@@ -58,3 +62,54 @@ def test_ctrl_z_stops_all_programs_of_a_pipe(tmp_path: Path) -> None:
         terminal.keys("q")
         terminal.wait_for("rc=0")
         assert_usable(terminal)
+
+
+def test_a_stop_from_outside_changes_nothing(tmp_path: Path) -> None:
+    """The terminal still belongs to the program, so the program only paints its screen again."""
+    with monitor(tmp_path) as terminal:
+        terminal.wait_for("process", terminal.wait_for(STARTED))
+        for _ in range(3):
+            stop(terminal.process.pid)
+            while terminal.read(0.1):
+                pass
+            at = len(terminal.written)
+            os.kill(terminal.process.pid, signal.SIGCONT)
+            terminal.wait_for("process", terminal.wait_for("path", at))
+        assert b"\x1b[?1049l" not in terminal.written
+        at = len(terminal.written)
+        terminal.type("r")
+        terminal.wait_for("smallest first", at)
+        terminal.type("q")
+        assert terminal.ended() == 0
+        assert terminal.attributes() == terminal.before
+
+
+@NEEDS_TMUX
+@NEEDS_BASH
+@STOPS
+def test_the_screen_comes_back_after_a_shell_has_used_its_terminal(tmp_path: Path) -> None:
+    with opened(tmp_path) as terminal:
+        terminal.type("exec bash --norc --noprofile\n")
+        start(terminal, tmp_path)
+        terminal.wait_app()
+        (child,) = terminal.children()
+        stop(child)
+        terminal.wait_for("Stopped")
+        terminal.type("clear; fg; echo rc=$?\n")
+        terminal.wait_for_match("(?s)path.*process.* q [?]")
+        terminal.keys("r")
+        terminal.wait_for("smallest first")
+        terminal.keys("q")
+        terminal.wait_for("rc=0")
+        assert_usable(terminal)
+
+
+def stop(pid: int) -> None:
+    """Stop a process, and wait until it has stopped."""
+    os.kill(pid, signal.SIGSTOP)
+    until(lambda: state(pid) == "T", "a stopped process")
+
+
+def state(pid: int) -> str:
+    """The state letter of a process."""
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]

@@ -255,7 +255,7 @@ async def test_the_app_does_not_wait_for_a_connection_that_hangs(handlers: None)
 
 
 async def test_a_signal_during_a_write_that_waits_may_write_too(handlers: None) -> None:
-    """After a hang-up, the handler of SIGCONT writes, while the app may be waiting for room in the full queue."""
+    """The handler of SIGTSTP writes, while the app may be waiting for room in the full queue."""
     ours, theirs = pty.openpty()
     handled: list[int] = []
 
@@ -308,3 +308,29 @@ async def test_another_file_is_left_to_the_output_thread(handlers: None, monkeyp
         driver.write("x")
     assert queued == ["x"]
     os.close(reading)
+
+
+async def test_a_stop_and_a_suspension_leave_one_thread_of_each_kind(
+    handlers: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A stop from outside leaves the terminal to the app. SIGCONT follows both, and also comes without a stop."""
+    ours, theirs = pty.openpty()
+    with open(theirs, "w", encoding="utf-8") as file:
+        monkeypatch.setattr(sys, "__stderr__", file)
+        monkeypatch.setattr(sys, "__stdin__", file)
+        app = App()
+        driver = MonitorDriver(app, mouse=False)
+        driver.start_application_mode()
+        for suspended in (False, True):
+            if suspended:
+                driver._suspend()
+            os.read(ours, 65536)
+            messages = app._message_queue.qsize()
+            os.kill(os.getpid(), signal.SIGCONT)
+            await until(lambda messages=messages: app._message_queue.qsize() > messages + 1)
+            names = [thread.name for thread in threading.enumerate()]
+            assert [names.count(name) for name in ("textual-input", "textual-output")] == [1, 1]
+            assert driver._direct is not None
+        driver.stop_application_mode()
+        driver.close()
+    os.close(ours)
