@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import signal
+import time
+from _thread import start_new_thread
 from collections.abc import Callable
 from functools import partial
+from types import FrameType
 from typing import ClassVar
 
 from textual.driver import Driver
@@ -35,6 +39,8 @@ BLOCKED_CHECK_S = 0.05
 """The pause in seconds between two checks of whether a thread is still blocked."""
 END_WAIT_S = 10.0
 """The seconds that an app may take to end after a signal, before it is ended by force."""
+SAVE_WAIT_S = 5.0
+"""The seconds that closing the recording may take at a forced end; more than SessionRecorder.close may take."""
 TITLE = "iotop-ai"
 """The title of a screenshot."""
 ENDING_SIGNALS = (signal.SIGTERM, signal.SIGHUP)
@@ -106,7 +112,7 @@ class TerminalApp(ExceptionKeepingApp, inherit_bindings=False):
         if not self.is_headless:
             loop = asyncio.get_running_loop()
             for number in ENDING_SIGNALS:
-                loop.add_signal_handler(number, partial(self._end, number))
+                signal.signal(number, partial(self._handle_ending_signal, loop))
             if (before := self.signal_before_start()) is not None:
                 self._end(signal.Signals(before))
 
@@ -201,20 +207,51 @@ class TerminalApp(ExceptionKeepingApp, inherit_bindings=False):
         """Paint all rows, because the terminal is empty when the app resumes after Ctrl-Z."""
         self.screen.refresh()
 
+    def _handle_ending_signal(self, loop: asyncio.AbstractEventLoop, number: int, _frame: FrameType | None) -> None:
+        """Exit because of this signal.
+
+        Python runs this handler even while the main thread waits for a terminal that takes no output. The event loop
+        does not run then.
+        """
+        if loop.is_closed():  # the app has ended
+            signal.signal(number, signal.SIG_DFL)
+            os.kill(os.getpid(), number)
+            return
+        self._limit_end(loop, signal.Signals(number))
+        loop.call_soon_threadsafe(self._end, signal.Signals(number))
+
+    def _limit_end(self, loop: asyncio.AbstractEventLoop, number: signal.Signals) -> None:
+        """Note the signal; if the app has not ended after END_WAIT_S, end it by force.
+
+        A thread does this, because a message handler that never returns blocks all later messages, and a terminal that
+        takes no output blocks the event loop. ``threading`` would need a lock that the interrupted code may hold.
+        """
+        first, self.ended_by = self.ended_by is None, number
+        if first:
+            try:
+                start_new_thread(self._end_by_force, (loop, END_WAIT_S))
+            except RuntimeError:  # this user has too many threads
+                loop.call_soon_threadsafe(lambda: loop.call_later(END_WAIT_S, self._end_by_force, loop))
+
     def _end(self, number: signal.Signals) -> None:
-        """Exit because of this signal; if the app has not ended after END_WAIT_S, end it by force."""
-        if self.ended_by is None:
-            # A message handler that never returns would block all later messages, including the one that ends the app.
-            asyncio.get_running_loop().call_later(END_WAIT_S, self._end_by_force)
-        self.ended_by = number
+        """Exit because of this signal."""
+        self._limit_end(asyncio.get_running_loop(), number)
         self.exit(return_code=128 + number)
 
-    def _end_by_force(self) -> None:
-        """Restore the terminal, close the recording, and end the process."""
+    def _end_by_force(self, loop: asyncio.AbstractEventLoop, wait_s: float = 0.0) -> None:
+        """After ``wait_s``, restore the terminal, close the recording, and end the process, unless the app has
+        ended.
+        """
+        time.sleep(wait_s)
+        if loop.is_closed():
+            return
         assert self.ended_by is not None
-        restore_terminal(self)
-        self.save_before_forced_end()
-        os._exit(128 + self.ended_by)
+        try:
+            restore_terminal(self)
+            with contextlib.suppress(OSError):
+                call_with_timeout(SAVE_WAIT_S, "recording", self.save_before_forced_end)
+        finally:
+            os._exit(128 + self.ended_by)
 
     def handle_hangup(self) -> None:
         """End the app, because the terminal was closed. A process in another session gets no SIGHUP from it."""

@@ -8,6 +8,9 @@ from typing import Any
 
 from textual.app import App
 
+from iotop_ai.collectors.io.with_timeout import call_with_timeout
+from iotop_ai.tui.textual_internals.driver import LEAVE_WAIT_S, MonitorDriver
+
 
 class ExceptionKeepingApp(App[None], inherit_bindings=False):
     """An app that keeps the exception that ended it, so that one line can be printed after the terminal is restored.
@@ -31,9 +34,18 @@ class ExceptionKeepingApp(App[None], inherit_bindings=False):
 
 
 def restore_terminal(app: App[Any]) -> None:
-    """Restore the terminal without the help of the event loop. Does nothing for an app without a driver."""
-    with contextlib.suppress(Exception):  # the caller ends the process anyway
-        driver = getattr(app, "_driver", None)
-        if driver is not None:
+    """Restore the terminal, even if the event loop is stuck. Does nothing for an app without a driver.
+
+    Call it in a thread that ends soon, because a signal may be blocked in the thread afterwards.
+    """
+    driver = getattr(app, "_driver", None)
+    if isinstance(driver, MonitorDriver):
+        driver.leave_by_force()
+    elif driver is not None:
+
+        def leave() -> None:
             driver.stop_application_mode()
             driver.close()  # waits for the thread that writes to the terminal
+
+        with contextlib.suppress(Exception):  # the caller ends the process anyway
+            call_with_timeout(LEAVE_WAIT_S, "terminal", leave)

@@ -16,7 +16,7 @@ import termios
 import threading
 from codecs import getincrementaldecoder
 from collections.abc import Iterable
-from typing import Any, TextIO
+from typing import Any, Literal, TextIO
 
 from textual import constants
 from textual._xterm_parser import XTermParser
@@ -24,10 +24,15 @@ from textual.driver import Driver
 from textual.drivers.linux_driver import LinuxDriver
 from textual.events import Key
 
+from iotop_ai.tui.terminal_output import open_again, write_in_time
 from iotop_ai.tui.textual_internals.escape_keys import ESCAPE, EscapeSplitter
 from iotop_ai.tui.textual_internals.version import installed_version
 
 ENTER_ALTERNATE = "\x1b[?1049h"
+LEAVE_CODES = (
+    "\x1b[?2004l\x1b[?7h\x1b[?2048l\x1b[?1000l\x1b[?1003l\x1b[?1015l\x1b[?1006l\x1b[<u\x1b[?1049l\x1b[?25h\x1b[?1004l"
+)
+"""All codes with which Textual leaves a terminal."""
 LAST_ROW = "\x1b[0m\x1b[9999;1H\x1b[2K"
 """Moves to the last row. On a terminal without an alternate screen, the shell then continues below the last frame, not
 inside it.
@@ -39,6 +44,8 @@ HIGHEST_VMIN = 255
 """With this VMIN, poll() reports the terminal as readable only when this many characters wait."""
 POLL_MS = 25
 """The polling interval in ms for a terminal on which poll() cannot wait."""
+LEAVE_WAIT_S = 1.0
+"""How long, in seconds, a forced end waits for a terminal that takes no output."""
 ESCAPE_WAIT_MS = int(constants.ESCAPE_DELAY * 1000) + 5
 """How long, in ms, the rest of a sequence may take to arrive after its Escape."""
 
@@ -101,10 +108,10 @@ class MonitorDriver(LinuxDriver):
         super().__init__(app, debug=debug, mouse=mouse, size=size)
         self._stop_event = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
         self._input_ended = False
-        self._active = False
-        """Whether the app controls the terminal."""
-        self._suspended = False
-        """Whether the terminal belongs to the shell until the app continues."""
+        self._phase: Literal["new", "active", "suspended", "left"] = "new"
+        """Whether the app has not yet taken over the terminal, controls it, has lent it to the shell until the app
+        continues, or has given it back.
+        """
         self._own_attributes: list[Any] | None = None
         """The terminal's attributes as this driver has set them; None if it could not."""
         self._skip_entry = type(self).entered
@@ -128,7 +135,7 @@ class MonitorDriver(LinuxDriver):
         """Write to the terminal, but skip the first entry into the alternate screen if the terminal shows it
         already. While the app is suspended, drop the text.
         """
-        if self._suspended:
+        if self._phase == "suspended":
             return
         if self._skip_entry and data == ENTER_ALTERNATE:
             self._skip_entry = False
@@ -172,12 +179,12 @@ class MonitorDriver(LinuxDriver):
         with contextlib.suppress(BlockingIOError):  # clears the event by which a suspension ended the input thread
             os.eventfd_read(self._stop_event)
         self._input_ended = False
-        writer_before, self._suspended = self._writer_thread, False
+        writer_before, self._phase = self._writer_thread, "new"
         super().start_application_mode()  # type: ignore[no-untyped-call]
-        self._active = self._writer_thread is not writer_before
-        if not self._active:  # another program controls the terminal
-            self._suspended = True
+        if self._writer_thread is writer_before:  # another program controls the terminal
+            self._phase = "suspended"
             return
+        self._phase = "active"
         if self.shared:
             self._keep_keys()
         self._own_attributes = self._attributes()
@@ -274,24 +281,35 @@ class MonitorDriver(LinuxDriver):
         """Give the terminal back, and end the input thread even if the terminal is closed. Does nothing if the terminal
         already belongs to the shell, because the app is suspended.
         """
-        if self._suspended:
+        if self._phase == "suspended":
             return
-        self._active = False
         try:
             self.write(LAST_ROW)
             super().stop_application_mode()
         finally:
             self.disable_input()
+            self._phase = "left"
+
+    def leave_by_force(self) -> None:
+        """Give the terminal back without the output thread and the lock, for which the app may wait forever."""
+        if self._phase in ("suspended", "left"):
+            return
+        signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGTTOU,))  # it would stop a background process
+        attributes = self.attrs_before or type(self).attributes_before
+        if attributes is not None:
+            with contextlib.suppress(termios.error):
+                termios.tcsetattr(self.fileno, termios.TCSANOW, attributes)
+        write_in_time(self._terminal.fileno(), LAST_ROW + LEAVE_CODES, LEAVE_WAIT_S)
 
     def _sigtstp_application(self, *_: object) -> None:
         """Give the terminal to the shell, and stop this process."""
-        if self._auto_restart and self._active:
+        if self._auto_restart and self._phase == "active":
             self._suspend()
         os.kill(os.getpid(), signal.SIGSTOP)
 
     def _suspend(self) -> None:
         self.suspend_application_mode()
-        self._suspended = self._must_signal_resume = True
+        self._phase, self._must_signal_resume = "suspended", True
 
     def _sigcont_application(self, *_: object) -> None:
         """Let the event loop handle the continuation, because this handler may interrupt a write or another handler."""
@@ -303,29 +321,26 @@ class MonitorDriver(LinuxDriver):
         if self._app._exit:
             return
         try:
-            if self._active and self._attributes() == self._own_attributes:
+            if self._phase == "active" and self._attributes() == self._own_attributes:
                 signal.raise_signal(signal.SIGWINCH)  # its handler reads the size, which may have changed meanwhile
                 self._app.post_message(self.SignalResume())
                 return
-            if self._active:  # a shell has used the terminal meanwhile
+            if self._phase == "active":  # a shell has used the terminal meanwhile
                 self._suspend()
-            if self._suspended:
+            if self._phase == "suspended":
                 self.start_application_mode()
         except Exception as error:  # asyncio would only log it
             self._app._handle_exception(error)
 
 
 def _open_again(file: TextIO | TerminalFile) -> int | None:
-    """Open a pseudo-terminal a second time, without waiting; None for another file, or if it may not be opened.
+    """Open a pseudo-terminal a second time, for writes that do not wait; None for another file, or if that fails.
 
-    O_NONBLOCK belongs to the open file, so the shell's descriptors stay as they are. A serial line takes long to send a
-    text, so the output thread must write there.
+    A serial line takes long to send a text, so the output thread must write there.
     """
     try:
-        path = os.ttyname(file.fileno())
-        if not path.startswith("/dev/pts/"):
-            return None
-        return os.open(path, os.O_WRONLY | os.O_NOCTTY | os.O_NONBLOCK)
+        is_pty = os.ttyname(file.fileno()).startswith("/dev/pts/")
+        return open_again(file.fileno()) if is_pty else None
     except (OSError, ValueError):
         return None
 

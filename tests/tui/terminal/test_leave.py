@@ -9,7 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from tests.cli.program import TOP
+from tests.rigs.pty_pair import PtyPair
 from tests.rigs.tmux import LONG_S, STOPS, Terminal, why_no_tmux
+from tests.tui.inside import closed
+from tests.waiting import until
 
 pytestmark = pytest.mark.skipif(bool(why_no_tmux()), reason=why_no_tmux())
 
@@ -94,13 +98,13 @@ import asyncio
 import pathlib
 import sys
 from iotop_ai.cli.main import main
-from iotop_ai.tui import app
+from iotop_ai.tui import app, terminal_app
 
 async def stuck(self):
     pathlib.Path(sys.argv[1]).touch()
     await asyncio.Event().wait()
 
-app.END_WAIT_S = 1.0
+terminal_app.END_WAIT_S = 1.0
 app.MonitorApp.action_picture = stuck
 main(["--no-smart", "-d", "0.5"])
 """
@@ -119,3 +123,42 @@ def test_an_app_that_waits_for_ever_is_ended_by_force(tmp_path: Path) -> None:
         os.kill(child, signal.SIGTERM)
         terminal.wait_for(f"rc={128 + signal.SIGTERM}")
         assert terminal.mode()["alternate_on"] == "0"
+
+
+SOON = """
+from iotop_ai.cli.main import main
+from iotop_ai.tui import terminal_app
+
+terminal_app.END_WAIT_S = 1.0
+main(["--no-smart", "-d", "0.5"])
+"""
+
+
+def test_sigterm_ends_an_app_whose_terminal_takes_no_output(tmp_path: Path) -> None:
+    """The connection hangs, or the program above is stopped. The recording is closed nevertheless."""
+    tmp_path.chmod(0o700)
+    environment = {**os.environ, "TERM": "xterm-256color", "XDG_STATE_HOME": str(tmp_path), "PYTHONPATH": str(TOP)}
+    with PtyPair([sys.executable, "-c", SOON], 80, 24, environment, tmp_path) as terminal:
+        terminal.wait_for("\x1b[?2004h")
+        terminal.type("R")
+        terminal.wait_for("REC")
+        until(lambda: any(path.stat().st_size for path in tmp_path.glob("*.jsonl")), "a first line")
+        # From here on, nothing is read from the terminal.
+        terminal.type("?\x1b" * 60)
+        wait_for_lock(terminal.process.pid)
+        terminal.process.send_signal(signal.SIGTERM)
+        assert terminal.process.wait(LONG_S) == 128 + signal.SIGTERM
+        assert terminal.attributes() == terminal.before
+        assert closed(tmp_path)
+
+
+def wait_for_lock(pid: int) -> None:
+    """Wait until the main thread of a process waits for a lock, and goes on waiting."""
+    samples = 0
+
+    def waits() -> bool:
+        nonlocal samples
+        samples = samples + 1 if "futex" in Path(f"/proc/{pid}/task/{pid}/wchan").read_text() else 0
+        return samples > 30
+
+    until(waits, "a main thread that waits for a lock")

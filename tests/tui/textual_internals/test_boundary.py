@@ -8,6 +8,7 @@ import importlib
 import inspect
 import io
 import re
+import signal
 import weakref
 from functools import cache
 from pathlib import Path
@@ -26,6 +27,7 @@ from textual.message_pump import MessagePump
 
 import iotop_ai.tui
 from iotop_ai.tui.textual_internals.app_ends import ExceptionKeepingApp, restore_terminal
+from iotop_ai.tui.textual_internals.driver import LEAVE_CODES
 from iotop_ai.tui.textual_internals.ended_apps import free_ended_apps
 from iotop_ai.tui.textual_internals.theme_switch import switch_textual_theme
 from iotop_ai.tui.textual_internals.web_packets import START_LINE, Packet, web_driver_environment
@@ -161,6 +163,18 @@ def test_the_linux_driver_has_the_parts_that_our_driver_replaces() -> None:
         assert f"self.{name}" in source
     assert "self._loop" in inspect.getsource(Driver)
     assert "self._debug" in inspect.getsource(Driver)
+
+
+async def test_a_forced_end_leaves_the_terminal_with_all_codes_of_textual() -> None:
+    written: list[str] = []
+    kept = {number: signal.getsignal(number) for number in (signal.SIGTSTP, signal.SIGCONT, signal.SIGWINCH)}
+    driver = LinuxDriver(App[None]())
+    driver._in_band_window_resize = True
+    driver.write = written.append  # type: ignore[method-assign]
+    driver.stop_application_mode()
+    for number, handler in kept.items():
+        signal.signal(number, handler)
+    assert set(written) == {f"\x1b{code}" for code in LEAVE_CODES.split("\x1b")[1:]}
 
 
 def test_the_output_thread_flushes_each_text_after_which_its_queue_is_empty() -> None:
