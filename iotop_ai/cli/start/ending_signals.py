@@ -18,7 +18,7 @@ else:
     import _signal as signal  # the C module, because the enumerations of ``signal`` cost a millisecond
 
 FORCE_S = 2.0
-"""The seconds between a signal and the forced end of the process, if start-up does not check for a signal earlier."""
+"""The seconds between a signal and the forced end of the process, if it has not ended by itself."""
 
 
 class SignalledError(Exception):
@@ -29,7 +29,10 @@ class SignalledError(Exception):
 
 
 class EndingSignals:
-    """Notes the first SIGTERM or SIGHUP. Use it in the main thread. give_back: returns the terminal to the shell."""
+    """Notes the first SIGTERM or SIGHUP. Use it in the main thread.
+
+    give_back: returns the terminal to the shell without waiting for it.
+    """
 
     def __init__(self, give_back: Callable[[], None]) -> None:
         self._give_back = give_back
@@ -42,15 +45,14 @@ class EndingSignals:
             signal.signal(number, self._note)
 
     def check(self) -> None:
-        """Raise SignalledError if a signal has come."""
-        number = self.take()
-        if number is not None:
-            raise SignalledError(number)
+        """Raise SignalledError if a signal has come. The forced end still limits the time that the caller may take."""
+        if self._number is not None:
+            raise SignalledError(self._number)
 
     def take(self) -> int | None:
         """Return the number of the signal that has come; None if none has come.
 
-        If a signal has come, this cancels the forced end, so the caller must end the process.
+        If a signal has come, this cancels the forced end, so the app must end the process.
         """
         if self._number is not None:
             signal.setitimer(signal.ITIMER_REAL, 0)
@@ -62,9 +64,11 @@ class EndingSignals:
             signal.setitimer(signal.ITIMER_REAL, FORCE_S)
 
     def _end_by_force(self, alarm: int, _frame: FrameType | None) -> None:
-        """End the process because a step of start-up takes too long, or because another program sent SIGALRM.
+        """End the process because start-up or its end takes too long, or because another program sent SIGALRM.
 
         The kernel closes the open files.
         """
-        self._give_back()
-        os._exit(128 + (self._number or alarm))
+        try:
+            self._give_back()
+        finally:
+            os._exit(128 + (self._number or alarm))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import termios
 from collections.abc import Iterable
@@ -15,6 +16,7 @@ from iotop_ai.present.screen.layout import screen_rows
 from iotop_ai.present.screen.view import View
 from iotop_ai.present.text.line import Line
 from iotop_ai.present.text.theme import TextStyle, text_style_of
+from iotop_ai.tui.terminal_output import write_in_time
 
 ENTER = "\x1b[?1049h\x1b[?25l\x1b[?7l"
 """The codes that switch to the alternate screen, hide the cursor and turn line wrapping off."""
@@ -22,6 +24,8 @@ BEGIN_UPDATE, END_UPDATE = "\x1b[?2026h", "\x1b[?2026l"
 """The codes for synchronised output: a terminal that knows them shows everything between them at once."""
 LEAVE = "\x1b[0m\x1b[?7h\x1b[?25h\x1b[?1049l"
 """The codes that undo ENTER and reset the text style."""
+LEAVE_WAIT_S = 0.5
+"""How long, in seconds, a forced end waits for a terminal that takes no output."""
 GREY_SATURATION = 0.15
 """Rich picks a grey for a colour whose saturation (0 to 1) is below this."""
 IFLAG, LFLAG, CONTROLS = 0, 3, 6
@@ -107,13 +111,13 @@ class FirstFrame:
         size = os.get_terminal_size(self._fileno)
         lines = screen_rows(*clamp_size(size.columns or 80, size.lines or 24), frame, view)
         self.attributes = termios.tcgetattr(self._fileno)
+        self.painted = True
         raw = termios.tcgetattr(self._fileno)
         raw[LFLAG] &= ~(termios.ECHO | termios.ICANON)
         raw[IFLAG] &= ~termios.ICRNL  # otherwise the app would take an early Enter for Ctrl-J
         # Ctrl-Z waits for the app too, because the app can restore the terminal before it stops.
         raw[CONTROLS][termios.VSUSP] = b"\0"
         termios.tcsetattr(self._fileno, termios.TCSANOW, raw)
-        self.painted = True
         rows = paint(lines, self._terminal.theme, self._terminal.colours)
         self._write(f"{BEGIN_UPDATE}{ENTER}{rows}{END_UPDATE}")
 
@@ -121,8 +125,21 @@ class FirstFrame:
         """Restore the shell's screen and attributes. Does nothing if nothing was painted; harmless if called twice."""
         if not self.painted:
             return
-        self.painted = False
         self._write(LEAVE)
+        self._restore_attributes()
+        self.painted = False
+
+    def restore_by_force(self) -> None:
+        """Restore the shell's screen and attributes, also during ``show`` or ``restore``, which may wait for a terminal
+        that takes no output.
+        """
+        if not self.painted:
+            return
+        with contextlib.suppress(termios.error):  # the terminal is closed
+            self._restore_attributes()
+        write_in_time(self._fileno, LEAVE, LEAVE_WAIT_S)
+
+    def _restore_attributes(self) -> None:
         if self.attributes is not None:
             termios.tcsetattr(self._fileno, termios.TCSANOW, self.attributes)
 

@@ -18,9 +18,13 @@ from pathlib import Path
 import pytest
 
 from iotop_ai.cli.start.ending_signals import FORCE_S, EndingSignals, SignalledError
+from tests.rigs.pty_pair import PtyPair
+from tests.waiting import until
 
 PROGRAM = str(Path(sys.executable).with_name("iotop-ai"))
 ALTERNATE, NORMAL = b"\x1b[?1049h", b"\x1b[?1049l"
+TTY_WRITES = ("wait_woken", "n_tty_write")
+"""The kernel functions in which a write waits for room in a terminal."""
 SWALLOWS = """
 import os, sys, time
 from iotop_ai.cli.start.ending_signals import EndingSignals
@@ -96,6 +100,18 @@ def test_a_signal_at_any_moment_of_the_start_ends_the_program(delay_s: float) ->
         assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 128 + signal.SIGTERM, shown[-300:]
     finally:
         os.close(terminal)
+
+
+def test_a_signal_ends_a_start_whose_terminal_takes_no_output(tmp_path: Path) -> None:
+    """The first frame of a large terminal does not fit into the kernel's buffer, so its write waits."""
+    environment = {**os.environ, "TERM": "xterm-256color", "COLORTERM": "truecolor", "XDG_STATE_HOME": str(tmp_path)}
+    with PtyPair([PROGRAM, "--no-smart"], 250, 200, environment, tmp_path) as terminal:
+        pid = terminal.process.pid
+        wait_channel = Path(f"/proc/{pid}/task/{pid}/wchan")
+        until(lambda: wait_channel.read_text() in TTY_WRITES, "a write that waits")
+        terminal.process.send_signal(signal.SIGTERM)
+        assert terminal.process.wait(20) == 128 + signal.SIGTERM
+        assert terminal.attributes() == terminal.before
 
 
 def _read(terminal: int, seconds: float, until: bytes = b"\0 never") -> bytes:

@@ -239,7 +239,7 @@ def run_screen(
     if in_browser(os.environ):
         this_terminal = IN_BROWSER._replace(theme=settings.theme or IN_BROWSER.theme)
     first_frame = None if in_browser(os.environ) else FirstFrame(this_terminal)
-    signals = EndingSignals(first_frame.restore if first_frame is not None else lambda: None)
+    signals = EndingSignals(first_frame.restore_by_force if first_frame is not None else lambda: None)
     signals.install()
     try:
         app = _run_app(settings, make_screen_start, close, this_terminal, first_frame, signals)
