@@ -1,11 +1,16 @@
-"""Whether a shell controls this program: whether it can continue the program after Ctrl-Z."""
+"""Whether a shell controls this program: whether it can continue the program after Ctrl-Z, and has the terminal now."""
 
 from __future__ import annotations
 
 import os
-import signal
+from typing import TYPE_CHECKING
 
 from iotop_ai.collectors.io.root import Root
+
+if TYPE_CHECKING:
+    import signal
+else:
+    import _signal as signal  # the C module, because the enumerations of ``signal`` cost a millisecond
 
 _INIT = 1
 _STOP_BIT = 1 << (signal.SIGTSTP - 1)
@@ -33,6 +38,16 @@ def is_orphaned(root: Root | None = None) -> bool:
             return not _has_other_leader(group, session)
         pid = parent
     return True
+
+
+def in_background(terminal: int) -> bool:
+    """Whether another process group, such as the shell, has this terminal now. The kernel stops a background process
+    that changes its terminal or reads from it.
+    """
+    try:
+        return os.tcgetpgrp(terminal) != os.getpgrp()
+    except OSError:  # it is closed, or belongs to another session
+        return False
 
 
 def _parent(root: Root, pid: int) -> int | None:

@@ -217,6 +217,8 @@ class TerminalApp(ExceptionKeepingApp, inherit_bindings=False):
             signal.signal(number, signal.SIG_DFL)
             os.kill(os.getpid(), number)
             return
+        for stop in (signal.SIGTTIN, signal.SIGTTOU):  # after kill %1 the shell has the terminal, and we stay stopped
+            signal.signal(stop, signal.SIG_IGN)
         self._limit_end(loop, signal.Signals(number))
         loop.call_soon_threadsafe(self._end, signal.Signals(number))
 

@@ -16,6 +16,7 @@ from iotop_ai.present.screen.layout import screen_rows
 from iotop_ai.present.screen.view import View
 from iotop_ai.present.text.line import Line
 from iotop_ai.present.text.theme import TextStyle, text_style_of
+from iotop_ai.tui.job_control import in_background
 from iotop_ai.tui.terminal_output import write_in_time
 
 ENTER = "\x1b[?1049h\x1b[?25l\x1b[?7l"
@@ -122,18 +123,19 @@ class FirstFrame:
         self._write(f"{BEGIN_UPDATE}{ENTER}{rows}{END_UPDATE}")
 
     def restore(self) -> None:
-        """Restore the shell's screen and attributes. Does nothing if nothing was painted; harmless if called twice."""
-        if not self.painted:
-            return
-        self._write(LEAVE)
-        self._restore_attributes()
+        """Restore the shell's screen and attributes; harmless if called twice. Does nothing if nothing was painted, or
+        if the shell already has the terminal, because the program was stopped.
+        """
+        if self.painted and not in_background(self._fileno):
+            self._write(LEAVE)
+            self._restore_attributes()
         self.painted = False
 
     def restore_by_force(self) -> None:
         """Restore the shell's screen and attributes, also during ``show`` or ``restore``, which may wait for a terminal
         that takes no output.
         """
-        if not self.painted:
+        if not self.painted or in_background(self._fileno):
             return
         with contextlib.suppress(termios.error):  # the terminal is closed
             self._restore_attributes()

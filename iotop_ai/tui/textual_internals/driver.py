@@ -24,6 +24,7 @@ from textual.driver import Driver
 from textual.drivers.linux_driver import LinuxDriver
 from textual.events import Key
 
+from iotop_ai.tui.job_control import in_background
 from iotop_ai.tui.terminal_output import open_again, write_in_time
 from iotop_ai.tui.textual_internals.escape_keys import ESCAPE, EscapeSplitter
 from iotop_ai.tui.textual_internals.version import installed_version
@@ -283,6 +284,8 @@ class MonitorDriver(LinuxDriver):
         """
         if self._phase == "suspended":
             return
+        if in_background(self.fileno):  # the shell has set its own attributes
+            self.attrs_before = None
         try:
             self.write(LAST_ROW)
             super().stop_application_mode()
@@ -296,7 +299,7 @@ class MonitorDriver(LinuxDriver):
             return
         signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGTTOU,))  # it would stop a background process
         attributes = self.attrs_before or type(self).attributes_before
-        if attributes is not None:
+        if attributes is not None and not in_background(self.fileno):
             with contextlib.suppress(termios.error):
                 termios.tcsetattr(self.fileno, termios.TCSANOW, attributes)
         write_in_time(self._terminal.fileno(), LAST_ROW + LEAVE_CODES, LEAVE_WAIT_S)
@@ -317,8 +320,14 @@ class MonitorDriver(LinuxDriver):
             self._loop.call_soon_threadsafe(self._continue)
 
     def _continue(self) -> None:
-        """Show the app again after SIGCONT, also if the stop came from outside (kill -STOP), or if there was none."""
+        """Show the app again after SIGCONT, also if the stop came from outside (kill -STOP), or if there was none.
+
+        A signal that ends the app has been handled by now, because shells send it before SIGCONT.
+        """
         if self._app._exit:
+            return
+        if in_background(self.fileno):  # a shell's kill and bg continue a job without giving it the terminal
+            os.kill(os.getpid(), signal.SIGSTOP)
             return
         try:
             if self._phase == "active" and self._attributes() == self._own_attributes:

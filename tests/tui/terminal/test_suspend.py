@@ -104,6 +104,50 @@ def test_the_screen_comes_back_after_a_shell_has_used_its_terminal(tmp_path: Pat
         assert_usable(terminal)
 
 
+@NEEDS_TMUX
+@NEEDS_BASH
+@STOPS
+@pytest.mark.parametrize("stopped_by", ["Ctrl-Z", "SIGSTOP"])
+@pytest.mark.parametrize("name", ["SIGTERM", "SIGHUP"])
+def test_kill_ends_a_stopped_program(tmp_path: Path, stopped_by: str, name: str) -> None:
+    """bash's ``kill %1`` sends the signal and then SIGCONT, and leaves the terminal to the shell."""
+    with opened(tmp_path) as terminal:
+        terminal.type("exec bash --norc --noprofile\n")
+        start(terminal, tmp_path)
+        terminal.wait_app()
+        (child,) = terminal.children()
+        if stopped_by == "Ctrl-Z":
+            terminal.keys("C-z")
+        else:
+            stop(child)
+        terminal.wait_for("Stopped")
+        terminal.type(f"clear; kill -{name[3:]} %1; wait %1; echo code=$?\n")
+        text = terminal.wait_for(f"code={128 + getattr(signal, name)}")
+        assert f"ended by {name}" in text
+        assert_usable(terminal)
+
+
+@NEEDS_TMUX
+@NEEDS_BASH
+@STOPS
+def test_bg_leaves_the_terminal_to_the_shell(tmp_path: Path) -> None:
+    with opened(tmp_path) as terminal:
+        terminal.type("exec bash --norc --noprofile\n")
+        start(terminal, tmp_path)
+        terminal.wait_app()
+        terminal.keys("C-z")
+        terminal.wait_for("Stopped")
+        terminal.cleared()
+        terminal.type("set -b; bg\n")
+        terminal.wait_for("Stopped")
+        assert_usable(terminal)
+        terminal.type("clear; fg; echo rc=$?\n")
+        terminal.wait_app()
+        terminal.keys("q")
+        terminal.wait_for("rc=0")
+        assert_usable(terminal)
+
+
 def stop(pid: int) -> None:
     """Stop a process, and wait until it has stopped."""
     os.kill(pid, signal.SIGSTOP)
