@@ -28,7 +28,9 @@ entries alone are not a reason for an alarm.
 
 Disks behind a RAID controller are listed by bus and type (`bus/0/megaraid,3`) where `smartctl --scan-open` finds them;
 `--smart-type sda=cciss,0` adds others. Querying them needs root. The volume itself has no health; on the main screen,
-it has the worst health of its disks.
+it has the worst health of its disks. A volume is recognised by that scan ("please try adding '-d megaraid,N'") or by
+its vendor and model: DELL PERC, MegaRAID, LSI, AVAGO, BROADCOM, HP and HPE LOGICAL VOLUME, Areca, 3ware, AMCC, Adaptec.
+`--smart-type sda=scsi` makes one of these names a disk of its own.
 
 An ATA count is the first number that smartctl prints for an attribute (188: the lowest of its three words). An
 attribute whose name shows another meaning (`Host_Writes_GiB`, `Unknown_SSD_Attribute`) has no rule, nor has attribute

@@ -14,7 +14,7 @@ from iotop_ai.collectors.base import Unavailable
 from iotop_ai.collectors.health.commands import is_device, is_type, sudoers_line
 from iotop_ai.collectors.health.helper_client import SmartProcess
 from iotop_ai.collectors.health.history import HealthHistory
-from iotop_ai.collectors.health.parse import parse_json, parse_scan, parse_state, refusal
+from iotop_ai.collectors.health.parse import Scan, parse_json, parse_scan, parse_state, refusal, volume_refusal
 from iotop_ai.collectors.health.smartctl_path import find_smartctl
 from iotop_ai.collectors.health.targets import (
     Disk,
@@ -96,8 +96,8 @@ class SmartCollector:
         self._history = history
         self._only = frozenset(only)
         self._helper = SmartProcess(clock)
-        self._scanned: tuple[tuple[str, str], ...] = ()
-        """(device, type) of each disk that the last scan found."""
+        self._scanned = Scan()
+        """What the last scan found."""
         self._disks_behind: tuple[Disk, ...] = ()
         """The disks behind RAID controllers that the last scan found."""
         self._diskseqs: dict[str, int] = {}
@@ -293,11 +293,11 @@ class SmartCollector:
         if scan:
             self._scanned = self._scan(smartctl)
             direct = [disk for disk in disks if disk not in self._disks_behind]
-            self._disks_behind = self._select(behind_controllers(self._scanned, direct))
+            self._disks_behind = self._select(behind_controllers(self._scanned.types, direct))
             disks = (*direct, *self._disks_behind)
             table = {disk.name: table.get(disk.name, pending) for disk in disks}
             to_query = [disk for disk in disks if disk.device and disk.name not in known]
-        for disk in with_scanned_types(to_query, self._scanned):
+        for disk in with_scanned_types(to_query, self._scanned.types, self._scanned.volumes):
             if not self._wait_while_suspended():
                 return
             table[disk.name] = self._query_disk(smartctl, disk, old.get(disk.name))
@@ -347,8 +347,8 @@ class SmartCollector:
             return False
         return True
 
-    def _scan(self, smartctl: str) -> tuple[tuple[str, str], ...]:
-        """Return (device, type) of each disk that smartctl finds; the result of the previous scan if this one fails.
+    def _scan(self, smartctl: str) -> Scan:
+        """Return what smartctl finds; the result of the previous scan if this one fails.
 
         Only the scan finds the types of USB bridges and the disks behind RAID controllers; sysfs lists all other disks.
         """
@@ -389,7 +389,8 @@ class SmartCollector:
                 given = self._select(with_given_types((), self._settings.smart_types))
                 reason = volume_reason(self._root, disk.name, (*given, *self._disks_behind))
                 remedy = unavailable.remedy if reason == NOT_QUERIED else ""
-                return Reading(None, unavailable.status, reason, remedy, end_ns, end_ns - start_ns)
+                identity = _state_without_smart(response, disk)
+                return Reading(identity, unavailable.status, reason, remedy, end_ns, end_ns - start_ns)
             partial_state = _state_without_smart(response, disk) if unavailable.status is Status.UNSUPPORTED else None
             return Reading(
                 partial_state, unavailable.status, unavailable.reason, unavailable.remedy, end_ns, end_ns - start_ns
@@ -414,6 +415,8 @@ class SmartCollector:
         if answer is None and response.get("status") and not pysmart_values:
             raise Unavailable(Status.FAILED, clean(str(response.get("stderr", "")).strip(), 160) or "smartctl failed")
         unavailable = None if answer is None else refusal(answer, str(response.get("stderr", "")))
+        if answer is not None and disk.controller:
+            unavailable = volume_refusal(disk.name, disk.controller, unavailable)
         if unavailable is not None:
             raise unavailable
         return parse_state(answer, pysmart_values if isinstance(pysmart_values, dict) else None, disk.device, disk.kind)

@@ -18,6 +18,7 @@ from iotop_ai.collectors.health.json_access import integer as _int
 from iotop_ai.collectors.health.json_access import rows as _rows
 from iotop_ai.collectors.health.json_access import text as _text
 from iotop_ai.collectors.health.logs import error_log, self_test_facts, self_test_log
+from iotop_ai.lazy.namedtuple import NamedTuple
 from iotop_ai.lazy.regex import pattern
 from iotop_ai.model.clean import clean
 from iotop_ai.model.counter import known_int
@@ -36,7 +37,12 @@ _LEAST_TRIP_CELSIUS = 45
 """The least plausible critical temperature of a SCSI disk. A lower one is ignored."""
 _MISSING = pattern(r"no such (?:file|device)", re.IGNORECASE)
 _UNKNOWN_KIND = pattern(r"unable to detect|unknown usb bridge|unsupported|specify device type", re.IGNORECASE)
-_VOLUME_MESSAGE = pattern(r"open device: /dev/(\S{1,32}).*please try adding '-d ([a-z0-9]{1,16}),N'")
+_ADVICE = r"(?:please try adding|requires option) '-d ([a-z0-9]{1,16}),N'"
+_VOLUME_ADVICE = pattern(_ADVICE)
+_VOLUME_MESSAGE = pattern(r"open device: /dev/(\S{1,32}).*" + _ADVICE)
+_NO_SMART = "this device has no SMART"
+_DISK_NUMBERS = {"aacraid": "H,L,ID"}
+"""What follows the type in ``-d``, where a single number N does not name a disk."""
 _LIMITS = pattern(r"^(Warning|Critical)\s+Comp\. Temp\. Threshold:\s+(\d+) Celsius", re.MULTILINE)
 _WHEN_FAILED = {"now": "now", "failing_now": "now", "past": "past", "in_the_past": "past"}
 
@@ -52,17 +58,34 @@ def parse_json(text: str) -> dict[str, Any] | None:
     return answer if isinstance(answer, dict) else None
 
 
-def parse_scan(answer: Mapping[str, Any] | None) -> tuple[tuple[str, str], ...]:
-    """Return (device, type) of each complete entry in the answer of ``--scan-open``, in smartctl's order.
+class Scan(NamedTuple):
+    """What ``smartctl --scan-open`` has found, in smartctl's order.
 
-    Sample: {"devices": [{"name": "/dev/sda", "info_name": "/dev/sda [SAT]", "type": "sat", "protocol": "ATA"}]}
+    types: (device, type) of each disk. volumes: (device, controller) of each RAID volume, with the controller in the
+    words of ``-d``: "megaraid".
     """
-    scanned = []
+
+    types: tuple[tuple[str, str], ...] = ()
+    volumes: tuple[tuple[str, str], ...] = ()
+
+
+def parse_scan(answer: Mapping[str, Any] | None) -> Scan:
+    """Return the complete entries in the answer of ``--scan-open``.
+
+    smartctl recognises a RAID volume only here, where it detects the type: a query with ``-d scsi`` gets no hint.
+
+    Sample: {"devices": [{"name": "/dev/sda", "info_name": "/dev/sda [SAT]", "type": "sat", "protocol": "ATA"},
+    {"name": "/dev/sdb", "info_name": "/dev/sdb", "type": "scsi", "protocol": "SCSI",
+    "open_error": "DELL or MegaRaid controller, please try adding '-d megaraid,N'"}]}
+    """
+    types, volumes = [], []
     for entry in _rows(_get(answer, "devices")):
-        name, kind = entry.get("name"), entry.get("type")
+        name, kind, error = entry.get("name"), entry.get("type"), entry.get("open_error")
         if isinstance(name, str) and isinstance(kind, str):
-            scanned.append((clean(name), clean(kind)))
-    return tuple(scanned)
+            types.append((clean(name), clean(kind)))
+        if isinstance(name, str) and isinstance(error, str) and (advice := _VOLUME_ADVICE.search(error)):
+            volumes.append((clean(name), advice[1]))
+    return Scan(tuple(types), tuple(volumes))
 
 
 def messages_of(answer: Mapping[str, Any] | None) -> tuple[str, ...]:
@@ -85,19 +108,34 @@ def refusal(answer: Mapping[str, Any], stderr: str = "") -> Unavailable | None:
         if _DENIED.search(text):
             return Unavailable(Status.DENIED, "reading SMART needs root")
         if volume := _VOLUME_MESSAGE.search(text):
-            remedy = f"--smart-type {volume[1]}={volume[2]},N for each disk N behind it (see smartctl(8))"
-            return Unavailable(Status.UNSUPPORTED, NOT_QUERIED, remedy)
+            return _volume_unavailable(volume[1], volume[2])
         if _UNKNOWN_KIND.search(text):
             return Unavailable(Status.UNSUPPORTED, text, "give its type: --smart-type DISK=TYPE (see smartctl(8))")
         if _MISSING.search(text):
             return Unavailable(Status.ABSENT, f"no device node here: {text}")
         return Unavailable(Status.FAILED, text or f"smartctl ended with status {exit_status}")
     if _get(answer, "smart_support", "available") is False:
-        return Unavailable(Status.UNSUPPORTED, "this device has no SMART")
+        return Unavailable(Status.UNSUPPORTED, _NO_SMART)
     if _get(answer, "smart_support", "enabled") is False:
         device = _text(answer, "device", "name")
         return Unavailable(Status.OFF, "SMART is switched off on this disk", f"smartctl -s on {device}")
     return None
+
+
+def _volume_unavailable(name: str, controller: str) -> Unavailable:
+    node, number = ("sgX", "N") if controller == "areca" else (name, _DISK_NUMBERS.get(controller, "N"))
+    where = ", where sgX is the controller's node" if node != name else ""
+    remedy = f"--smart-type {node}={controller},{number} for each disk behind it{where} (see smartctl(8))"
+    return Unavailable(Status.UNSUPPORTED, NOT_QUERIED, remedy)
+
+
+def volume_refusal(name: str, controller: str, found: Unavailable | None) -> Unavailable | None:
+    """Return why smartctl's answer about a RAID volume has no health data.
+
+    controller: the controller's type, such as "megaraid". found: what ``refusal`` returned for the answer; it stays if
+    it has a reason of its own. A volume may report that it has SMART, but this does not cover the disks behind it.
+    """
+    return _volume_unavailable(name, controller) if found is None or found.reason == _NO_SMART else found
 
 
 def parse_state(

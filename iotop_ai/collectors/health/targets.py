@@ -19,6 +19,17 @@ from iotop_ai.model.health.volume import DISKS_QUERIED, NOT_QUERIED, disks_queri
 
 _CONTROLLERS = frozenset(("megaraid", "3ware", "areca", "aacraid", "cciss", "hpt", "sssraid", "jmb39x", "jms56x"))
 """The types of smartctl that name one of the disks behind a controller. Other types may have a comma too: sat,12."""
+_VOLUMES = (
+    ("megaraid", pattern(r"\S+ +PERC .*|(?:MegaRAID|LSI|AVAGO|BROADCOM) .*", re.IGNORECASE)),
+    ("cciss", pattern(r"(?:HPE?|MSCC|ADAPTEC) +LOGICAL VOLUME", re.IGNORECASE)),
+    ("areca", pattern(r"Areca .*", re.IGNORECASE)),
+    ("3ware", pattern(r"(?:3ware|AMCC) .*", re.IGNORECASE)),
+    ("aacraid", pattern(r"Adaptec .*", re.IGNORECASE)),
+)
+"""The controller's type for smartctl, and the vendor and model that sysfs shows for its volumes.
+
+A single disk that such a controller passes through has the disk's own vendor.
+"""
 _NVME_DISK = pattern(r"nvme\d+n\d+")
 _SCSI_DISK = pattern(r"(?:sd[a-z]+|hd[a-z])")
 NEVER_QUERIED: tuple[tuple[str, str], ...] = (
@@ -35,6 +46,7 @@ class Disk(NamedTuple):
     A disk behind a RAID controller is named by the volume and the type, "sda/megaraid,3", or, if the scan found it, by
     the controller's bus, "bus/0/megaraid,3". device: the device node for smartctl; "" if the disk is never queried.
     kind: the type for smartctl. reason: why the disk is never queried. fixed: whether a scan must not change the type.
+    controller: the type of the RAID controller whose volume this is, such as "megaraid"; else "".
     """
 
     name: str
@@ -42,6 +54,7 @@ class Disk(NamedTuple):
     kind: str
     reason: str = ""
     fixed: bool = False
+    controller: str = ""
 
 
 def smart_disks(root: Root) -> tuple[Disk, ...]:
@@ -66,8 +79,11 @@ def _scsi_disk(root: Root, name: str) -> Disk:
     if root.number_or_none(f"sys/block/{name}/size") == 0:
         return Disk(name, "", "", "no medium in the drive")
     # libata sets the vendor of its disks to ATA; sysfs has no other sign that distinguishes them from SCSI disks.
-    kind = "sat" if root.text_or(f"sys/block/{name}/device/vendor") == "ATA" else "scsi"
-    return Disk(name, f"/dev/{name}", kind)
+    vendor = root.text_or(f"sys/block/{name}/device/vendor")
+    kind = "sat" if vendor == "ATA" else "scsi"
+    full_name = f"{vendor} {root.text_or(f'sys/block/{name}/device/model')}"
+    controller = next((controller for controller, names in _VOLUMES if names.fullmatch(full_name)), "")
+    return Disk(name, f"/dev/{name}", kind, controller=controller)
 
 
 def _nvme_disk(root: Root, name: str) -> Disk:
@@ -81,17 +97,23 @@ def _nvme_disk(root: Root, name: str) -> Disk:
     return Disk(name, f"/dev/{controllers[0]}", "nvme")
 
 
-def with_scanned_types(disks: Iterable[Disk], scanned: Iterable[tuple[str, str]]) -> tuple[Disk, ...]:
-    """Return the disks with the types that ``smartctl --scan-open`` found for the same device nodes.
+def with_scanned_types(
+    disks: Iterable[Disk], types: Iterable[tuple[str, str]], volumes: Iterable[tuple[str, str]] = ()
+) -> tuple[Disk, ...]:
+    """Return the disks with the types and controllers that ``smartctl --scan-open`` found for the same device nodes.
 
-    The scan recognises USB bridges, which sysfs does not show. A SATA disk that the scan could not open is reported as
-    scsi, so a found type "scsi" does not replace another type.
+    types: pairs of (device, type). volumes: pairs of (device, controller). The scan recognises USB bridges, which sysfs
+    does not show. A SATA disk that the scan could not open is reported as scsi, so a found type "scsi" does not replace
+    another type.
     """
-    types = dict(scanned)
+    kinds, controllers = dict(types), dict(volumes)
     out = []
     for disk in disks:
-        kind = types.get(disk.device, disk.kind)
-        out.append(disk if disk.fixed or kind in ("scsi", disk.kind) else disk._replace(kind=kind))
+        kind = kinds.get(disk.device, disk.kind)
+        controller = controllers.get(disk.device, disk.controller)
+        if not disk.fixed:
+            disk = disk._replace(kind=disk.kind if kind == "scsi" else kind, controller=controller)
+        out.append(disk)
     return tuple(out)
 
 
@@ -131,23 +153,37 @@ def type_in_name(name: str) -> tuple[str, str] | None:
 def volume_reason(root: Root, volume: str, behind: Iterable[Disk]) -> str:
     """Return why a RAID volume has no health. behind: the disks behind controllers that are queried.
 
-    The number of a controller's bus is that of its SCSI host (os_linux.cpp of smartmontools). If the volume's host is
-    unknown, the volume belongs to the only bus.
+    The number of a controller's bus is that of its SCSI host (os_linux.cpp of smartmontools). An Areca controller has a
+    node of its own, sg2, on the host of its volumes. If the volume's host is unknown, the volume belongs to the only
+    controller.
     """
     nodes = {disk.device.removeprefix("/dev/") for disk in behind}
     if volume in nodes:
         return DISKS_QUERIED
-    buses = sorted(node for node in nodes if node.startswith("bus/"))
-    host = os.path.basename(root.link(f"sys/block/{volume}/device")).partition(":")[0]
-    bus = f"bus/{host}" if host.isdecimal() else buses[0] if len(buses) == 1 else ""
-    return disks_queried_on(bus) if bus in buses else NOT_QUERIED
+    controllers = {host: node for node in sorted(nodes) if (host := _controller_host(root, node))}
+    host = _scsi_host(root, f"sys/block/{volume}")
+    only = next(iter(controllers.values())) if len(controllers) == 1 else ""
+    node = controllers.get(host, "") if host else only
+    return disks_queried_on(node) if node else NOT_QUERIED
+
+
+def _controller_host(root: Root, node: str) -> str:
+    if node.startswith("sg"):
+        return _scsi_host(root, f"sys/class/scsi_generic/{node}")
+    return node.removeprefix("bus/") if node.startswith("bus/") else ""
+
+
+def _scsi_host(root: Root, base: str) -> str:
+    """Return the number of a device's SCSI host; "" if it has none. Sample of its link: ../../../2:0:0:0."""
+    host = os.path.basename(root.link(f"{base}/device")).partition(":")[0]
+    return host if host.isdecimal() else ""
 
 
 def with_given_types(disks: Iterable[Disk], given: Iterable[tuple[str, str]]) -> tuple[Disk, ...]:
     """Return the disks with the types that the user gave, and the disks behind controllers that the user named.
 
     given: pairs of (kernel name or /dev path, type). If the type names a disk behind a controller, the node itself is a
-    volume without SMART.
+    volume without SMART. A disk with any other given type is not a volume.
     """
     by_name = {disk.name: disk for disk in disks}
     volumes = set()
@@ -157,7 +193,7 @@ def with_given_types(disks: Iterable[Disk], given: Iterable[tuple[str, str]]) ->
             volumes.add(name)
             by_name[f"{name}/{kind}"] = Disk(f"{name}/{kind}", f"/dev/{name}", kind, fixed=True)
         elif name in by_name:
-            by_name[name] = by_name[name]._replace(device=f"/dev/{name}", kind=kind, reason="", fixed=True)
+            by_name[name] = Disk(name, f"/dev/{name}", kind, fixed=True)
     for name in volumes & by_name.keys():
         by_name[name] = Disk(name, "", "", DISKS_QUERIED)
     return tuple(by_name.values())

@@ -10,7 +10,10 @@ _ON = " on "
 
 
 def disks_queried_on(bus: str) -> str:
-    """The reason if disks behind the volume are queried and named after their bus: "bus/0/megaraid,3"."""
+    """The reason if disks behind the volume are queried and named after their bus: "bus/0/megaraid,3".
+
+    bus: "bus/0", or the node of the controller: "sg2", whose disks are "sg2/areca,1".
+    """
     return f"{DISKS_QUERIED}{_ON}{bus}"
 
 

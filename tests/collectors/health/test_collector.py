@@ -294,16 +294,16 @@ def test_stray_lines_and_unknown_types_in_the_scan_are_ignored(smartctl: Smartct
     assert settled(start(str(smartctl.path)))["nvme8n1"].status is Status.OK
 
 
+HINT = "DELL or MegaRaid controller, please try adding '-d megaraid,N'"
 RAID_SCAN = {
     "devices": [
-        {"name": "/dev/sdw", "info_name": "/dev/sdw", "type": "scsi", "protocol": "SCSI"},
+        {"name": "/dev/sdw", "type": "scsi", "protocol": "SCSI", "open_error": HINT},
         {"name": "/dev/bus/0", "info_name": "/dev/bus/0 [megaraid_disk_00]", "type": "megaraid,0", "protocol": "SCSI"},
         {"name": "/dev/bus/0", "info_name": "/dev/bus/0 [megaraid_disk_03]", "type": "sat+megaraid,3"},
         {"name": "/dev/bus/0; reboot", "type": "megaraid,4"},
         {"name": "/dev/bus/0", "type": "megaraid,5 -t long"},
     ]
 }
-REFUSED = "Smartctl open device: /dev/sdw failed: DELL or MegaRaid controller, please try adding '-d megaraid,N'"
 
 
 @needs_smartctl
@@ -313,13 +313,13 @@ def test_disks_behind_a_raid_controller_are_found_by_the_scan(
 ) -> None:
     smartctl.block("sdw")
     disk = {**json.loads((DATA / "sata_failing_attr5.json").read_text()), "serial_number": "BEHIND3"}
-    volume = {"smartctl": {"exit_status": 2, "messages": [{"string": REFUSED, "severity": "error"}]}}
+    volume = {"smartctl": {"exit_status": 4}, "smart_support": {"available": False}}
     for name, answer in (("scan", RAID_SCAN), ("disk", disk), ("volume", volume)):
         (smartctl.folder / f"{name}.json").write_text(json.dumps(answer))
     smartctl.write_script(
         f'case "$*" in *scan*) cat {smartctl.folder}/scan.json; exit 0;;',
         f"*json*megaraid*) cat {smartctl.folder}/disk.json; exit 0;;",
-        f"*json*sdw*) cat {smartctl.folder}/volume.json; exit 2;; esac",
+        f"*json*sdw*) cat {smartctl.folder}/volume.json; exit 4;; esac",
         "exit 2",
     )
     collector = start(str(smartctl.path), smart_types=smart_types)
@@ -345,10 +345,11 @@ def test_disks_behind_a_raid_controller_are_found_by_the_scan(
 
 
 def test_a_volume_whose_disks_are_not_found_has_a_remedy() -> None:
-    why = refusal({"smartctl": {"exit_status": 2, "messages": [{"string": REFUSED, "severity": "error"}]}})
+    message = f"Smartctl open device: /dev/sdw failed: {HINT}"
+    why = refusal({"smartctl": {"exit_status": 2, "messages": [{"string": message, "severity": "error"}]}})
     assert why is not None
     assert (why.status, why.reason) == (Status.UNSUPPORTED, "a RAID volume: it has no health of its own")
-    assert why.remedy == "--smart-type sdw=megaraid,N for each disk N behind it (see smartctl(8))"
+    assert why.remedy == "--smart-type sdw=megaraid,N for each disk behind it (see smartctl(8))"
 
 
 @needs_smartctl

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from iotop_ai.collectors.base import Unavailable
-from iotop_ai.collectors.health.parse import parse_json, parse_scan, parse_state, refusal
+from iotop_ai.collectors.health.parse import Scan, parse_json, parse_scan, parse_state, refusal
 from iotop_ai.model.health.rules import with_verdict
 from iotop_ai.model.health.smart import SmartAttribute, SmartState
 from iotop_ai.model.reading import Status
@@ -249,8 +249,23 @@ def test_values_just_below_a_limit_are_ok(change: dict[str, Any]) -> None:
 
 def test_a_scan_leaves_out_entries_of_other_kinds() -> None:
     answered = {"devices": [{"name": "/dev/sda", "type": "sat"}, {"name": 7}, "# scan_smart_devices: glob(3) aborted"]}
-    assert parse_scan(answered) == (("/dev/sda", "sat"),)
-    assert parse_scan(None) == ()
+    assert parse_scan(answered) == Scan((("/dev/sda", "sat"),))
+    assert parse_scan(None) == Scan()
+
+
+@pytest.mark.parametrize(
+    ("error", "controller"),
+    [
+        ("DELL or MegaRaid controller, please try adding '-d megaraid,N'", "megaraid"),
+        ("AMCC/3ware controller, please try adding '-d 3ware,N',\nyou may need to replace /dev/sda", "3ware"),
+        ("requires option '-d cciss,N'", "cciss"),
+        ("Permission denied", ""),
+        (7, ""),
+    ],
+)
+def test_a_scan_recognises_a_volume_by_the_error_of_its_open(error: object, controller: str) -> None:
+    scan = parse_scan({"devices": [{"name": "/dev/sda", "type": "scsi", "open_error": error}]})
+    assert scan == Scan((("/dev/sda", "scsi"),), (("/dev/sda", controller),) if controller else ())
 
 
 @needs_smartctl

@@ -65,6 +65,11 @@ def test_a_volume_belongs_to_the_bus_of_its_scsi_host(tmp_path: Path) -> None:
     }  # fmt: skip
     assert [reasons[name] for name in ("sdc", "sdd", "unknown")] == [NOT_QUERIED, DISKS_QUERIED, NOT_QUERIED]
     assert bus_in(volume_reason(root, "unknown", behind[:1])) == "bus/1"
+    generic = tmp_path / "sys/class/scsi_generic/sg4"
+    generic.mkdir(parents=True)
+    (generic / "device").symlink_to("../../../3:0:16:0")
+    areca = [*behind, Disk("sg4/areca,1", "/dev/sg4", "areca,1")]
+    assert [bus_in(volume_reason(root, name, areca)) for name in ("sda", "sdc")] == ["bus/1", "sg4"]
 
 
 def test_a_disk_that_we_cannot_query_has_its_serial_number_from_sysfs(tmp_path: Path) -> None:

@@ -20,15 +20,35 @@ from tests.rigs.smart import Smartctl, why_no_smartctl
 
 WHY = why_no_smartctl()
 needs_smartctl = pytest.mark.skipif(bool(WHY), reason=WHY or "there")
-REFUSED = "Smartctl open device: /dev/sda failed: DELL or MegaRaid controller, please try adding '-d megaraid,N'"
+REFUSED = "DELL or MegaRaid controller, please try adding '-d megaraid,N'"
 FOUND = [
-    {"name": "/dev/sda", "type": "scsi"},
+    {"name": "/dev/sda", "info_name": "/dev/sda", "type": "scsi", "protocol": "SCSI", "open_error": REFUSED},
+    {"name": "/dev/sdb", "info_name": "/dev/sdb [SAT]", "type": "sat", "protocol": "ATA"},
     {"name": "/dev/bus/0", "type": "megaraid,2"},
     {"name": "/dev/bus/0", "type": "sat+megaraid,10"},
 ]
 BEHIND = ["bus/0/megaraid,2", "bus/0/sat+megaraid,10"]
 VOLUME = "a RAID volume: it has no health of its own"
+REMEDY = "--smart-type sda=megaraid,N for each disk behind it (see smartctl(8))"
 Run = Callable[..., tuple[int, dict[str, dict[str, Any]]]]
+
+
+def volume(name: str, vendor: str, product: str) -> dict[str, Any]:
+    """What smartctl answers about a RAID volume whose type is given with -d: as about any disk without SMART."""
+    return {
+        "json_format_version": [1, 0],
+        "smartctl": {"version": [7, 3], "argv": ["smartctl", "-d", "scsi"], "exit_status": 4},
+        "device": {"name": f"/dev/{name}", "info_name": f"/dev/{name}", "type": "scsi", "protocol": "SCSI"},
+        "scsi_vendor": vendor,
+        "scsi_product": product,
+        "scsi_model_name": f"{vendor} {product}",
+        "scsi_revision": "4.27",
+        "user_capacity": {"blocks": 7812939776, "bytes": 4000225165312},
+        "rotation_rate": 7200,
+        "serial_number": "00a1b2c3d4e5f6",
+        "smart_support": {"available": False},
+        "temperature": {"current": 0, "drive_trip": 0},
+    }
 
 
 def disk(serial: str, passed: bool) -> dict[str, Any]:
@@ -49,14 +69,14 @@ class Server:
         self.smartctl = Smartctl(folder)
         self.smartctl.block("sda")
         self.smartctl.block("sdb", device__vendor="ATA")
-        self.answer("volume", {"smartctl": {"exit_status": 2, "messages": [{"string": REFUSED}]}})
+        self.answer("volume", volume("sda", "EXAMPLE", "VOLUME"))
         self.answer("sdb", disk("BOOT", True))
         self.answer("behind", disk("BEHIND", True))
         self.answer("scan", {"devices": FOUND})
         self.smartctl.write_script(
             f'cd {folder}; case "$*" in *scan*) cat scan.json;;',
             '*"-d megaraid,2 /dev/bus/0"|*"-d sat+megaraid,10 /dev/bus/0") cat behind.json;;',
-            '*"/dev/sda") cat volume.json; exit 2;; *"/dev/sdb") cat sdb.json;; *) exit 2;; esac',
+            '*"/dev/sda") cat volume.json; exit 4;; *"/dev/sdb") cat sdb.json;; *) exit 2;; esac',
         )
 
     def answer(self, name: str, answer: dict[str, Any]) -> None:
@@ -109,10 +129,49 @@ def test_a_disk_behind_a_controller_can_be_named(server: Server, run: Run) -> No
 
 @needs_smartctl
 def test_a_volume_whose_disks_are_not_queried_makes_the_health_unknown(server: Server, run: Run) -> None:
-    server.answer("scan", {"devices": FOUND[:1]})
+    server.answer("scan", {"devices": FOUND[:2]})
     code, disks = run("--quiet-unsupported")
-    assert (code, disks["sda"]["reason"]) == (2, VOLUME)
+    assert (code, disks["sda"]["reason"], disks["sda"]["remedy"]) == (2, VOLUME, REMEDY)
     assert run("sda", "--quiet-unsupported")[0] == 2
+
+
+@needs_smartctl
+@pytest.mark.parametrize(
+    ("vendor", "model", "given"),
+    [
+        ("DELL", "PERC H755 Front", "sda=megaraid,N"),
+        ("AVAGO", "MR9361-8i", "sda=megaraid,N"),
+        ("HPE", "LOGICAL VOLUME", "sda=cciss,N"),
+        ("Areca", "ARC-1883-VOL#000", "sgX=areca,N"),
+        ("AMCC", "9650SE-4LP DISK", "sda=3ware,N"),
+        ("ASR8805", "Data", ""),
+        ("Adaptec", "Data", "sda=aacraid,H,L,ID"),
+    ],
+)
+def test_a_volume_is_recognised_by_its_name_where_the_scan_names_no_controller(
+    server: Server, run: Run, vendor: str, model: str, given: str
+) -> None:
+    server.answer("scan", {"devices": [{"name": "/dev/sda", "type": "scsi"}]})
+    server.answer("volume", volume("sda", vendor, model))
+    folder = server.smartctl.tree / "sys/block/sda/device"
+    (folder / "vendor").write_text(f"{vendor:8}\n")
+    (folder / "model").write_text(f"{model:16}\n")
+    code, disks = run()
+    assert (code, disks["sda"]["model"]) == ((2 if given else 0), f"{vendor} {model}")
+    assert disks["sda"]["reason"] == (VOLUME if given else "this device has no SMART")
+    assert disks["sda"]["remedy"].partition(" for")[0] == (f"--smart-type {given}" if given else "")
+    if given:  # a user may know better
+        code, disks = run("--smart-type", "sda=scsi")
+        assert (code, disks["sda"]["reason"]) == (0, "this device has no SMART")
+
+
+@needs_smartctl
+def test_a_volume_that_reports_smart_of_its_own_is_not_a_healthy_disk(server: Server, run: Run) -> None:
+    server.answer("scan", {"devices": FOUND[:2]})
+    healthy = volume("sda", "EXAMPLE", "VOLUME") | {"smart_status": {"passed": True}}
+    server.answer("volume", healthy | {"smart_support": {"available": True, "enabled": True}})
+    code, disks = run()
+    assert (code, disks["sda"]["status"], disks["sda"]["severity"]) == (2, "unsupported", None)
 
 
 @needs_smartctl
