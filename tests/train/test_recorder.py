@@ -135,6 +135,28 @@ def test_a_dead_recorder_does_not_end_a_training_by_sigpipe(
     assert (done.returncode, done.stdout.strip(), done.stderr) == (0, after, "")
 
 
+PENDING = """
+import os, signal, sys
+import iotop_ai
+
+signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGUSR1])
+os.kill(os.getpid(), signal.SIGUSR1)
+with iotop_ai.Monitor(sys.argv[1], options=["--no-smart"]) as m:
+    m.verdict(wait=60)
+    lines = open(f"/proc/{m._recorder.pid}/status").read().splitlines()
+blocked = int(next(line for line in lines if line.startswith("SigBlk:")).split()[1], 16)
+iotop_ai.monitor_disk(1, 1, program_path="/bin/true")
+print(blocked >> signal.SIGUSR1 - 1 & 1, signal.SIGUSR1 in signal.sigpending(), m.error)
+"""
+"""Records while a blocked signal is pending; prints whether the recorder blocks it and whether it is still pending."""
+
+
+def test_a_pending_signal_that_the_training_collects_later_does_not_end_it(tmp_path: Path) -> None:
+    argv = [sys.executable, "-c", PENDING, str(tmp_path / "x.iotop.jsonl")]
+    done = subprocess.run(argv, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout.strip(), done.stderr) == (0, "0 True", "")
+
+
 def test_a_recorder_that_cannot_be_killed_does_not_stop_the_training(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,4 +1,4 @@
-"""Starts child processes in the folder "/". No signal is blocked in them, unless ``start_async`` starts them.
+"""Starts child processes in the folder "/". No signal is blocked in them, unless a function says otherwise.
 
 ``python -m`` searches the current folder first, which another user may own; the option ``-P`` prevents that search.
 """
@@ -98,6 +98,18 @@ def run(argv: Sequence[str], **options: Any) -> subprocess.CompletedProcess[byte
     _must_be_absolute(argv[0])
     with signals_unblocked():
         return subprocess.run(list(argv), check=False, **{"cwd": SAFE_FOLDER, **options})
+
+
+def start_from_training(argv: Sequence[str], **options: Any) -> subprocess.Popen[bytes]:
+    """Start a program like ``start``, from a training process. Signals that this thread blocks stay blocked in both.
+
+    A training may block a signal and collect it with sigwait. If this thread unblocked the signal for a moment, a
+    pending one would end the training. Raises OSError.
+    """
+    import subprocess
+
+    _must_be_absolute(argv[0])
+    return subprocess.Popen(list(argv), **{"stdin": subprocess.DEVNULL, "cwd": SAFE_FOLDER, **options})
 
 
 async def start_async(argv: Sequence[str], **options: Any) -> Process:

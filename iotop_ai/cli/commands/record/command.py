@@ -63,6 +63,9 @@ def run(args: argparse.Namespace) -> int:
     options = record_options(args)
     check_socket_variable(os.environ)
     quiet_log()
+    if options.control:
+        # The training that starts the recorder may block any signal, and the recorder inherits that.
+        signal.pthread_sigmask(signal.SIG_SETMASK, ())
     session = Session(options)
     numbers = FORWARDED if options.command else END_SIGNALS
     with Signals(numbers, session.on_signal) as signals:
