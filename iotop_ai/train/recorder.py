@@ -68,9 +68,13 @@ class Recorder:
         )
         for pipe in (self._in, self._out, self._stderr):
             os.set_blocking(pipe, False)
-        self._lock = threading.Lock()
-        # A signal handler may send a mark while the thread that it interrupts is sending.
+        # A signal handler may send a mark, ask, or end the recorder while the thread that it interrupts holds a lock.
+        self._lock = threading.RLock()
         self._write_lock = threading.RLock()
+        self._reading = False
+        """Whether the thread that holds ``_lock`` reads the output."""
+        self._waited = False
+        """Whether ``end`` has waited for the recorder, so that its output is not needed any more."""
         self._rest = b""
         """The newest line of the recorder's output, while it is incomplete."""
         self._stderr_tail = b""
@@ -108,13 +112,14 @@ class Recorder:
     def ask(self, seconds: float) -> None:
         """Request a new status and wait for it, for at most ``seconds``."""
         end = time.monotonic() + seconds
-        while not (self.ready or self.ended) and time.monotonic() < end:
-            self._read_output(end - time.monotonic())
+        readable = True
+        while readable and not (self.ready or self.ended) and time.monotonic() < end:
+            readable = self._read_output(end - time.monotonic())
         if self.ended:
             return
         self._request_status()
-        while self._answers < self._requests and not self.ended and time.monotonic() < end:
-            self._read_output(end - time.monotonic())
+        while readable and self._answers < self._requests and not self.ended and time.monotonic() < end:
+            readable = self._read_output(end - time.monotonic())
 
     def end(self, seconds: float) -> int | None:
         """Let the recorder take a last Snapshot and end; kill it after ``seconds``.
@@ -137,17 +142,22 @@ class Recorder:
     def _wait_for_end(self, seconds: float) -> int | None:
         """Read the rest of the recorder's output and wait for its end; return what ``wait_or_kill`` returns."""
         end = time.monotonic() + seconds
-        while not self.ended and time.monotonic() < end:
-            self._read_output(end - time.monotonic())
+        readable = True
+        while readable and not self.ended and time.monotonic() < end:
+            readable = self._read_output(end - time.monotonic())
         code = wait_or_kill(self._child, max(1.0, end - time.monotonic()))
         self._killed_in_vain = code is None
         self._read_output(0.0)
         with self._lock:
-            self.ended = True  # no other thread reads the pipes from here on
+            self.ended = self._waited = True  # no other thread reads the pipes from here on
+            if not self._reading:  # else this is a signal handler, and the reading that it interrupts goes on
+                self._close_outputs()
+        return code
+
+    def _close_outputs(self) -> None:
         for pipe in (self._child.stdout, self._child.stderr):
             if pipe is not None:
                 pipe.close()
-        return code
 
     def reason(self) -> str:
         """Return why the recorder has ended: its error, a signal or its exit code."""
@@ -168,33 +178,55 @@ class Recorder:
 
     def _request_status(self) -> None:
         with self._lock:  # another thread must not take the answer before the request is counted
-            if self._try_send({"kind": "status"}):
-                self._requests += 1
+            self._requests += 1  # before it is sent, because a signal handler may take the answer
+            if not self._try_send({"kind": "status"}):
+                self._requests -= 1
 
-    def _read_output(self, seconds: float) -> None:
-        """Read the recorder's output, waiting for at most ``seconds`` and at most _SINGLE_WAIT_S; handle each line."""
+    def _read_output(self, seconds: float) -> bool:
+        """Read the recorder's output, waiting for at most ``seconds`` and at most _SINGLE_WAIT_S; handle each line.
+
+        Return whether this was possible. It is not possible in a signal handler that has interrupted a reading.
+        """
+        if self._interrupts_reading():
+            return False
         if self.ended:
-            return
+            return True
         poller = select.poll()
         poller.register(self._out, select.POLLIN)
         if not self._stderr_ended:
             poller.register(self._stderr, select.POLLIN)
         ready = dict(poller.poll(max(0, int(min(seconds, _SINGLE_WAIT_S) * 1000))))
         with self._lock:
-            if self.ended:
-                return
-            if self._stderr in ready:
-                stderr = _read(self._stderr)
-                self._stderr_ended = stderr == b""
-                self._stderr_tail = (self._stderr_tail + (stderr or b""))[-4096:]
-            read = _read(self._out) if self._out in ready else None
-            if read is None:
-                return
-            self.ended = not read
-            *lines, self._rest = (self._rest + read).split(b"\n")
-            self._rest = self._rest[-_LONGEST_LINE:]
-            for line in lines:
-                self._handle_line(line)
+            try:
+                self._reading = True
+                if not self.ended:  # read after ``_reading`` is set: a signal handler may end the recorder before
+                    self._handle_output(ready)
+            finally:
+                self._reading = False
+                if self._waited:  # a signal handler has ended the recorder meanwhile
+                    self._close_outputs()
+        return True
+
+    def _interrupts_reading(self) -> bool:
+        """Return whether this is a signal handler that has interrupted this thread while it reads."""
+        # Another thread that holds the lock reads without waiting, so the lock is free soon.
+        with self._lock:
+            return self._reading
+
+    def _handle_output(self, ready: Mapping[int, int]) -> None:
+        """Read the outputs in ``ready``, and handle each line."""
+        if self._stderr in ready:
+            stderr = _read(self._stderr)
+            self._stderr_ended = stderr == b""
+            self._stderr_tail = (self._stderr_tail + (stderr or b""))[-4096:]
+        read = _read(self._out) if self._out in ready else None
+        if read is None:
+            return
+        self.ended = self.ended or not read
+        *lines, self._rest = (self._rest + read).split(b"\n")
+        self._rest = self._rest[-_LONGEST_LINE:]
+        for line in lines:
+            self._handle_line(line)
 
     def _handle_line(self, line: bytes) -> None:
         try:

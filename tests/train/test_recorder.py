@@ -175,6 +175,41 @@ def test_a_recorder_that_cannot_be_killed_does_not_stop_the_training(
     assert child.wait() == -signal.SIGKILL
 
 
+HANDLER = """
+import os, signal, sys
+from iotop_ai import Monitor
+from iotop_ai.train.recorder import Recorder
+
+def stop(*_):
+    print(m.verdict(wait=600))
+    m.stop()
+    print(all(map(is_open, pipes)))
+
+def is_open(pipe):
+    return os.path.exists(f"/proc/self/fd/{pipe}")
+
+def interrupted(recorder, line):
+    signal.raise_signal(signal.SIGTERM)
+    handle_line(recorder, line)
+
+handle_line, Recorder._handle_line = Recorder._handle_line, interrupted
+signal.signal(signal.SIGTERM, stop)
+m = Monitor(sys.argv[1], program=sys.argv[2])
+m.start()
+pipes = m._recorder._out, m._recorder._stderr
+print(m.verdict(wait=600))
+print(any(map(is_open, pipes)), repr(m.error))
+"""
+"""Asks and stops in a signal handler that interrupts a reading; prints the verdicts, and whether the pipes are open."""
+
+
+def test_a_signal_handler_stops_the_recorder_in_the_middle_of_a_reading(tmp_path: Path) -> None:
+    program = made_recorder(tmp_path, "while read -r line; do case $line in *end*) exit 0;; esac; done")
+    argv = [sys.executable, "-c", HANDLER, str(tmp_path / "x.iotop.jsonl"), program]
+    done = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=60)
+    assert (done.stdout.split("\n"), done.stderr) == (["None", "True", "None", "False ''", ""], "")
+
+
 def test_the_end_of_a_recording_is_not_an_error_for_a_thread_that_waits(tmp_path: Path) -> None:
     mute = made_recorder(tmp_path, "while read -r line; do case $line in *end*) exit 0;; esac; done")
     m = Monitor(tmp_path / "x.iotop.jsonl", program=mute)
