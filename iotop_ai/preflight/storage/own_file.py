@@ -1,8 +1,10 @@
 """Opens the target of a check: a block device, a file, or one file of a folder (our own, or else the largest).
 
-The name of our file is ``.iotop-ai-check-UID``. The file is created with O_EXCL, locked while it is open, and removed
-at the end. If a check is killed, its file stays but is no longer locked, and a later check in the same folder removes
-it.
+The name of our file is ``.iotop-ai-check-UID-HOST-NUMBER``, with the lowest number that no other check in the folder
+uses. The host is named because a lock may hold only within a host. The file is created with O_EXCL, locked while it is
+open, and removed at the end. The lock also covers the file that a check creates and deletes, whose name is
+``created_name``. If a check is killed, its files stay but are no longer locked, and the next check of this host in the
+folder removes them. It looks only for these names, because a folder may have millions of files.
 """
 
 from __future__ import annotations
@@ -10,12 +12,14 @@ from __future__ import annotations
 import errno
 import mmap
 import os
+import re
 import stat
+from contextlib import suppress
 from typing import NamedTuple
 
 from iotop_ai.collectors.io.clock import Clock
 from iotop_ai.collectors.io.direct import ALIGN, open_direct
-from iotop_ai.collectors.io.own_file import create_part, is_named, parent_of
+from iotop_ai.collectors.io.own_file import create_part, is_named, parent_of, remove_left_over
 from iotop_ai.collectors.machine.dataset_files import Pinned, Tree, open_below
 from iotop_ai.model.errors import InputError
 from iotop_ai.model.preflight.storage import MIB, NAMED_FILE
@@ -25,6 +29,8 @@ MOST_BYTES = 512 * MIB
 ROOM_SHARE = 0.25
 LEAST_BYTES = 8 * MIB
 """The smallest file to read. A smaller file shows nothing about the disk, because the disk's cache holds it."""
+MOST_CHECKS = 16
+"""The most checks of one user and host that can use a folder at the same time."""
 MOST_ENTRIES, MOST_SCAN_S = 20_000, 2.0
 """The limits of the search for a file to read: the number of entries, and the seconds."""
 NO_ROOM = {
@@ -44,9 +50,15 @@ _NOT_WRITABLE = {
 _FOLDER_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 
 
-def own_name() -> str:
-    """Return the name of our file for this user."""
-    return f".iotop-ai-check-{os.geteuid()}"
+def own_name(number: int = 1) -> str:
+    """Return the name of our file for this user and host. number: from 1 to MOST_CHECKS."""
+    host = re.sub(r"[^\w.-]", "_", os.uname().nodename, flags=re.ASCII)
+    return f".iotop-ai-check-{os.geteuid()}-{host}-{number}"
+
+
+def created_name(name: str) -> str:
+    """Return the name of the empty file that a check creates and deletes. name: the name of the check's own file."""
+    return f"{name}.new"
 
 
 class Opened(NamedTuple):
@@ -55,7 +67,8 @@ class Opened(NamedTuple):
     kind: "own" for our file, "file" or "device". handle: the descriptor for reading; -1 for our file, which is written
     first and then opened with ``reopen``. size: the number of bytes that can be read, from the start. direct: whether
     reads bypass the page cache. folder, own_handle: the descriptors of our file's folder and of our file, else -1.
-    most_bytes: the maximum size of our file. why: the reason why nothing is written; "" if our file is written.
+    most_bytes: the maximum size of our file. why: the reason why nothing is written; "" if our file is written. name:
+    the name of our file; "" without one.
     """
 
     kind: str
@@ -66,6 +79,7 @@ class Opened(NamedTuple):
     own_handle: int = -1
     most_bytes: int = 0
     why: str = ""
+    name: str = ""
 
 
 def open_target(path: str, clock: Clock, *, write: bool, most_bytes: int = MOST_BYTES) -> Opened:
@@ -86,9 +100,9 @@ def open_target(path: str, clock: Clock, *, write: bool, most_bytes: int = MOST_
     folder, why = _open_folder_to_write(path) if write else (os.open(path, _FOLDER_FLAGS), "--no-write")
     try:
         if not why:
-            own_handle, room_bytes, why = _create_own_file(folder, most_bytes)
+            own_handle, name, room_bytes, why = _create_own_file(folder, most_bytes)
             if not why:
-                return Opened("own", -1, 0, False, folder, own_handle, room_bytes)
+                return Opened("own", -1, 0, False, folder, own_handle, room_bytes, name=name)
         opened = open_largest(path, folder, clock, why)
     except BaseException:
         os.close(folder)
@@ -132,38 +146,82 @@ def stored_bytes(handle: int) -> int:
         return size
 
 
-def _create_own_file(folder: int, most_bytes: int) -> tuple[int, int, str]:
-    """Create our file; return its descriptor, the bytes that it may take, and "".
+def _create_own_file(folder: int, most_bytes: int) -> tuple[int, str, int, str]:
+    """Create our file; return its descriptor, its name, the bytes that it may take, and "".
 
-    If the file cannot be created, return -1, 0 and the reason. Raises OSError for an unexpected error.
+    If the file cannot be created, return -1, "", 0 and the reason. Raises OSError for an unexpected error.
     """
     space = os.fstatvfs(folder)
     free = space.f_bavail * (space.f_frsize or space.f_bsize) if space.f_blocks else most_bytes / ROOM_SHARE
     room_bytes = int(min(most_bytes, free * ROOM_SHARE)) // MIB * MIB
     try:
-        own_handle = create_part(own_name(), folder)
+        own_handle, name = _take_name(folder)
     except OSError as error:
         if error.errno not in _NOT_WRITABLE:
             raise
-        return -1, 0, _NOT_WRITABLE[error.errno]
+        return -1, "", 0, _NOT_WRITABLE[error.errno]
     if room_bytes < LEAST_BYTES:
-        remove(own_handle, folder)
-        return -1, 0, f"{_NOT_WRITABLE[errno.ENOSPC]}: {int(free) >> 20} MB are free"
-    return own_handle, room_bytes, ""
+        remove(own_handle, folder, name)
+        return -1, "", 0, f"{_NOT_WRITABLE[errno.ENOSPC]}: {int(free) >> 20} MB are free"
+    return own_handle, name, room_bytes, ""
 
 
-def remove(own_handle: int, folder: int) -> None:
+def _take_name(folder: int) -> tuple[int, str]:
+    """Create our file with the first free name, and remove what killed checks have left.
+
+    Return the descriptor and the name. Raises OSError.
+    """
+    names = [own_name(number) for number in range(1, MOST_CHECKS + 1)]
+    for name in names:
+        own_handle = _take(folder, name)
+        if own_handle >= 0:
+            break
+    else:
+        raise FileExistsError(errno.EEXIST, f"{names[0]} is in the way", names[0])
+    for other in names[names.index(name) + 1 :]:
+        with suppress(OSError):  # this check does not need the name
+            if any(_exists(folder, left) for left in (other, created_name(other))):
+                handle = _take(folder, other)
+                if handle >= 0:
+                    remove(handle, folder, other)
+    return own_handle, name
+
+
+def _take(folder: int, name: str) -> int:
+    """Create our file with this name; return its descriptor, or -1 if another check or file has the name.
+
+    What a killed check has left under the name is removed. Raises OSError.
+    """
+    try:
+        own_handle = create_part(name, folder)
+    except FileExistsError:
+        return -1
+    if remove_left_over(created_name(name), folder):
+        return own_handle
+    remove(own_handle, folder, name)
+    return -1
+
+
+def _exists(folder: int, name: str) -> bool:
+    try:
+        os.stat(name, dir_fd=folder, follow_symlinks=False)
+    except FileNotFoundError:
+        return False
+    return True
+
+
+def remove(own_handle: int, folder: int, name: str) -> None:
     """Close and remove our file. Raises OSError."""
     try:
-        if is_named(own_handle, own_name(), folder):
-            os.unlink(own_name(), dir_fd=folder)
+        if is_named(own_handle, name, folder):
+            os.unlink(name, dir_fd=folder)
     finally:
         os.close(own_handle)
 
 
-def reopen(folder: int) -> tuple[int, bool]:
+def reopen(folder: int, name: str) -> tuple[int, bool]:
     """Open our file for reading; return its descriptor and whether reads bypass the page cache. Raises OSError."""
-    return _open_for_reading(own_name(), folder)
+    return _open_for_reading(name, folder)
 
 
 def _open_for_reading(name: str, folder: int | None = None) -> tuple[int, bool]:

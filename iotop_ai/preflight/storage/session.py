@@ -11,7 +11,7 @@ from contextlib import suppress
 from random import Random
 
 from iotop_ai.collectors.io.clock import Clock
-from iotop_ai.collectors.io.own_file import create_part, remove_left_over
+from iotop_ai.collectors.io.own_file import remove_left_over
 from iotop_ai.collectors.io.root import Root
 from iotop_ai.collectors.job.cgroup_limits import read_cores
 from iotop_ai.lazy.namedtuple import NamedTuple
@@ -39,9 +39,9 @@ from iotop_ai.preflight.storage.own_file import (
     LEAST_BYTES,
     NO_ROOM,
     Opened,
+    created_name,
     open_largest,
     open_target,
-    own_name,
     remove,
     reopen,
 )
@@ -101,7 +101,9 @@ class Session:
         self._request, self._emit, self._stop, self._clock = request, emit, stop, clock
         self._opened: Opened | None = None
         self._own_handle = -1
-        """The descriptor of our file; -1 while it does not exist."""
+        """The descriptor of our file; -1 if there is none."""
+        self._created = ""
+        """The name of the file that the readers create and delete now; "" while they do not."""
         self._newest_run: Run | None = None
         self._handles: list[int] = []
 
@@ -143,7 +145,7 @@ class Session:
         self._measure_reads([*phases[SEQUENTIAL], *phases[RANDOM]], handle, target, program)
         if opened.kind == "own":
             for phase in phases[FILES]:
-                slots = Slots(opened.folder, own_name(), size, phase.block_bytes, direct=direct)
+                slots = Slots(opened.folder, opened.name, size, phase.block_bytes, direct=direct)
                 self._measure(phase, slots.read)
 
     def _open(self, phases: dict[str, list[Phase]]) -> Opened:
@@ -161,14 +163,14 @@ class Session:
             return self._open_largest_instead(opened, size, why)
         if why:
             self._emit.note(f"{why}: {size // MIB} MB are written, and the figure of writing is missing")
-        handle, direct = reopen(opened.folder)
+        handle, direct = reopen(opened.folder, opened.name)
         return opened._replace(handle=handle, size=size, direct=direct)
 
     def _open_largest_instead(self, opened: Opened, size: int, why: str) -> Opened:
         """Remove our file, which is too small, and open the largest file of its folder. Raises OSError."""
         own_handle, self._own_handle, self._opened = self._own_handle, -1, None
         try:
-            remove(own_handle, opened.folder)
+            remove(own_handle, opened.folder, opened.name)
             largest = open_largest(self._request.path, opened.folder, self._clock, why)
         finally:
             os.close(opened.folder)
@@ -213,18 +215,20 @@ class Session:
                 os.close(handle)
         if opened is not None and opened.folder >= 0:
             try:
-                if self._own_handle >= 0:
-                    remove(self._own_handle, opened.folder)
-                else:
-                    self._remove_created(opened.folder)
+                self._remove_created(opened.folder)
             finally:
-                os.close(opened.folder)
+                try:  # removed last, because its lock covers the created file too
+                    remove(self._own_handle, opened.folder, opened.name)
+                finally:
+                    os.close(opened.folder)
 
     def _remove_created(self, folder: int) -> None:
         """Wait for the readers, then remove the file that a reader created and did not delete. Raises OSError."""
+        if not self._created:
+            return
         if self._newest_run is not None:
             self._newest_run.wait()
-        if not remove_left_over(own_name(), folder):
+        if not remove_left_over(self._created, folder):
             raise OSError(errno.EEXIST, "another file is in its place")
 
     def _measure(
@@ -245,17 +249,17 @@ class Session:
             self._emit.result(result)
 
     def _measure_metadata(self, phases: dict[str, list[Phase]]) -> None:
-        """Measure open, fstat and close of our file, then its creation and deletion. No second file is ever created."""
+        """Measure open, fstat and close of our file, then the creation and deletion of a second file."""
         assert self._opened is not None
-        folder, name = self._opened.folder, own_name()
+        folder, name = self._opened.folder, self._opened.name
+        created = created_name(name)
         for phase in phases[STAT]:
             self._measure(phase, lambda _buffer, _number: _open_stat_close(folder, name))
-        if phases[CREATE]:
-            own_handle, self._own_handle = self._own_handle, -1
-            remove(own_handle, folder)
-            for phase in phases[CREATE]:
-                self._measure(phase, lambda _buffer, _number: _create_delete(folder, name))
-            self._own_handle = create_part(name, folder)
+        for phase in phases[CREATE]:
+            self._created = created
+            self._measure(phase, lambda _buffer, _number: _create_delete(folder, created))
+            if not self._stop.is_set():  # else a killed reader may have left the file
+                self._created = ""
 
     def _write(self, phases: Sequence[Phase]) -> tuple[int, str]:
         """Fill our file through the page cache with fsync, as a checkpoint does.

@@ -38,7 +38,7 @@ from iotop_ai.preflight.storage import fio, reader, session
 from iotop_ai.preflight.storage.check import End, Message, Progress, Started, StorageCheck
 from iotop_ai.preflight.storage.loops import NOTHING, ManyInFlight
 from iotop_ai.preflight.storage.other_reads import OtherReads
-from iotop_ai.preflight.storage.own_file import LEAST_BYTES, open_target, own_name, remove
+from iotop_ai.preflight.storage.own_file import LEAST_BYTES, created_name, open_target, own_name, remove
 from iotop_ai.preflight.storage.place import read_place
 from iotop_ai.preflight.storage.reader import Bounds, Run, Stop, cpu_bound
 from iotop_ai.preflight.storage.session import Emit, Request, Session
@@ -207,10 +207,39 @@ def test_two_checks_of_one_folder_do_not_disturb_each_other(tmp_path: Path) -> N
         messages = check.messages()
         while not isinstance(next(messages), Started):
             pass
-        second = messages_of(tmp_path)[-1]
-        assert isinstance(second, End)
-        assert "in the way" in second.error
-        assert (tmp_path / own_name()).exists()
+        second = messages_of(tmp_path)
+        assert (second[-1], target(second).kind) == (End(), "own")
+        assert [path.name for path in tmp_path.iterdir()] == [own_name()]
+
+
+def test_a_check_begins_while_another_creates_and_deletes_files(tmp_path: Path) -> None:
+    begun: list[str] = []
+
+    def begin(*_: object) -> None:
+        opened = open_target(str(tmp_path), Clock(), write=True)
+        remove(opened.own_handle, opened.folder, opened.name)
+        os.close(opened.folder)
+        begun.append(opened.name)
+
+    emit = session.Emit(*[lambda *_: None] * 5)._replace(progress=begin)
+    one = session.Session(
+        Request(str(tmp_path), (Phase(CREATE, 0, 1, 0.2),), "own", most_bytes=8 * MIB), emit, Stop(), Clock()
+    )
+    try:
+        with pytest.raises(OSError, match="too little"):  # nothing is written
+            one.run()
+    finally:
+        one.close()
+    assert {*begun} == {own_name(2)}
+    assert not list(tmp_path.iterdir())
+
+
+def test_what_killed_checks_have_left_is_removed_but_not_the_files_of_other_hosts(tmp_path: Path) -> None:
+    theirs = tmp_path / f".iotop-ai-check-{os.geteuid()}-another-host-1"
+    for name in (own_name(), created_name(own_name()), created_name(own_name(2)), own_name(3), theirs.name):
+        (tmp_path / name).touch()
+    assert results(measured_here(tmp_path))
+    assert [*tmp_path.iterdir()] == [theirs]
 
 
 def test_a_file_is_only_read(tmp_path: Path) -> None:
@@ -240,7 +269,7 @@ def test_root_writes_nothing_where_another_users_link_leads(tmp_path: Path) -> N
     assert own.stat().st_mtime_ns == before
     opened = open_target(str(own), Clock(), write=True)
     assert opened.kind == "own"
-    remove(opened.own_handle, opened.folder)
+    remove(opened.own_handle, opened.folder, opened.name)
     os.close(opened.folder)
 
 
@@ -329,12 +358,13 @@ def test_a_file_that_a_hung_reader_created_is_removed(tmp_path: Path, monkeypatc
 
     monkeypatch.setattr(reader, "HANG_S", 0.3)
     monkeypatch.setattr(session, "_create_delete", create_and_wait)
+    created = tmp_path / created_name(own_name())
     request = Request(str(tmp_path), (Phase(CREATE, 0, 1, 0.1),), "own")
-    emit = session.Emit(*[lambda *_: None] * 5)._replace(progress=lambda *_: wait_for(tmp_path / own_name()))
+    emit = session.Emit(*[lambda *_: None] * 5)._replace(progress=lambda *_: wait_for(created))
     one = session.Session(request, emit, Stop(), Clock())
     with pytest.raises(reader.HangError):
         one.run()
-    assert (tmp_path / own_name()).exists()
+    assert created.exists()
     one.close()
     assert not list(tmp_path.iterdir())
 
