@@ -67,7 +67,7 @@ def _send_by_tmux(text: str) -> bool:
     try:
         result = run(
             [program, "load-buffer", "-w", "-"],
-            input=text.encode(),
+            input_bytes=text.encode(),
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
             timeout=_TMUX_S,

@@ -111,7 +111,7 @@ class MailDelivery(NamedTuple):
         try:
             finished = run(
                 [program, "-oi", "-t"],
-                input=bytes(mail),
+                input_bytes=bytes(mail),
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
                 timeout=self.timeout_s,

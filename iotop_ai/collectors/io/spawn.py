@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from asyncio.subprocess import Process
 
 SAFE_FOLDER = "/"
+_KILLED_WAIT_S = 1.0
 MODULE_FOLDERS = ("site-packages", "dist-packages")
 """The names of folders in which Python finds installed packages."""
 
@@ -91,13 +92,45 @@ def start_own_child(module: str) -> subprocess.Popen[bytes]:
     )
 
 
-def run(argv: Sequence[str], **options: Any) -> subprocess.CompletedProcess[bytes]:
-    """Run a program by its absolute path until it ends, like ``subprocess.run``. Raises OSError and TimeoutExpired."""
+def run(
+    argv: Sequence[str],
+    *,
+    input_bytes: bytes | None = None,
+    capture_output: bool = False,
+    timeout: float | None = None,
+    **options: Any,
+) -> subprocess.CompletedProcess[bytes]:
+    """Run a program by its absolute path until it ends, like ``subprocess.run``.
+
+    After ``timeout`` seconds the program is killed. A program that cannot be killed, because it waits for a disk (state
+    D) or runs as root through sudo, is abandoned. Raises OSError and TimeoutExpired.
+    """
     import subprocess
 
-    _must_be_absolute(argv[0])
-    with signals_unblocked():
-        return subprocess.run(list(argv), check=False, **{"cwd": SAFE_FOLDER, **options})
+    if input_bytes is not None:
+        options["stdin"] = subprocess.PIPE
+    if capture_output:
+        options["stdout"] = options["stderr"] = subprocess.PIPE
+    child = start(argv, **options)
+    try:
+        out, stderr = child.communicate(input_bytes, timeout)
+    except BaseException:
+        _kill(child)
+        raise
+    return subprocess.CompletedProcess(child.args, child.returncode, out, stderr)
+
+
+def _kill(child: subprocess.Popen[bytes]) -> None:
+    from subprocess import TimeoutExpired
+
+    with contextlib.suppress(PermissionError):
+        child.kill()
+    for pipe in (child.stdin, child.stdout, child.stderr):
+        if pipe is not None:
+            with contextlib.suppress(OSError):  # the child has not read all of its input
+                pipe.close()
+    with contextlib.suppress(TimeoutExpired):
+        child.wait(_KILLED_WAIT_S)
 
 
 def start_from_training(argv: Sequence[str], **options: Any) -> subprocess.Popen[bytes]:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import ast
 import os
 import re
+import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -29,7 +31,7 @@ STARTS = {
     "sys": {"executable"},
 }
 ALLOWED = {
-    SPAWN: {"asyncio.create_subprocess_exec", "subprocess.Popen", "subprocess.run", "sys.executable"},
+    SPAWN: {"asyncio.create_subprocess_exec", "subprocess.Popen", "sys.executable"},
     "cli/commands/assets.py": {"sys.executable"},  # this path is named in the scripts for Slurm
     "cli/commands/record/child.py": {"subprocess.Popen", "os.execvpe"},  # the user's command after ``record --``
     "collectors/process/python_code.py": {"sys.executable"},  # py-spy is installed beside this Python
@@ -146,6 +148,41 @@ def test_a_child_runs_in_a_safe_folder(tmp_path: Path, monkeypatch: pytest.Monke
         start(["pwd"])
     with pytest.raises(FileNotFoundError):
         run(["./pwd"])
+
+
+def test_a_program_gets_its_input_and_ends_at_its_time_limit() -> None:
+    result = run(["/bin/cat"], input_bytes=b"in", capture_output=True, timeout=60)
+    assert (result.returncode, result.stdout, result.stderr) == (0, b"in", b"")
+    with pytest.raises(subprocess.TimeoutExpired):
+        run(["/bin/sleep", "600"], input_bytes=bytes(1 << 20), timeout=0.1)
+
+
+AS_ROOT = "#include <unistd.h>\nint main(void) { char c; alarm(60); return setuid(0) || read(WAIT_FOR, &c, 1); }"
+"""Becomes root like sudo, so that its user cannot kill it, and waits for the end of a pipe, for at most a minute."""
+
+
+@pytest.mark.skipif(os.geteuid() != 0 or not shutil.which("cc"), reason="needs root, for a setuid program, and cc")
+def test_a_program_that_cannot_be_killed_is_abandoned(tmp_path: Path) -> None:
+    program = tmp_path / "program"
+    reader, writer = os.pipe()
+    flags = ["-x", "c", f"-DWAIT_FOR={reader}", "-o", str(program), "-"]
+    subprocess.run(["cc", *flags], input=AS_ROOT, text=True, check=True)
+    program.chmod(0o4755)
+    for folder in (tmp_path, *tmp_path.parents[:-2]):
+        folder.chmod(0o755)
+
+    def run_program() -> None:
+        os.close(writer)
+        begun = time.monotonic()
+        with pytest.raises(subprocess.TimeoutExpired):
+            run([str(program)], capture_output=True, timeout=0.1, pass_fds=(reader,))
+        assert time.monotonic() - begun < 30
+
+    try:
+        assert as_user(65534, run_program) == 0
+    finally:
+        os.close(writer)
+        os.close(reader)
 
 
 def test_own_program_is_the_script_or_a_python_with_safe_flags(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
