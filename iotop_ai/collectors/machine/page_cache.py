@@ -32,7 +32,7 @@ FILES_PER_PROGRESS = 200
 _WINDOW = 1 << 30
 """The most bytes that are mapped at once for mincore."""
 _PROT_READ, _MAP_SHARED = 1, 1
-_OVERLAY, _ZFS = 0x794C7630, 0x2FC12FC1
+_OVERLAY, _ZFS, _TMPFS, _RAMFS = 0x794C7630, 0x2FC12FC1, 0x01021994, 0x858458F6
 """The magic numbers of these filesystems, from include/uapi/linux/magic.h and OpenZFS (ZFS_SUPER_MAGIC)."""
 _CAP_FOWNER = 3
 _MAP_FAILED = ctypes.c_void_p(-1).value
@@ -72,7 +72,7 @@ class PageCache:
     def resident(self, handle: int) -> Resident | None:
         """Return how much of a file is in the page cache; None when it is unknown. Raises OSError."""
         status = os.fstat(handle)
-        kind = self._filesystem(handle)
+        kind = _filesystem(handle)
         if kind == _ZFS:
             return None
         if self.how != "mincore" and kind != _OVERLAY:
@@ -95,11 +95,6 @@ class PageCache:
         if os.geteuid() != status.st_uid and not _writable(handle) and not _owns_every_file():
             return None
         return Resident(min(self._mincore(handle, status.st_size), status.st_size), None)
-
-    def _filesystem(self, handle: int) -> int:
-        """Return the magic number of the file's filesystem, which is the first field of statfs; 0 when unknown."""
-        answer = (ctypes.c_long * 32)()
-        return answer[0] if not self._libc.fstatfs(handle, ctypes.byref(answer)) else 0
 
     def _mincore(self, handle: int, size: int) -> int:
         pages = 0
@@ -153,6 +148,17 @@ def measure_cached(top: str, cache: PageCache, on_progress: Callable[[Cached], N
         if files % FILES_PER_PROGRESS == 0:
             on_progress(so_far())
     return so_far()
+
+
+def is_in_memory(handle: int) -> bool:
+    """Whether the filesystem of an open file or folder keeps its files in memory (tmpfs, ramfs)."""
+    return _filesystem(handle) in (_TMPFS, _RAMFS)
+
+
+def _filesystem(handle: int) -> int:
+    """Return the magic number of the file's filesystem, which is the first field of statfs; 0 when unknown."""
+    answer = (ctypes.c_long * 32)()
+    return answer[0] if not ctypes.CDLL(None).fstatfs(handle, ctypes.byref(answer)) else 0
 
 
 def _writable(handle: int) -> bool:

@@ -20,12 +20,14 @@ from typing import NamedTuple
 from iotop_ai.collectors.io.clock import Clock
 from iotop_ai.collectors.io.direct import ALIGN, open_direct
 from iotop_ai.collectors.io.own_file import create_part, is_named, parent_of, remove_left_over
+from iotop_ai.collectors.io.root import Root
 from iotop_ai.collectors.machine.dataset_files import Pinned, Tree, open_below
+from iotop_ai.collectors.machine.page_cache import is_in_memory, read_levels, read_memory_room, room_for_data
 from iotop_ai.model.errors import InputError
 from iotop_ai.model.preflight.storage import MIB, NAMED_FILE
 
 MOST_BYTES = 512 * MIB
-"""The maximum size of our file. ROOM_SHARE of the free space is a second limit."""
+"""The maximum size of our file. ROOM_SHARE of the free space, or of the memory left, is a second limit."""
 ROOM_SHARE = 0.25
 LEAST_BYTES = 8 * MIB
 """The smallest file to read. A smaller file shows nothing about the disk, because the disk's cache holds it."""
@@ -82,10 +84,11 @@ class Opened(NamedTuple):
     name: str = ""
 
 
-def open_target(path: str, clock: Clock, *, write: bool, most_bytes: int = MOST_BYTES) -> Opened:
+def open_target(path: str, clock: Clock, root: Root, *, write: bool, most_bytes: int = MOST_BYTES) -> Opened:
     """Open what the check reads: the file or device that ``path`` names, or a file of that folder. Raises OSError.
 
-    write: whether our file may be created in a folder. most_bytes: the maximum size of our file.
+    root: shows how much memory is left, which limits our file if the folder is in memory. write: whether our file may
+    be created in a folder. most_bytes: the maximum size of our file.
     """
     info = os.stat(path)
     if stat.S_ISBLK(info.st_mode):
@@ -100,7 +103,7 @@ def open_target(path: str, clock: Clock, *, write: bool, most_bytes: int = MOST_
     folder, why = _open_folder_to_write(path) if write else (os.open(path, _FOLDER_FLAGS), "--no-write")
     try:
         if not why:
-            own_handle, name, room_bytes, why = _create_own_file(folder, most_bytes)
+            own_handle, name, room_bytes, why = _create_own_file(folder, most_bytes, root)
             if not why:
                 return Opened("own", -1, 0, False, folder, own_handle, room_bytes, name=name)
         opened = open_largest(path, folder, clock, why)
@@ -146,13 +149,18 @@ def stored_bytes(handle: int) -> int:
         return size
 
 
-def _create_own_file(folder: int, most_bytes: int) -> tuple[int, str, int, str]:
+def _create_own_file(folder: int, most_bytes: int, root: Root) -> tuple[int, str, int, str]:
     """Create our file; return its descriptor, its name, the bytes that it may take, and "".
 
     If the file cannot be created, return -1, "", 0 and the reason. Raises OSError for an unexpected error.
     """
     space = os.fstatvfs(folder)
     free = space.f_bavail * (space.f_frsize or space.f_bsize) if space.f_blocks else most_bytes / ROOM_SHARE
+    full = _NOT_WRITABLE[errno.ENOSPC]
+    if is_in_memory(folder):  # this process's cgroup is charged for what it writes, and may be killed for it
+        memory = room_for_data(read_levels(root), read_memory_room(root))
+        if memory is not None and memory < free:
+            free, full = memory, "too little memory is left"
     room_bytes = int(min(most_bytes, free * ROOM_SHARE)) // MIB * MIB
     try:
         own_handle, name = _take_name(folder)
@@ -162,7 +170,7 @@ def _create_own_file(folder: int, most_bytes: int) -> tuple[int, str, int, str]:
         return -1, "", 0, _NOT_WRITABLE[error.errno]
     if room_bytes < LEAST_BYTES:
         remove(own_handle, folder, name)
-        return -1, "", 0, f"{_NOT_WRITABLE[errno.ENOSPC]}: {int(free) >> 20} MB are free"
+        return -1, "", 0, f"{full}: {int(free) >> 20} MB are free"
     return own_handle, name, room_bytes, ""
 
 

@@ -151,7 +151,8 @@ class Session:
     def _open(self, phases: dict[str, list[Phase]]) -> Opened:
         """Open what the check reads; our file is written first, after the metadata phases. Raises OSError."""
         request = self._request
-        opened = open_target(request.path, self._clock, write=request.write, most_bytes=request.most_bytes)
+        most_bytes = request.most_bytes
+        opened = open_target(request.path, self._clock, Root("/"), write=request.write, most_bytes=most_bytes)
         self._opened, self._own_handle = opened, opened.own_handle
         if opened.kind != "own":
             return opened

@@ -177,7 +177,7 @@ def test_files_of_an_overlay_are_in_memory_if_those_of_its_layers_are(disk_folde
 def test_files_of_zfs_are_unknown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """ZFS has a separate cache."""
     (tmp_path / "file").write_bytes(b"x")
-    monkeypatch.setattr(PageCache, "_filesystem", lambda cache, handle: 0x2FC12FC1)
+    monkeypatch.setattr("iotop_ai.collectors.machine.page_cache._filesystem", lambda handle: 0x2FC12FC1)
     with (tmp_path / "file").open("rb") as file:
         assert PageCache().resident(file.fileno()) is None
 

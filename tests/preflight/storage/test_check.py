@@ -216,7 +216,7 @@ def test_a_check_begins_while_another_creates_and_deletes_files(tmp_path: Path) 
     begun: list[str] = []
 
     def begin(*_: object) -> None:
-        opened = open_target(str(tmp_path), Clock(), write=True)
+        opened = open_target(str(tmp_path), Clock(), Root("/"), write=True)
         remove(opened.own_handle, opened.folder, opened.name)
         os.close(opened.folder)
         begun.append(opened.name)
@@ -262,12 +262,12 @@ def test_root_writes_nothing_where_another_users_link_leads(tmp_path: Path) -> N
     for path in (theirs, theirs / "way"):
         os.chown(path, 65534, 65534, follow_symlinks=False)
     before = own.stat().st_mtime_ns
-    opened = open_target(str(theirs / "way"), Clock(), write=True)
+    opened = open_target(str(theirs / "way"), Clock(), Root("/"), write=True)
     os.close(opened.handle)
     assert (opened.kind, opened.own_handle) == ("file", -1)
     assert opened.why == "root does not follow another user's link in this path"
     assert own.stat().st_mtime_ns == before
-    opened = open_target(str(own), Clock(), write=True)
+    opened = open_target(str(own), Clock(), Root("/"), write=True)
     assert opened.kind == "own"
     remove(opened.own_handle, opened.folder, opened.name)
     os.close(opened.folder)

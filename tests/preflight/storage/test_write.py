@@ -12,11 +12,15 @@ from pathlib import Path
 
 import pytest
 
+from iotop_ai.collectors.io.clock import Clock
+from iotop_ai.collectors.io.root import Root
 from iotop_ai.model.preflight.storage import CREATE, FILES, MIB, SEQUENTIAL, STAT, WRITE, Measured, Phase, Target
 from iotop_ai.preflight.storage import reader, session
 from iotop_ai.preflight.storage.check import Message, Started
+from iotop_ai.preflight.storage.own_file import LEAST_BYTES, open_target, remove
 from iotop_ai.preflight.storage.reader import HangError
 from tests.preflight.storage.here import BRIEF, measured_here
+from tests.preflight.storage.places import mounted, needs_root
 
 ONLY_WRITE = (Phase(WRITE, MIB, 1, 0.1),)
 FILLING = tuple(phase._replace(seconds=60.0) if phase.name == WRITE else phase for phase in BRIEF)
@@ -104,6 +108,43 @@ def largest_file(size: int) -> Iterator[None]:
         yield
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+def with_memory(folder: Path, limit: int, used: int) -> Root:
+    """A machine with 64 GiB of memory, and a cgroup of ours with this limit and use."""
+    group = folder / "sys/fs/cgroup/pod"
+    for each in (group, folder / "proc/self"):
+        each.mkdir(parents=True)
+    (folder / "sys/fs/cgroup/cgroup.controllers").write_text("memory\n")
+    (folder / "proc/meminfo").write_text("MemTotal: 67108864 kB\nMemAvailable: 50331648 kB\n")
+    (folder / "proc/self/cgroup").write_text("0::/pod\n")
+    (group / "memory.max").write_text(f"{limit}\n")
+    (group / "memory.current").write_text(f"{used}\n")
+    (group / "memory.stat").write_text("inactive_file 0\nactive_file 0\n")
+    return Root(str(folder))
+
+
+@needs_root
+@pytest.mark.parametrize(("left", "size"), [(400, 100), (31, 0)])
+def test_a_file_in_memory_takes_a_quarter_of_what_the_cgroup_has_left(tmp_path: Path, left: int, size: int) -> None:
+    root = with_memory(tmp_path, 4096 * MIB, (4096 - left) * MIB)
+    with mounted(tmp_path / "memory", "-t", "tmpfs", "-o", "size=2g", "none") as memory:
+        if not size:
+            with pytest.raises(OSError, match=f"too little memory is left: {left} MB are free"):
+                open_target(str(memory), Clock(), root, write=True)
+            return
+        opened = open_target(str(memory), Clock(), root, write=True)
+        remove(opened.own_handle, opened.folder, opened.name)
+        os.close(opened.folder)
+        assert opened.most_bytes == size * MIB
+
+
+def test_the_memory_left_does_not_limit_a_file_on_a_disk(tmp_path: Path) -> None:
+    root = with_memory(tmp_path / "root", 4096 * MIB, 4090 * MIB)
+    opened = open_target(str(tmp_path), Clock(), root, write=True, most_bytes=LEAST_BYTES)
+    remove(opened.own_handle, opened.folder, opened.name)
+    os.close(opened.folder)
+    assert opened.most_bytes == LEAST_BYTES
 
 
 def target(messages: list[Message]) -> Target:
