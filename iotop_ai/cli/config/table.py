@@ -154,10 +154,18 @@ def read_columns(value: object) -> tuple[str, ...]:
 
 
 def read_smart_types(value: object) -> tuple[tuple[str, str], ...]:
-    """Return (disk, type for ``smartctl -d``) for each line of the table smart_types. Raises UsageError."""
+    """Return (disk, type for ``smartctl -d``) for each line of the table smart_types.
+
+    Raises UsageError, and PartError for an invalid type.
+    """
+    from iotop_ai.collectors.health.commands import is_type  # imported here: few starts need it
+
     rows = tuple(value.items()) if isinstance(value, Mapping) else None
     if rows is None or not all(isinstance(text, str) and text for row in rows for text in row):
         raise UsageError("smart_types must be a table; write a line like sda = 'megaraid,3' below [smart_types]")
+    for disk, type_name in rows:
+        if not is_type(type_name):
+            raise PartError(disk, f"smart_types.{disk}: {_quoted(type_name)} is not a type for smartctl -d")
     return rows
 
 

@@ -191,6 +191,10 @@ def parse_smart_type(text: str) -> tuple[str, str]:
     disk, equals, type_name = text.partition("=")
     if not (disk and equals and type_name):
         raise argparse.ArgumentTypeError(f"{text!r} is not DISK=TYPE; write sda=megaraid,3")
+    from iotop_ai.collectors.health.commands import is_type  # imported here: few starts need it
+
+    if not is_type(type_name):
+        raise argparse.ArgumentTypeError(f"{type_name!r} is not a type for smartctl -d; write sda=megaraid,3")
     return disk, type_name
 
 

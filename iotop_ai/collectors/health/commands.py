@@ -32,7 +32,8 @@ DISK_COMMANDS = ("json", "text")
 TEST_COMMANDS = ("short", "long", "abort")
 
 _DEVICE = pattern(r"/dev/(?:sd[a-z]{1,4}|hd[a-z]|nvme[0-9]{1,4}(?:n[0-9]{1,4})?|sg[0-9]{1,4}|bus/[0-9]{1,4})")
-_TYPE = pattern(r"[a-z0-9]{1,16}(?:[,+/][a-z0-9]{1,16}){0,5}")
+_TYPE_PART = "[a-z0-9](?:[a-z0-9-]{0,14}[a-z0-9])?"
+_TYPE = pattern(rf"{_TYPE_PART}(?:[,+/]{_TYPE_PART}){{0,5}}")
 _USER = pattern(r"[a-z_][a-z0-9_-]{0,31}")
 _SUDOERS_SPECIAL = pattern(r"([,:=\\ ])")
 _SUDOERS_PATH = pattern(r"(?:/[A-Za-z0-9_.+,:= -]+)+")
@@ -45,7 +46,7 @@ def is_device(device: str) -> bool:
 
 
 def is_type(kind: str) -> bool:
-    """Whether the text has the form of a ``-d`` argument: ``sat``, ``nvme``, ``megaraid,3``, ``sat+megaraid,0``."""
+    """Whether the text has the form of a ``-d`` argument: ``megaraid,3``, ``jmb39x-q,1``, ``sat+megaraid,0``."""
     return _TYPE.fullmatch(kind) is not None
 
 

@@ -181,6 +181,7 @@ def test_smart_types_of_flag_and_file_are_merged(path: Path) -> None:
         ("marks = 3", 1, "unknown key 'marks'"),
         ("smart_types = 3", 1, "smart_types must be a table"),
         ("[smart_types]\n'' = 'sat'", 1, "smart_types must be a table; write a line like sda = 'megaraid,3' below"),
+        ("[smart_types]\nsda = 'sat'\nsdb = 'Sat'", 3, "smart_types.sdb: 'Sat' is not a type for smartctl -d"),
         ("[keys]\n'sort.nxt' = ['x']", 2, "unknown action 'sort.nxt'; did you mean 'sort.next'?"),
         ("[keys]\nsort.next = ['x']\nsort.previous = ['foo']", 3, "sort.previous: 'foo' is not a key"),
         ("[keys]\nsort.next = ['Ctrl+@']", 2, "sort.next: 'Ctrl+@' cannot be bound: terminals send Ctrl+Space"),

@@ -260,8 +260,8 @@ def test_an_unreadable_stream_of_a_host_is_explained(
         (["-d", "0.5", "--exact", "--no-smart"], "iotop-ai record -o - -d 0.5 --exact --no-smart"),
         (["--smart", "--smartctl", "/a b/smartctl"], "iotop-ai record -o - -d 1 --smart '--smartctl=/a b/smartctl'"),
         (
-            ["--smart-type", "sda=megaraid,3", "--smart-type", "sdb=x;id"],
-            "iotop-ai record -o - -d 1 --smart-type=sda=megaraid,3 '--smart-type=sdb=x;id'",
+            ["--smart-type", "sda=megaraid,3", "--smart-type", "sdb;id=sat"],
+            "iotop-ai record -o - -d 1 --smart-type=sda=megaraid,3 '--smart-type=sdb;id=sat'",
         ),
         (["--procfs=-x", "--sysfs", "$(id)"], "iotop-ai record -o - -d 1 --procfs=-x '--sysfs=$(id)'"),
     ],

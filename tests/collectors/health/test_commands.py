@@ -25,8 +25,8 @@ def test_these_device_paths_are_refused(device: str) -> None:
 
 
 def test_an_invalid_type_and_a_relative_path_are_refused() -> None:
-    assert is_type("sat+megaraid,0")
-    assert not any(is_type(kind) for kind in ("", "-s", "sat -s off", "SAT", "sat,"))
+    assert all(is_type(kind) for kind in ("sat+megaraid,0", "jmb39x-q,1+sat", "areca,2/1", "nvme,0xffffffff"))
+    assert not any(is_type(kind) for kind in ("", "-s", "sat -s off", "SAT", "sat,", "sat,-s", "sat+-s", "sat-"))
     with pytest.raises(ValueError, match="absolute"):
         argv("scan", "smartctl")
 

@@ -315,3 +315,5 @@ def test_types_of_disks_behind_controllers_are_parsed(place: str) -> None:
     assert settings.smart_types == (("sda", "megaraid,0"), ("sda", "megaraid,1"))
     with pytest.raises(UsageError, match="write sda=megaraid,3"):
         build_parser(["health"]).parse_args(["health", "--smart-type", "megaraid"])
+    with pytest.raises(UsageError, match="'-q' is not a type for smartctl -d"):
+        build_parser(["health"]).parse_args(["health", "--smart-type", "sda=-q"])
