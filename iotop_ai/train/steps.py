@@ -109,8 +109,6 @@ class StepCounter:
 
 COUNTER = StepCounter()
 """The counter of this process."""
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=COUNTER.reset)
 
 
 def step() -> None:
@@ -143,6 +141,17 @@ class _Fetching(threading.local):
 _FETCHING = _Fetching()
 _AWAITING: ContextVar[bool] = ContextVar("awaiting", default=False)
 """Whether the current task awaits a measured fetch. Other tasks of the same thread go on meanwhile."""
+
+
+def _begin_child() -> None:
+    """Begin to count in a forked child. A loader may start its workers within a fetch that the parent measures."""
+    COUNTER.reset()
+    _FETCHING.active = False
+    _AWAITING.set(False)
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_begin_child)
 
 
 class Watched(Generic[T]):

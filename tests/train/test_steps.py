@@ -394,7 +394,6 @@ def test_without_a_monitor_nothing_happens(monkeypatch: pytest.MonkeyPatch, tmp_
 
 
 def test_a_forked_child_counts_its_own_steps(listener: Listener) -> None:
-    os.register_at_fork(after_in_child=steps.COUNTER.reset)
     for _ in iotop_ai.watch(range(3)):
         steps.step()
     listener.messages()
@@ -410,6 +409,39 @@ def test_a_forked_child_counts_its_own_steps(listener: Listener) -> None:
     assert os.waitpid(pid, 0)[1] == 0
     (message,) = listener.messages()
     assert (message["steps"], message["batches"], message["data_ns"]) == (1, 0, 0)
+
+
+def batches_in_a_child() -> int:
+    """The batches that a forked child counts while it iterates over a watched loader of three items."""
+    pid = os.fork()
+    if not pid:
+        status = 255
+        try:
+            assert list(iotop_ai.watch("abc")) == ["a", "b", "c"]
+            status = steps.COUNTER.batches
+        finally:
+            os._exit(status)
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+
+
+class Forking:
+    """A loader that starts its worker when an iteration begins."""
+
+    def __iter__(self) -> Iterator[int]:
+        return iter([batches_in_a_child()])
+
+
+@pytest.mark.usefixtures("listener")
+def test_a_worker_that_is_forked_within_a_measured_fetch_measures_its_own_loader() -> None:
+    assert list(iotop_ai.watch(Forking())) == [3]
+
+    async def loader() -> AsyncIterator[int]:
+        yield batches_in_a_child()
+
+    async def items() -> list[int]:
+        return [item async for item in iotop_ai.watch(loader())]
+
+    assert asyncio.run(items()) == [3]
 
 
 def test_the_rank_comes_from_the_variables_of_the_launcher() -> None:
