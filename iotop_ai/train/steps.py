@@ -257,6 +257,10 @@ def watch(loader: Any) -> Any:
     """Return an object that behaves like the loader, measures the wait for each batch, and counts the batches.
 
     Iterate over an asynchronous loader with ``async for``. Its wait is the time for which the task awaits a batch.
+
+    The object is not a DataLoader of torch: a Trainer of Lightning and ``accelerate.prepare()`` do not give it a
+    DistributedSampler. Wrap the loader that your own loop iterates over, after ``prepare``. With a Trainer, use its
+    callback instead.
     """
     if hasattr(loader, "__aiter__"):
         return (WatchedAsyncIterator if hasattr(loader, "__anext__") else WatchedAsync)(loader)

@@ -7,7 +7,9 @@ lightning/pytorch/loops/training_epoch_loop.py (advance), lightning/pytorch/call
 
 from __future__ import annotations
 
+import contextlib
 import sys
+import warnings
 from importlib import import_module
 from typing import Any
 
@@ -15,6 +17,10 @@ from iotop_ai.train import steps
 from iotop_ai.train.callbacks.session import Metrics, Sink, TrainingSession
 
 _PACKAGES = ("lightning.pytorch", "pytorch_lightning")
+_WATCHED = (
+    "Lightning gives a watched loader no DistributedSampler, so that each rank may read all data: "
+    "give the Trainer the loader itself, because LightningCallback measures the wait for it"
+)
 
 
 def _base() -> Any:
@@ -36,10 +42,20 @@ class LightningCallback(_base()):  # type: ignore[misc]  # its base class is kno
     def __init__(self, path: Any = None, **session: Any) -> None:
         super().__init__()
         self.session = TrainingSession(path, **session)
+        self._loaders_checked = False
 
     def on_fit_start(self, trainer: Any, pl_module: Any) -> None:
         """Start the recorder."""
         self.session.begin()
+
+    def on_train_start(self, trainer: Any, pl_module: Any) -> None:
+        """Warn once if the Trainer got a watched loader, which it does not shard. Before this hook it has no loader."""
+        if self._loaders_checked or trainer.world_size < 2 or not trainer.is_global_zero:
+            return
+        self._loaders_checked = True
+        if any(map(_lacks_sampler, _loaders(trainer.train_dataloader))):
+            with contextlib.suppress(UserWarning):  # warnings may be errors, and the training must go on
+                warnings.warn(_WATCHED, UserWarning, stacklevel=2)
 
     def on_train_epoch_start(self, trainer: Any, pl_module: Any) -> None:
         """Mark the epoch, and begin the wait for its first batch."""
@@ -76,6 +92,18 @@ class LightningCallback(_base()):  # type: ignore[misc]  # its base class is kno
         """End the recording."""
         if stage == "fit":
             self.session.end()
+
+
+def _loaders(of_trainer: Any) -> Any:
+    """Return the loaders of a Trainer, which has one loader, or a collection of them."""
+    if isinstance(of_trainer, dict):
+        return of_trainer.values()
+    return of_trainer if isinstance(of_trainer, (list, tuple)) else (of_trainer,)
+
+
+def _lacks_sampler(loader: Any) -> bool:
+    """Return whether this is a watched loader without a DistributedSampler of its own."""
+    return isinstance(loader, steps.Watched) and not hasattr(getattr(loader, "sampler", None), "num_replicas")
 
 
 def _to_loggers(trainer: Any) -> Sink:

@@ -7,6 +7,7 @@ import os
 import sys
 import threading
 import time
+import warnings
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
@@ -334,6 +335,31 @@ def transformers_callback(monkeypatch: pytest.MonkeyPatch) -> Any:
 def keras_callback(monkeypatch: pytest.MonkeyPatch, **options: Any) -> Any:
     module = loaded_callbacks(monkeypatch, "keras", "keras", callbacks=SimpleNamespace(Callback=object))
     return module.KerasCallback(**options)
+
+
+OWN_SAMPLER = SimpleNamespace(num_replicas=2)
+
+
+@pytest.mark.parametrize(
+    ("ranks", "first", "watched", "sampler", "warned"),
+    [(2, 1, 1, None, 1), (2, 1, 1, OWN_SAMPLER, 0), (2, 1, 0, None, 0), (2, 0, 1, None, 0), (1, 1, 1, None, 0)],
+)
+def test_a_watched_loader_of_several_ranks_is_warned_about_once(
+    monkeypatch: pytest.MonkeyPatch, ranks: int, first: bool, watched: bool, sampler: object, warned: int
+) -> None:
+    loader: Any = SimpleNamespace(sampler=sampler)
+    loader = iotop_ai.watch(loader) if watched else loader  # type: ignore[attr-defined]
+    for loaders in (loader, {"a": range(3), "b": loader}):
+        callback = lightning_callback(monkeypatch)
+        trainer = SimpleNamespace(world_size=ranks, is_global_zero=first, train_dataloader=loaders)
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            for _ in range(2):
+                callback.on_train_start(trainer, None)
+        assert [str(one.message)[:41] for one in caught] == ["Lightning gives a watched loader no Distr"] * warned
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            lightning_callback(monkeypatch).on_train_start(trainer, None)
 
 
 def test_an_error_in_lightning_ends_the_recording(monkeypatch: pytest.MonkeyPatch) -> None:
