@@ -9,7 +9,7 @@ import warnings
 from datetime import datetime
 from typing import Iterable, Iterator, Sequence, TextIO
 
-from iotop_ai.collectors.io.spawn import start_from_training
+from iotop_ai.collectors.io.spawn import start_with_blocked_signals
 from iotop_ai.model.clean import clean
 from iotop_ai.model.errors import UnknownError, UsageError
 from iotop_ai.train.program import program, program_environment
@@ -51,7 +51,7 @@ def monitor_disk(
     out = sys.stdout if file is None else file
     with tempfile.TemporaryFile() as messages:  # a full pipe would block the program
         try:
-            child = start_from_training(argv, env=program_environment(), stdout=subprocess.PIPE, stderr=messages)
+            child = start_with_blocked_signals(argv, env=program_environment(), stdout=subprocess.PIPE, stderr=messages)
         except OSError as error:
             raise UnknownError(f"{argv[0]} cannot be started: {error.strerror}") from None
         assert child.stdout is not None

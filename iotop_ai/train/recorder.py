@@ -15,7 +15,7 @@ import threading
 import time
 from typing import TYPE_CHECKING, Any, Iterator, Mapping, Sequence
 
-from iotop_ai.collectors.io.spawn import start_from_training
+from iotop_ai.collectors.io.spawn import start_with_blocked_signals
 from iotop_ai.model.clean import clean
 from iotop_ai.model.errors import InputError, NotDoneError, UnknownError, UsageError
 from iotop_ai.train.program import program_environment
@@ -51,7 +51,7 @@ class Recorder:
 
         # The recorder gets a separate session, so that Ctrl-C and a scheduler's signal end the training first, and the
         # recording includes that end.
-        self._child: subprocess.Popen[bytes] = start_from_training(
+        self._child: subprocess.Popen[bytes] = start_with_blocked_signals(
             argv,
             env=program_environment(),
             stdin=subprocess.PIPE,

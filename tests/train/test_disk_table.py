@@ -106,7 +106,7 @@ def test_a_program_that_cannot_be_killed_does_not_stop_the_caller(
         started.append(Unkillable(argv, **options))
         return started[-1]
 
-    monkeypatch.setattr(disk_table, "start_from_training", start)
+    monkeypatch.setattr(disk_table, "start_with_blocked_signals", start)
     program = tmp_path / "iotop-ai"
     row = ",".join("1" for _ in COLUMNS)
     lines = [f"timestamp,device,{','.join(COLUMNS)}", *(f"2026-11-21T08:46:0{at}.117Z,sda,{row}" for at in (2, 3))]

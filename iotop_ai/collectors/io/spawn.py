@@ -133,8 +133,8 @@ def _kill(child: subprocess.Popen[bytes]) -> None:
         child.wait(_KILLED_WAIT_S)
 
 
-def start_from_training(argv: Sequence[str], **options: Any) -> subprocess.Popen[bytes]:
-    """Start a program like ``start``, from a training process. Signals that this thread blocks stay blocked in both.
+def start_with_blocked_signals(argv: Sequence[str], **options: Any) -> subprocess.Popen[bytes]:
+    """Start a program like ``start``, but signals that this thread blocks stay blocked, here and in the program.
 
     A training may block a signal and collect it with sigwait. If this thread unblocked the signal for a moment, a
     pending one would end the training. Raises OSError.

@@ -6,13 +6,13 @@ import argparse
 import os
 import re
 import shlex
-import shutil
 from datetime import datetime
 from typing import TYPE_CHECKING, NamedTuple
 
 from iotop_ai.cli.options.alerts import add_alerts_flag, load_alerts
 from iotop_ai.cli.options.common import add_source_flags, parse_count, parse_interval, settings_of
 from iotop_ai.cli.options.devices import resolve_devices
+from iotop_ai.collectors.io.programs import programs_in_path
 from iotop_ai.model.clean import clean
 from iotop_ai.model.errors import UsageError
 from iotop_ai.model.parse import parse_duration_s, parse_size_bytes
@@ -178,10 +178,10 @@ def parse_hook(text: str | None) -> tuple[str, ...]:
         return ()
     if not argv:
         raise UsageError("--hook is empty")
-    program = shutil.which(argv[0])
-    if program is None:
+    program = os.path.abspath(argv[0]) if "/" in argv[0] else next(programs_in_path(argv[0]), "")
+    if not (os.path.isfile(program) and os.access(program, os.X_OK)):
         raise UsageError(f"--hook: {clean(argv[0])} is not a program that can run")
-    return (os.path.abspath(program), *argv[1:])
+    return (program, *argv[1:])
 
 
 def default_output(host: str, wall_ns: int) -> str:

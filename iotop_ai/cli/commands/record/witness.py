@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable
 
 from iotop_ai.cli.commands.record.report_signals import READY
 from iotop_ai.collectors.io.clock import Clock
-from iotop_ai.collectors.io.spawn import SAFE_FOLDER, own_environment, own_python
+from iotop_ai.collectors.io.spawn import own_environment, own_python, start_with_blocked_signals
 
 START_S = 2.0
 """The longest wait for the witness to start, in seconds. What it gets before waits until then."""
@@ -42,9 +42,9 @@ class Witness:
         self._process: subprocess.Popen[bytes] | None = None
         arguments = [str(int(number)) for number in numbers]
         try:
-            self._process = subprocess.Popen(
+            self._process = start_with_blocked_signals(
                 own_python("iotop_ai.cli.commands.record.report_signals", *arguments),
-                stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, bufsize=0, cwd=SAFE_FOLDER,
+                stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, bufsize=0,
                 env=own_environment(),
             )  # fmt: skip
         except OSError:  # such as the limit of processes
