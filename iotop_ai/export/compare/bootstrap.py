@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Sequence
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from typing import NamedTuple
 
 ROUNDS = 1000
@@ -55,6 +55,21 @@ class Points(NamedTuple):
         """The points whose value is known."""
         pairs = [(v, w) for v, w in zip(self.values, self.weights, strict=True) if w > 0]
         return Points(tuple(v for v, _ in pairs), tuple(w for _, w in pairs), self.step_s)
+
+    def spaced(self, spacing_s: float) -> Points:
+        """The known points; neighbours are joined so that the points are ``spacing_s`` apart on average, or further.
+
+        Points that repeat one reading show no variation, and would be taken for several readings that agree.
+        """
+        if spacing_s <= self.step_s:
+            return self
+        known = self.known
+        n = len(known.values)
+        count = min(n, max(1, int(n * self.step_s / spacing_s)))
+        edges = [i * n // count for i in range(count + 1)] if n else [0]
+        groups = [Points(known.values[a:b], known.weights[a:b], self.step_s) for a, b in pairwise(edges)]
+        values = tuple(group.mean or 0.0 for group in groups)
+        return Points(values, tuple(sum(group.weights) for group in groups), spacing_s)
 
 
 class Interval(NamedTuple):

@@ -166,12 +166,12 @@ def _windows(before: Story, after: Story, align: str | None) -> tuple[str, tuple
 
 
 def least_window_s(before: Story, after: Story) -> float:
-    """The shortest part of each run that gives an answer, in seconds; curves with a longer step need a longer part."""
-    curves = [story.steps.curve for story in (before, after) if story.steps is not None and story.steps.curve]
-    if len(curves) < 2:  # without steps, the shares of the jobs' time decide
+    """The shortest part of each run that gives an answer, in seconds; readings further apart need a longer part."""
+    spacings = [story.steps.spacing_s for story in (before, after) if story.steps is not None and story.steps.curve]
+    if len(spacings) < 2:  # without steps, the shares of the jobs' time decide
         jobs = (before.main_job, after.main_job)
-        curves = [curve for job in jobs if job is not None for curve in job.shares.values()]
-    return max(least_run_s(step_s) for step_s in (1.0, *(curve.step_s for curve in curves)))
+        spacings = [curve.step_s for job in jobs if job is not None for curve in job.shares.values()]
+    return max(least_run_s(spacing_s) for spacing_s in (1.0, *spacings))
 
 
 def _mark_windows(before: Story, after: Story) -> tuple[Window, Window] | None:
@@ -300,7 +300,8 @@ def _figures(story: Story, window: Window, disks: Sequence[str]) -> dict[str, _F
     """The figures of a run by name, in the order of the table. disks: the disks to compare, besides the job's disk."""
     out: dict[str, _Figure] = {}
     if story.steps is not None and story.steps.curve is not None:
-        out[STEPS] = _Figure("steps/s", "1/s", points_of(story.steps.curve, window))
+        points = points_of(story.steps.curve, window).spaced(story.steps.reading_s)
+        out[STEPS] = _Figure("steps/s", "1/s", points)
     out |= _shares(story, window)
     for name, figure, title, unit in _TOTALS:
         if name in story.totals:

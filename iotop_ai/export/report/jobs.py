@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from operator import itemgetter
 
 from iotop_ai.export.report.series import Curve, Grid, Interval, Series, Track, curve_of
 from iotop_ai.export.report.story import JobStory, Steps
@@ -27,6 +26,20 @@ MOST_MOUNTS = 64
 """The most mounts of a job whose time is kept."""
 
 
+class _RankSteps:
+    """Collects the steps of one rank. messages: the number of its messages that were added."""
+
+    def __init__(self, series: Series) -> None:
+        self.track = Track(series)
+        self.messages = 0
+
+    def add(self, interval: Interval, steps_per_s: float | None) -> None:
+        """Add the steps of a message, over the time since the previous message; unknown steps are ignored."""
+        if steps_per_s is not None:
+            self.track.add(interval, steps_per_s)
+            self.messages += 1
+
+
 class _Job:
     """Collects the figures of one job. series: each share of the job's time, by name; None before the first shares."""
 
@@ -45,7 +58,7 @@ class _Job:
         self._disks: dict[JobMount, str] = {}
         """The whole disk below each mount; mounts whose disk is unknown are left out."""
         self.series: dict[str, Series] | None = None
-        self.steps: dict[int, Track] = {}
+        self.steps: dict[int, _RankSteps] = {}
         """The steps of each rank, by the rank's number, which does not change when its process is restarted."""
         self._reported_ns: dict[ProcessKey, int] = {}
         """The time of the newest message of each rank."""
@@ -114,7 +127,7 @@ class _Job:
             interval = grid.interval(end_ns, rates.span_ns / 1e9)
             number = i if message.rank is None else message.rank
             if number not in self.steps and len(self.steps) - before < most_new:
-                self.steps[number] = Track(grid.series())
+                self.steps[number] = _RankSteps(grid.series())
             if interval is not None and number in self.steps:
                 self.steps[number].add(interval, rates.steps_per_s)
         return len(self.steps) - before
@@ -199,18 +212,21 @@ class JobFold:
             figures.mean_gpus,
         )
 
-    def _steps(self, tracks: Iterable[Track]) -> Steps | None:
+    def _steps(self, ranks: Iterable[_RankSteps]) -> Steps | None:
         """The steps of the slowest rank, because ranks step together.
 
         A rank that reported for less than half as long as another one is left out.
         """
-        known = [(track.stat, track) for track in tracks if track.stat is not None]
+        known = [(rank.track.stat, rank) for rank in ranks if rank.track.stat is not None]
         longest_s = max((stat.weight for stat, _ in known), default=0.0)
-        lasting = [(stat.mean, track) for stat, track in known if 2 * stat.weight >= longest_s]
-        per_s, slowest = min(lasting, key=itemgetter(0), default=(None, None))
-        if slowest is None or slowest.series is None:
+        lasting = [(stat, rank) for stat, rank in known if 2 * stat.weight >= longest_s]
+        stat, slowest = min(lasting, key=lambda pair: pair[0].mean, default=(None, None))
+        if stat is None or slowest is None or slowest.track.series is None:
             return None
-        return Steps("its own report", round(slowest.total or 0.0), per_s, curve_of(self._grid, slowest.series))
+        curve = curve_of(self._grid, slowest.track.series)
+        # A step that is longer than an interval of the recording fills several points of the curve with one reading.
+        reading_s = stat.weight / slowest.messages
+        return Steps("its own report", round(slowest.track.total or 0.0), stat.mean, curve, reading_s=reading_s)
 
     def _curves(self, series: dict[str, Series]) -> dict[str, Curve]:
         curves = {name: curve_of(self._grid, values) for name, values in series.items()}

@@ -35,7 +35,8 @@ class Steps(NamedTuple):
     """The steps of a job.
 
     source: what counted the steps: "its own report", or the kind of a log. per_s: the steps per second over the time in
-    which they are known, or the mean that the log itself gives; None if unknown. note: what is missing.
+    which they are known, or the mean that the log itself gives; None if unknown. note: what is missing. reading_s: the
+    mean time between two readings of the steps, in seconds; 0 if the points of the curve are at least that far apart.
     """
 
     source: str
@@ -43,6 +44,12 @@ class Steps(NamedTuple):
     per_s: float | None
     curve: Curve | None
     note: str = ""
+    reading_s: float = 0.0
+
+    @property
+    def spacing_s(self) -> float:
+        """The seconds between two readings of the curve, which may fill several of its points; 0 without a curve."""
+        return 0.0 if self.curve is None else max(self.curve.step_s, self.reading_s)
 
 
 class JobStory(NamedTuple):

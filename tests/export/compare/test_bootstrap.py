@@ -95,3 +95,34 @@ def test_unknown_points_change_nothing() -> None:
     rng = random.Random(6)
     a, b = noisy(5, 0.6, rng), noisy(6, 0.6, rng)
     assert difference_interval(padded(a, 500), padded(b, 300), 1) == difference_interval(a, b, 1)
+
+
+def steps_of(usual_s: float, rng: random.Random, run_s: int) -> tuple[Points, float]:
+    """The steps per second of a run, a point a second, and the mean length of a step; each step is one reading."""
+    per_s: list[float] = []
+    lengths: list[int] = []
+    while len(per_s) < run_s:
+        lengths.append(max(1, round(rng.gauss(usual_s, 0.15 * usual_s))))
+        per_s += [1 / lengths[-1]] * lengths[-1]
+    return Points(tuple(per_s[:run_s]), (1.0,) * run_s, 1.0), sum(lengths) / len(lengths)
+
+
+@pytest.mark.parametrize(("usual_s", "run_s", "known"), [(20.0, 60, 0), (20.0, 200, 100), (5.0, 120, 100)])
+def test_a_reading_that_fills_many_points_counts_once(usual_s: float, run_s: int, known: int) -> None:
+    rng = random.Random(6)
+    found = []
+    for seed in range(100):
+        pair = [steps_of(usual_s, rng, run_s) for _ in range(2)]
+        found.append(difference_interval(*(points.spaced(length_s) for points, length_s in pair), seed, 200))
+    intervals = [one for one in found if one is not None]
+    assert len(intervals) == known, "a run has an interval if it has 5 readings or more"
+    assert sum(not one.has_zero for one in intervals) <= 8
+
+
+def test_points_are_joined_without_a_change_of_their_mean() -> None:
+    points = Points((1.0, 1.0, 0.0, 2.0, 4.0, 3.0), (1.0, 1.0, 0.0, 1.0, 0.5, 1.0), 1.0)
+    joined = points.spaced(2.0)
+    assert joined == Points((1.0, (2.0 + 2.0 + 3.0) / 2.5), (2.0, 2.5), 2.0)
+    assert joined.mean == pytest.approx(points.mean)
+    assert points.spaced(1.0) == points
+    assert Points((0.0,), (0.0,), 1.0).spaced(5.0) == Points((), (), 5.0)

@@ -9,8 +9,9 @@ import pytest
 from iotop_ai.export.compare.bootstrap import Interval
 from iotop_ai.export.compare.comparison import MARKS, Change, compare_runs
 from iotop_ai.export.compare.sentence import sentence, value_text
-from iotop_ai.export.report.series import Stat
-from tests.export.compare.kept import comparison
+from iotop_ai.export.report.series import Curve, Stat
+from iotop_ai.export.report.story import Steps, Story
+from tests.export.compare.kept import comparison, story
 from tests.export.report.stories import read
 
 FOLDER = Path(__file__).resolve().parents[2] / "data" / "verdicts"
@@ -101,3 +102,16 @@ def test_other_gpus_explain_what_no_share_of_time_does() -> None:
 
 def test_a_temperature_has_its_unit() -> None:
     assert value_text(81.6, "celsius") == "82 C"
+
+
+def with_reports(per_s: float) -> Story:
+    """A run of 40 s whose job reports each of its steps; a step fills many points of the curve."""
+    run = story("slow")
+    curve = Curve(run.begin_ns, 1.0, (per_s,) * 40, (1.0,) * 40)
+    return run._replace(log=Steps("its own report", round(40 * per_s), per_s, curve, reading_s=1 / per_s))
+
+
+def test_a_few_reports_of_long_steps_do_not_show_which_run_is_faster() -> None:
+    found = compare_runs(with_reports(0.1), with_reports(0.08))
+    text = sentence(found)
+    assert text.startswith("Cannot tell: the runs are too short for a comparison, each run needs 62 s or more")

@@ -111,6 +111,16 @@ def test_steps_of_any_length_are_all_counted(steps_s: tuple[float, ...]) -> None
     assert sum(v * w for v, w in zip(whole.values, whole.weights, strict=True)) == pytest.approx(found.steps, abs=2.5)
 
 
+@pytest.mark.parametrize(("steps_s", "expected_s"), [((20.0,), 20.0), ((0.5,), 1.0), ((1.0,) * 10 + (10.0,), 20 / 11)])
+def test_readings_are_as_far_apart_as_the_messages_that_are_read(steps_s: tuple[float, ...], expected_s: float) -> None:
+    """The curve has a point a second, so a longer step fills several points with one reading."""
+    found = reported(messages(*steps_s))
+    assert found.reading_s == pytest.approx(expected_s, rel=0.01)
+    assert found.curve is not None
+    assert found.curve.step_s == 1.0
+    assert found.spacing_s == max(1.0, found.reading_s)
+
+
 def test_a_message_after_the_time_of_its_snapshot_does_not_double_the_step_of_the_grid() -> None:
     found = reported(messages(1.0, offset_s=0.005), late_s=0.01, most=RUN_S - 1)
     assert found.curve is not None
