@@ -114,7 +114,7 @@ def _lines(diagnosis: Diagnosis, last: Frame, pid: int) -> Iterator[str]:
             total = diagnosis.total_of(finding)
             yield _line("lasted", active_time_text(total.active_ns / 1e9, total.primary_ns / 1e9))
     stall = diagnosis.data_stall_ratio
-    # The headline's figure covers the last window; the figure below covers the whole time that was watched.
+    # The headline's figure covers the time in which the finding was active; the figure below covers all the time.
     watched = duration(diagnosis.data_stall_seen_s)
     yield _line("stall", "unknown" if stall is None else f"{percent(stall)} % of {watched} spent waiting for data")
     for job in diagnosis.job_times(pid):

@@ -16,6 +16,10 @@ between the two."""
 _STALLED = (State.STARVED,)
 """The states whose loss is time without data. A job that waits for a checkpoint or a rank is BLOCKED instead."""
 
+_LOSS_ARGS = ("lost", "stall", "pressure")
+"""The arguments of a finding that hold its lost share of the time, if they are equal to it."""
+
+_Args = tuple[tuple[str, str | float | None], ...]
 Key = tuple[str, str, str]
 """The class, subject and state of a finding. The state is needed because class ``unknown`` has several states."""
 
@@ -105,7 +109,9 @@ class VerdictTotalsBuilder:
         key = key_of(more.finding)
         known = self.finding_totals.get(key)
         if known is not None:
-            clearer = _clearer(known.finding, more.finding)
+            clearer = _clearer(known.finding, more.finding)._replace(
+                gpu_hours_lost=_larger(known.finding.gpu_hours_lost, more.finding.gpu_hours_lost)
+            )
             more = FindingTotal(clearer, *(a + b for a, b in zip(known[1:], more[1:], strict=True)))
         self.finding_totals[key] = more
 
@@ -124,6 +130,38 @@ def _clearer(earlier: Finding, later: Finding) -> Finding:
     """
     ranks = [(finding.confidence, (finding.lost_ratio or 0.0) >= LIMITS.gate) for finding in (earlier, later)]
     return later if ranks[1] >= ranks[0] else earlier
+
+
+def _larger(first: float | None, second: float | None) -> float | None:
+    """The larger of two values; the known one if the other is None."""
+    return max((value for value in (first, second) if value is not None), default=None)
+
+
+def finding_over_time(total: FindingTotal) -> Finding:
+    """The finding with the share of the time that was lost while it was active, in its sentence too.
+
+    A rule sees only its window. The loss may differ much between windows, and a report shows it beside the time of the
+    whole run.
+    """
+    finding = total.finding
+    if finding.lost_ratio is None or finding.state not in LOSING or not total.active_ns:
+        return finding
+    lost_ratio = round(total.lost_ns / total.active_ns, 6)
+    args = dict(finding.args)
+    # Without a job and GPUs, the sentence shows the loss as the time for which the processes are blocked.
+    names = _LOSS_ARGS if args.get("job") or args.get("gpus") else (*_LOSS_ARGS, "blocked")
+    values: dict[str, float] = {name: lost_ratio for name in names if args.get(name) == finding.lost_ratio}
+    if args.get("window_s") is not None:  # "blocked in 4 s of the last 10 s"
+        values |= {"seconds": total.lost_ns / 1e9, "window_s": total.active_ns / 1e9}
+    return finding._replace(
+        args=_with_values(finding.args, values),
+        advice=tuple(advice._replace(args=_with_values(advice.args, values)) for advice in finding.advice),
+        lost_ratio=lost_ratio,
+    )
+
+
+def _with_values(args: _Args, values: dict[str, float]) -> _Args:
+    return tuple((name, values.get(name, value)) for name, value in args)
 
 
 def key_of(finding: Finding) -> Key:

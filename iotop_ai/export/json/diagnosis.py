@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from iotop_ai.diagnosis.verdict.totals import Key, VerdictTotalsBuilder
+from iotop_ai.diagnosis.verdict.totals import Key, VerdictTotalsBuilder, finding_over_time
 from iotop_ai.export.field_names import rates_object, rounded
 from iotop_ai.export.json.condition import outcome_object
 from iotop_ai.export.json.job import seconds_object
@@ -62,7 +62,8 @@ class Diagnosis(VerdictTotalsBuilder):
         """The findings, sorted by the time lost while each was the verdict, then by all time lost, then by duration.
 
         () if nothing was judged. A finding that is shorter than a rule's window, and in a state that loses no time, is
-        a transition. Transitions are left out, unless there is nothing else.
+        a transition. Transitions are left out, unless there is nothing else. The share of time that a finding lost is
+        that of all the time in which it was active.
         """
 
         def order(key: Key) -> tuple[int, int, int, int, Key]:
@@ -71,7 +72,7 @@ class Diagnosis(VerdictTotalsBuilder):
 
         totals = self.finding_totals
         lasting = [key for key, total in totals.items() if self.lasts(total.finding.state, total.active_ns)]
-        return tuple(totals[key].finding for key in sorted(lasting or totals, key=order))
+        return tuple(finding_over_time(totals[key]) for key in sorted(lasting or totals, key=order))
 
     def lasts(self, state: State, duration_ns: int) -> bool:
         """Whether a state is more than a transition: it loses time, or it lasts at least as long as a rule's window."""
