@@ -17,14 +17,14 @@ from iotop_ai.cli.stdout import print_lines
 from iotop_ai.export.json.diagnosis import Diagnosis, render_diagnosis_json
 from iotop_ai.model.condition.over_run import ConditionOverRun
 from iotop_ai.model.errors import UnknownError, UsageError
-from iotop_ai.model.finding import Finding, Verdict
+from iotop_ai.model.finding import Finding
 from iotop_ai.model.frame import Frame
 from iotop_ai.model.verdict_totals import JobTime, VerdictSpan
 from iotop_ai.playback.selection import ALLOW_ROOT, RecordedFrames, corrupt_input_as_error
 from iotop_ai.present.job.time_words import NOT_RECORDED, parts_for_table
 from iotop_ai.present.text.units import clock, duration, percent, plural
 from iotop_ai.present.verdict.class_names import class_name
-from iotop_ai.present.verdict.headline import advice, because, confidence, headline, text_of
+from iotop_ai.present.verdict.headline import advice, because, confidence, text_of
 from iotop_ai.present.verdict.plain_text import LABEL, active_time_text, in_plain_ascii, ruled_out_text
 from iotop_ai.store.format.codec import TotalsLine
 
@@ -58,6 +58,7 @@ def run(args: argparse.Namespace) -> int:
     if last is None:
         raise UnknownError("no data could be read" if args.file is None else f"{args.file}: no data in that period")
     job.check()
+    diagnosis.selected_pid = job.top_pid
     print_lines([render_diagnosis_json(diagnosis, job.top_pid)] if args.json else _text(diagnosis, last, job.top_pid))
     return exit_code_of_conditions(diagnosis.outcomes()) if conditions else exit_code_of(diagnosis.primary)
 
@@ -109,7 +110,7 @@ def _lines(diagnosis: Diagnosis, last: Frame, pid: int) -> Iterator[str]:
     if not findings:
         yield _line("UNSURE", f"measured {diagnosis.measuring_ns / 1e9:.0f} of {diagnosis.needed_s:.0f} s")
     for number, finding in enumerate(findings):
-        yield from _finding(finding, findings[number + 1 :], last)
+        yield from _finding(diagnosis, findings[number:], last)
         if len(findings) > 1:
             total = diagnosis.total_of(finding)
             yield _line("lasted", active_time_text(total.active_ns / 1e9, total.primary_ns / 1e9))
@@ -156,9 +157,11 @@ def _job_time(job: JobTime) -> Iterator[str]:
         yield _line("", f"{part.name:<14}{part.figure:>6} %{seconds:>12.1f} s")
 
 
-def _finding(finding: Finding, others: tuple[Finding, ...], last: Frame) -> Iterator[str]:
-    verdict = last.verdict._replace(findings=(finding, *others), watched_s=last.verdict.needed_s)
-    yield _line(finding.state.value, _sentence(verdict))
+def _finding(diagnosis: Diagnosis, findings: tuple[Finding, ...], last: Frame) -> Iterator[str]:
+    """Yield the lines about the first finding. findings: it and those after it."""
+    verdict = last.verdict._replace(findings=findings, watched_s=last.verdict.needed_s)
+    sentence = (text_of(diagnosis.headline(findings[0])), text_of(confidence(verdict)))
+    yield _line(findings[0].state.value, "; ".join(filter(None, sentence)))
     texts = (
         ("because", text_of(because(verdict))),
         ("not", ruled_out_text(verdict)),
@@ -167,10 +170,6 @@ def _finding(finding: Finding, others: tuple[Finding, ...], last: Frame) -> Iter
     for label, text in texts:
         if text:
             yield _line(label, text)
-
-
-def _sentence(verdict: Verdict) -> str:
-    return "; ".join(filter(None, (text_of(headline(verdict)), text_of(confidence(verdict)))))
 
 
 def _line(label: str, text: str) -> str:

@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from iotop_ai.diagnosis.facts.leading_job import job_pid
 from iotop_ai.diagnosis.verdict.totals import Key, VerdictTotalsBuilder, finding_over_time
 from iotop_ai.export.field_names import rates_object, rounded
 from iotop_ai.export.json.condition import outcome_object
@@ -14,11 +15,12 @@ from iotop_ai.export.json.snapshot import rfc3339
 from iotop_ai.model.condition.over_run import ConditionOverRun, ConditionResult
 from iotop_ai.model.finding import SHORTEST_S, Finding, Severity
 from iotop_ai.model.frame import Frame
-from iotop_ai.model.job.time_shares import shares_of
+from iotop_ai.model.job.time_shares import TimeCounts, shares_of
 from iotop_ai.model.snapshot import NOT_RECORDED
 from iotop_ai.model.verdict_class import LOSING, State
 from iotop_ai.model.verdict_totals import JobTime
-from iotop_ai.present.verdict.headline import finding_object
+from iotop_ai.present.text.phrases import Spans
+from iotop_ai.present.verdict.headline import finding_object, headline_naming_job, headline_of
 
 KEYS = (
     *("verdict", "state", "confidence", "severity", "data_stall_ratio", "goodput_ratio", "findings", "timeline"),
@@ -39,6 +41,8 @@ class Diagnosis(VerdictTotalsBuilder):
         super().__init__()
         self._conditions = conditions
         self.missing: list[tuple[int, str]] = []
+        self.selected_pid = 0
+        """The pid of the job that the Frames were judged for on request; 0 without a request."""
 
     def add(self, frame: Frame) -> None:
         """Count an interval, evaluate the conditions on it, and note the parts that the recording lacks before it."""
@@ -54,7 +58,7 @@ class Diagnosis(VerdictTotalsBuilder):
 
     def outcomes(self, extra: Mapping[str, float | None] | None = None) -> tuple[ConditionResult, ...]:
         """The results of the conditions. extra: the values of further figures that the conditions may name."""
-        totals = self.totals()
+        totals = self.totals()._replace(verdict_job_time=self.judged_time)
         return tuple(condition.outcome(totals, extra) for condition in self._conditions)
 
     @property
@@ -85,12 +89,30 @@ class Diagnosis(VerdictTotalsBuilder):
         return findings[0] if findings else None
 
     @property
+    def judged_time(self) -> TimeCounts:
+        """The time of the job that the verdict is about: the selected job, else the job of ``primary``.
+
+        If ``primary`` is about no job, it is the time of all jobs while the verdict was about them.
+        """
+        primary = self.primary
+        pid = self.selected_pid or (None if primary is None else job_pid(primary))
+        counts = [job.counts for key, job in self.jobs.items() if key.pid == pid]
+        return TimeCounts(*map(sum, zip(*counts, strict=True))) if counts else self.verdict_job_time
+
+    def headline(self, finding: Finding) -> Spans:
+        """The headline of a finding; it names the finding's job if the run has several jobs."""
+        names = [job.name for job in self.jobs.values()]
+        if len(names) < 2:
+            return headline_of(finding)
+        return headline_naming_job(finding, with_pid=names.count(str(dict(finding.args).get("job"))) > 1)
+
+    @property
     def data_stall_ratio(self) -> float | None:
         """The share of time in which the verdict's job waited for data, 0..1; None if it was never known.
 
         If the job's time was not recorded, the ratio is the mean of the shares that the verdicts report.
         """
-        shares = shares_of(self.verdict_job_time)
+        shares = shares_of(self.judged_time)
         if shares is not None:
             return round(shares.data, 4)
         return round(self.stall_ns / self.known_ns, 4) if self.known_ns else None
@@ -98,13 +120,13 @@ class Diagnosis(VerdictTotalsBuilder):
     @property
     def data_stall_seen_s(self) -> float:
         """The seconds that data_stall_ratio covers."""
-        counts = self.verdict_job_time
+        counts = self.judged_time
         return counts.whole_ms / 1000 if shares_of(counts) is not None else self.known_ns / 1e9
 
     @property
     def goodput_ratio(self) -> float | None:
         """The share of time in which the verdict's job computed, 0..1; None if the job's time was not recorded."""
-        shares = shares_of(self.verdict_job_time)
+        shares = shares_of(self.judged_time)
         return None if shares is None else round(shares.goodput, 4)
 
     def job_times(self, pid: int = 0) -> tuple[JobTime, ...]:

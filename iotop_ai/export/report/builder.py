@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from iotop_ai.diagnosis.verdict.totals import VerdictTotalsBuilder
 from iotop_ai.export.json.diagnosis import Diagnosis
 from iotop_ai.export.report.folds import DeviceFold, GpuFold, HealthFold, LinkFold, MachineFold, ProcessFold
 from iotop_ai.export.report.jobs import JobFold
@@ -21,7 +20,7 @@ from iotop_ai.model.sample import Sample, is_pair
 from iotop_ai.model.snapshot import NOT_RECORDED, Event, Snapshot
 from iotop_ai.playback.run_reader import JudgedSpan, RunItem
 from iotop_ai.playback.timeline_reader import is_trouble
-from iotop_ai.present.verdict.headline import advice, because, headline_of, text_of
+from iotop_ai.present.verdict.headline import advice, because, text_of
 from iotop_ai.present.verdict.plain_text import ruled_out_text
 from iotop_ai.store.format.redact import event_text
 
@@ -140,6 +139,7 @@ class StoryBuilder:
         if newest is None or self._grid is None or frame is None:
             raise UnknownError(f"{file}: no data in that period")
         diagnosis = self.diagnosis
+        diagnosis.selected_pid = selected_pid
         return Story(
             file=file,
             begin_ns=self._first_ns,
@@ -207,8 +207,8 @@ def _machine(snapshot: Snapshot, frame: Frame, tool: str) -> Machine:
     )
 
 
-def _finding(finding: Finding, totals: VerdictTotalsBuilder, frame: Frame) -> FindingStory:
-    total = totals.total_of(finding)
+def _finding(finding: Finding, diagnosis: Diagnosis, frame: Frame) -> FindingStory:
+    total = diagnosis.total_of(finding)
     # The whole run is judged, so the verdict is not "measuring".
     verdict = frame.verdict._replace(findings=(finding,), watched_s=frame.verdict.needed_s)
     return FindingStory(
@@ -216,7 +216,7 @@ def _finding(finding: Finding, totals: VerdictTotalsBuilder, frame: Frame) -> Fi
         total.active_ns / 1e9,
         total.primary_ns / 1e9,
         total.lost_ns / 1e9,
-        text_of(headline_of(finding)),
+        text_of(diagnosis.headline(finding)),
         text_of(because(verdict)),
         ruled_out_text(verdict),
         text_of(advice(verdict)),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from iotop_ai.diagnosis.facts.leading_job import job_pid
 from iotop_ai.export.report.series import Curve, Stat
 from iotop_ai.model.block.counters import BlockInfo
 from iotop_ai.model.finding import Finding
@@ -267,11 +268,15 @@ class Story(NamedTuple):
 
     @property
     def main_job(self) -> JobStory | None:
-        """The selected job; without one, the job of the recorded command, else the job with the most GPUs.
+        """The selected job; without one, the job of the recorded command, else the job that the verdict is about.
 
-        Among equals, it is the job watched longest. None if no such job's time was counted.
+        If the verdict is about no job, it is the job with the most GPUs, of these the one watched longest. None if no
+        such job's time was counted.
         """
+        judged_pid = None if self.primary is None else job_pid(self.primary.finding)
         candidates = [job for job in self.jobs if job.has_time and self.selected_pid in (0, job.pid)]
         return max(
-            candidates, key=lambda job: (job.is_recorded_command, job.gpus or 0, job.counts.whole_ms), default=None
+            candidates,
+            key=lambda job: (job.is_recorded_command, job.pid == judged_pid, job.gpus or 0, job.counts.whole_ms),
+            default=None,
         )

@@ -280,18 +280,30 @@ def _is_grave(finding: Finding) -> bool:
 
 
 def further_headline(verdict: Verdict, finding: Finding) -> Spans:
-    """The headline of a finding after the first. If it is about the GPUs of another job, the job's name precedes it.
+    """The headline of a finding after the first. If it is about another job, it names the job.
 
     Two jobs of one name are distinguished by the PID.
     """
     a, first = dict(finding.args), dict(verdict.primary.args)
-    job, pid = word(a, "job"), number(a, "job_pid")
-    if not job or pid is None or pid == number(first, "job_pid"):
+    if number(a, "job_pid") == number(first, "job_pid"):
         return headline_of(finding)
-    name = f"{job} {pid:.0f}" if job == word(first, "job") else job
-    if number(a, "gpus"):
-        return [_strong(name), _plain(": "), *headline_of(finding)]
-    return headline_of(finding._replace(args=tuple({**a, "job": name}.items())))
+    return headline_naming_job(finding, with_pid=word(a, "job") == word(first, "job"))
+
+
+def headline_naming_job(finding: Finding, *, with_pid: bool) -> Spans:
+    """The headline of a finding, in which its job is named. The name precedes a headline about GPUs without it.
+
+    with_pid: whether the PID follows the name
+    """
+    a = dict(finding.args)
+    job, pid = word(a, "job"), number(a, "job_pid")
+    if not job or pid is None:
+        return headline_of(finding)
+    name = f"{job} {pid:.0f}" if with_pid else job
+    named = headline_of(finding._replace(args=tuple({**a, "job": name}.items())))
+    if not number(a, "gpus") or name in text_of(named):
+        return named
+    return [_strong(name), _plain(": "), *named]
 
 
 def second(verdict: Verdict) -> Spans:

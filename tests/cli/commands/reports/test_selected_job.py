@@ -1,4 +1,4 @@
-"""``report``, ``compare`` and ``diagnose`` about one of two jobs of a recording."""
+"""``report``, ``compare`` and ``diagnose`` are about one job, of two jobs of a recording."""
 
 from __future__ import annotations
 
@@ -77,3 +77,22 @@ def test_only_the_lifetime_of_the_selected_job_is_judged(
     # A report also shows how the other job spent its time.
     stalls = {one["pid"]: one["data_stall_ratio"] for one in report["jobs"]}
     assert stalls == {STALLS: pytest.approx(0.67, abs=0.005), COMPUTES: 0.0}
+
+
+@pytest.mark.parametrize("stalls_first", [True, False])
+def test_without_a_selection_all_figures_are_those_of_the_job_of_the_verdict(
+    *, stalls_first: bool, one_by_one: dict[bool, str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The verdict is the loss of one job; the other one holds as many GPUs, and is the last one."""
+    path = one_by_one[stalls_first]
+    report, diagnosis = printed_json(capsys, "report", path), printed_json(capsys, "diagnose", path)
+    assert report["main_job"] == STALLS
+    assert [one["data_stall_ratio"] for one in (report, diagnosis)] == pytest.approx([0.67, 0.67], abs=0.005)
+    lines = printed(capsys, "report", path).splitlines()
+    sentence = report["findings"][0]["sentence"]
+    assert sentence.startswith("trainer.py: the GPU waits for data 6")
+    assert f"STARVED   {sentence}" in lines
+    assert any(line.startswith("time      trainer.py: data disk 6") for line in lines)
+    assert f"STARVED   {sentence}; confidence high" in printed(capsys, "diagnose", path)
+    assert main(["diagnose", path, "--fail-if", "data_wait > 60%", "--allow-root"]) == 1
+    assert main(["report", path, "--fail-if", "goodput > 50%", "--allow-root"]) == 0
