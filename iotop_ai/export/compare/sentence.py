@@ -134,7 +134,7 @@ def _factor(larger: float, smaller: float) -> str:
 def _pair(change: Change, name: bool = True) -> str:
     """The figure before and after, such as "without data 71 % -> 9 %"."""
     if change.name == STEPS:
-        return f"{figure(change.before)} -> {figure(change.after)} steps/s"
+        return f"{words.step_rate(change.before)} -> {words.step_rate(change.after)} steps/s"
     values = f"{value_text(change.before, change.unit)} -> {value_text(change.after, change.unit)}"
     return f"{change.title} {values}" if name else values
 
@@ -151,7 +151,7 @@ def value_text(value: float | None, unit: str) -> str:
         return f"{milliseconds(value)} ms"
     if unit == "celsius":
         return f"{brief(value)} C"
-    return figure(value) if unit == "1/s" else f"{figure(value)} {unit}".rstrip()
+    return words.step_rate(value) if unit == "1/s" else f"{figure(value)} {unit}".rstrip()
 
 
 def change_text(change: Change) -> str:

@@ -47,9 +47,9 @@ def _svg(parts: list[Markup], height: float, label: str, **data: str | float | N
     return tag("svg", joined(parts), viewBox=f"0 0 {WIDTH} {short(height)}", role="img", aria_label=label, **data)
 
 
-def _tip(value: float) -> str:
-    """A value for the tooltip: ``three_digits`` with at most two decimals."""
-    return three_digits(round(value, 2))
+def _tip(value: float, unit: str) -> str:
+    """A value for the tooltip: ``three_digits``. Only a rate of steps, which may be low, has more than two decimals."""
+    return three_digits(value if unit == "/s" else round(value, 2))
 
 
 def _zones(curve: Curve) -> str:
@@ -70,7 +70,7 @@ def _hover(axis: TimeAxis, curves: Sequence[tuple[str, str, Curve, float]]) -> d
     """
     first = curves[0][2]
     rows = [
-        "\t".join((name, unit, ",".join("" if v is None else _tip(v * factor) for v in curve.values)))
+        "\t".join((name, unit, ",".join("" if v is None else _tip(v * factor, unit) for v in curve.values)))
         for name, unit, curve, factor in curves
     ]
     return {

@@ -36,7 +36,7 @@ from iotop_ai.playback.timeline_reader import ALERT, MARK, TROUBLE
 from iotop_ai.present.job.time_words import Part
 from iotop_ai.present.text import units
 from iotop_ai.present.text.states import HUE
-from iotop_ai.present.text.units import MIB, amount, clock, figure, percent, plural
+from iotop_ai.present.text.units import MIB, amount, clock, percent, plural
 
 MOST_MARKS = 80
 """The most events that are marked on a chart."""
@@ -104,7 +104,7 @@ def _big_figures(story: Story, price: Price | None) -> Markup:
         if price is not None:
             big.append(BigFigure(price.text(hours.lost), f"of {price.text(hours.used)} lost"))
     if story.steps is not None and story.steps.per_s is not None:
-        big.append(BigFigure(figure(story.steps.per_s), f"steps/s, {story.steps.steps:,} steps"))
+        big.append(BigFigure(words.step_rate(story.steps.per_s), f"steps/s, {story.steps.steps:,} steps"))
     disks = [device for device in story.devices if device.info is None or device.info.kind == "disk"]
     read_bytes = sum(disk.read_bytes or 0.0 for disk in disks)
     if shares is None and read_bytes:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from iotop_ai.export.report.money import Price, gpu_time
 from iotop_ai.export.report.story import FindingStory, JobStory, Story
 from iotop_ai.model.verdict_class import State
@@ -98,10 +100,17 @@ def gpu_sentence(story: Story, price: Price | None) -> str:
     return lost + (f"; {percent(unexplained)} % is unexplained" if unexplained >= 0.005 else "")
 
 
+def step_rate(per_s: float | None) -> str:
+    """Steps per second as a figure, with three digits below 1: "12.4", "0.0500" for steps of 20 s, "0.000278"."""
+    if per_s is None or not 0 < per_s < 0.9995:
+        return units.figure(per_s)
+    return f"{per_s:.{2 - math.floor(math.log10(per_s))}f}"
+
+
 def step_sentence(story: Story) -> str:
     """The steps of the run, such as "539 steps, 12.0/s (printed lines)"; "" without steps."""
     steps = story.steps
     if steps is None:
         return ""
-    rate = "" if steps.per_s is None else f", {units.figure(steps.per_s)}/s"
+    rate = "" if steps.per_s is None else f", {step_rate(steps.per_s)}/s"
     return f"{steps.steps:,} steps{rate} ({steps.source}{'; ' + steps.note if steps.note else ''})"

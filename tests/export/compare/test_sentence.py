@@ -104,6 +104,23 @@ def test_a_temperature_has_its_unit() -> None:
     assert value_text(81.6, "celsius") == "82 C"
 
 
+@pytest.mark.parametrize(
+    ("before", "after", "pair"),
+    [
+        (12.0, 19.84, "12.0 -> 19.8"),
+        (0.0333, 0.05, "0.0333 -> 0.0500"),  # steps of 30 s and of 20 s
+        (0.95, 1.9, "0.950 -> 1.9"),
+        (0.9996, 0.0, "1.0 -> 0"),
+        (1 / 3600, 1 / 1800, "0.000278 -> 0.000556"),
+    ],
+)
+def test_slow_steps_have_three_digits(before: float, after: float, pair: str) -> None:
+    steps = Change("steps_per_s", "steps/s", "1/s", before, after, Interval(-1.0, 1.0))
+    found = comparison("slow", "again", True)._replace(changes=(steps,))
+    assert sentence(found).startswith(f"No clear difference: {pair} steps/s")
+    assert " -> ".join(value_text(value, "1/s") for value in (before, after)) == pair
+
+
 def with_reports(per_s: float) -> Story:
     """A run of 40 s whose job reports each of its steps; a step fills many points of the curve."""
     run = story("slow")
