@@ -36,6 +36,8 @@ _LEAST_THROTTLED = 0.1
 """The least share of the time in which GPUs must be slowed in the slower run to be mentioned."""
 _SIDE_UNITS = ("celsius", "W")
 """The units of figures that follow from others: a sentence about equal runs does not name them."""
+_LEAST_FACTOR = 1.5
+"""The least factor between two rates that is given as a factor. Below it, a factor of two digits is too coarse."""
 _MOST_NAMED = 3
 """The most figures that a sentence names."""
 
@@ -112,22 +114,25 @@ def _change_words(change: Change) -> str:
 
 
 def _outcome_words(change: Change) -> str:
-    """The outcome in words, such as "3.1x faster" or "The second run computes for more of its time,
+    """The outcome in words, such as "3.1x faster", "25 % slower", or "The second run computes for more of its time,
     40 % -> 71 %".
     """
     assert change.before is not None
     assert change.after is not None
     if change.name == STEPS:
-        if change.after > change.before:
-            return f"{_factor(change.after, change.before)} faster ({_pair(change)})"
-        return f"{_factor(change.before, change.after)} slower ({_pair(change)})"
+        faster = change.after > change.before
+        return f"{_amount(change.before, change.after)} {'faster' if faster else 'slower'} ({_pair(change)})"
     amount = "more" if change.after > change.before else "less"
     return f"The second run computes for {amount} of its time, {_pair(change, name=False)}"
 
 
-def _factor(larger: float, smaller: float) -> str:
+def _amount(before: float, after: float) -> str:
+    """By how much a rate differs: "25 %" of the rate before, or from _LEAST_FACTOR on "1.7x"."""
+    smaller, larger = sorted((before, after))
     if smaller <= 0:
         return "many times"
+    if larger < _LEAST_FACTOR * smaller:
+        return f"{100 * (larger - smaller) / before:.0f} %"
     return f"{larger / smaller:{'.2g' if larger < 10 * smaller else '.0f'}}x"
 
 

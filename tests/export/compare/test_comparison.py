@@ -64,8 +64,8 @@ def test_a_run_is_faster_by_the_true_difference(before: str, after: str) -> None
     [
         ("slow", "memory", "1.7x faster (12.0 -> 19.8 steps/s)", "it no longer reads from loop0 ("),
         ("memory", "slow", "1.7x slower (19.8 -> 12.0 steps/s)", "it reads from loop0 now ("),
-        ("slow", "warm", "1.5x faster (12.0 -> 17.6 ", "it reads less from its disk (6.0 MB/s -> 1.6 MB/s): a warmer"),
-        ("warm", "slow", "1.5x slower (17.6 -> 12.0 ", "MB/s -> 6.0 MB/s): a colder cache, or more data"),
+        ("slow", "warm", "47 % faster (12.0 -> 17.6 ", "it reads less from its disk (6.0 MB/s -> 1.6 MB/s): a warmer"),
+        ("warm", "slow", "32 % slower (17.6 -> 12.0 ", "MB/s -> 6.0 MB/s): a colder cache, or more data"),
         ("slow", "two_workers", "1.7x faster (12.0 -> 19.8 steps/s)", "2 workers load instead of 1"),
         ("slow", "fast_disk", "1.6x faster", "its data lies on loop2 (r_await 3 ms) instead of loop0 (20 ms)"),
     ],
@@ -219,7 +219,7 @@ def test_cpus_are_the_cause_only_if_they_are_full_in_the_slower_run() -> None:
     cpu_cause = ", because the machine's CPUs are now full (60 % -> 99 % busy)"
     for busy, cause in ((calm, ""), (both_full, ""), (full, cpu_cause)):
         changes = (steps, wait, busy._replace(interval=certain))
-        expected = f"1.2x slower (12.0 -> 10.0 steps/s): waiting for data 40 % -> 50 %{cause}"
+        expected = f"17 % slower (12.0 -> 10.0 steps/s): waiting for data 40 % -> 50 %{cause}"
         assert sentence(found._replace(changes=changes)) == expected
     for name, is_named in (("data_disk", False), ("data_cpu", True)):
         share = Change(name, name, "ratio", 0.0, 0.1, Interval(0.06, 0.14))

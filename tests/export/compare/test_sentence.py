@@ -31,7 +31,7 @@ STEPS = Change("steps_per_s", "steps/s", "1/s", 12.0, 9.0, Interval(-3.5, -2.5))
 CLOCK = Change("gpu_sm_mhz", "clock of busy GPUs", "MHz", 1980.0, 1410.0, Interval(-600.0, -500.0))
 HEAT = Change("gpu_throttled", "GPUs slowed by heat or power brake", "ratio", 0.0, 0.85, Interval(0.8, 0.9))
 BUSY = Change("gpu_busy", "GPUs busy", "ratio", 0.9, 0.25, Interval(-0.7, -0.6))
-SLOWED = "1.3x slower (12.0 -> 9.0 steps/s)"
+SLOWED = "25 % slower (12.0 -> 9.0 steps/s)"
 
 
 def turned(change: Change) -> Change:
@@ -52,7 +52,7 @@ def turned(change: Change) -> Change:
         ),
         (
             (turned(STEPS), turned(CLOCK), turned(HEAT)),
-            "1.3x faster (9.0 -> 12.0 steps/s): the clock of busy GPUs rose from 1410 to 1980 MHz; heat or the power "
+            "33 % faster (9.0 -> 12.0 steps/s): the clock of busy GPUs rose from 1410 to 1980 MHz; heat or the power "
             "brake slowed them 85 % of the time before",
         ),
         ((STEPS, turned(CLOCK)), SLOWED),  # a higher clock does not make a job slower
@@ -102,6 +102,25 @@ def test_other_gpus_explain_what_no_share_of_time_does() -> None:
 
 def test_a_temperature_has_its_unit() -> None:
     assert value_text(81.6, "celsius") == "82 C"
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "expected"),
+    [
+        (20.0, 19.0, "5 % slower"),
+        (19.0, 20.0, "5 % faster"),
+        (20.0, 14.0, "30 % slower"),
+        (14.0, 20.0, "43 % faster"),
+        (10.0, 15.0, "1.5x faster"),
+        (15.0, 10.0, "1.5x slower"),
+        (2.0, 41.0, "20x faster"),
+        (2.0, 0.0, "many times slower"),
+    ],
+)
+def test_a_small_change_is_a_percentage_and_a_large_one_a_factor(before: float, after: float, expected: str) -> None:
+    steps = Change("steps_per_s", "steps/s", "1/s", before, after, Interval(after - before, after - before))
+    found = comparison("slow", "again", True)._replace(changes=(steps,))
+    assert sentence(found).startswith(f"{expected} (")
 
 
 @pytest.mark.parametrize(
