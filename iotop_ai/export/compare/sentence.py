@@ -54,7 +54,8 @@ def sentence(comparison: Comparison) -> str:
         needed = f"each run needs {least_s:.0f} s or more"
         return f"Cannot tell: the runs are too short for a comparison, {needed} ({_pair(result)})"
     if not result.clear:
-        return f"No clear difference: {_pair(result)}, {interval_text(result)}{_clear_elsewhere(comparison)}"
+        figures = ", ".join(filter(None, (_pair(result), interval_text(result))))
+        return f"No clear difference: {figures}{_clear_elsewhere(comparison)}"
     reason = _reason(comparison)
     return f"{_outcome_words(result)}{': ' + reason if reason else ''}"
 

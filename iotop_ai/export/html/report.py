@@ -104,7 +104,7 @@ def _big_figures(story: Story, price: Price | None) -> Markup:
         if price is not None:
             big.append(BigFigure(price.text(hours.lost), f"of {price.text(hours.used)} lost"))
     if story.steps is not None and story.steps.per_s is not None:
-        big.append(BigFigure(words.step_rate(story.steps.per_s), f"steps/s, {story.steps.steps:,} steps"))
+        big.append(BigFigure(words.step_rate(story.steps.per_s), f"steps/s, {words.step_count(story.steps.steps)}"))
     disks = [device for device in story.devices if device.info is None or device.info.kind == "disk"]
     read_bytes = sum(disk.read_bytes or 0.0 for disk in disks)
     if shares is None and read_bytes:

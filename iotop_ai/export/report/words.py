@@ -107,10 +107,15 @@ def step_rate(per_s: float | None) -> str:
     return f"{per_s:.{2 - math.floor(math.log10(per_s))}f}"
 
 
+def step_count(number: int) -> str:
+    """A number of steps: "1 step", "12,345 steps"."""
+    return f"{number:,} step{'' if number == 1 else 's'}"
+
+
 def step_sentence(story: Story) -> str:
     """The steps of the run, such as "539 steps, 12.0/s (printed lines)"; "" without steps."""
     steps = story.steps
     if steps is None:
         return ""
     rate = "" if steps.per_s is None else f", {step_rate(steps.per_s)}/s"
-    return f"{steps.steps:,} steps{rate} ({steps.source}{'; ' + steps.note if steps.note else ''})"
+    return f"{step_count(steps.steps)}{rate} ({steps.source}{'; ' + steps.note if steps.note else ''})"

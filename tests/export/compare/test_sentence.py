@@ -123,6 +123,12 @@ def test_a_small_change_is_a_percentage_and_a_large_one_a_factor(before: float, 
     assert sentence(found).startswith(f"{expected} (")
 
 
+def test_two_runs_without_a_step_have_no_interval_in_percent() -> None:
+    steps = Change("steps_per_s", "steps/s", "1/s", 0.0, 0.0, Interval(0.0, 0.0))
+    found = comparison("slow", "again", True)._replace(changes=(steps,))
+    assert sentence(found) == "No clear difference: 0 -> 0 steps/s"
+
+
 @pytest.mark.parametrize(
     ("before", "after", "pair"),
     [

@@ -22,6 +22,7 @@ def with_steps(steps: int, per_s: float) -> Story:
     [
         (12_345, 12.34, "12,345 steps, 12.3/s (its own report)"),
         (3, 1 / 30, "3 steps, 0.0333/s (its own report)"),
+        (1, 1 / 30, "1 step, 0.0333/s (its own report)"),
     ],
 )
 def test_the_steps_have_a_rate_that_tells_slow_trainings_apart(steps: int, per_s: float, sentence: str) -> None:
@@ -29,6 +30,6 @@ def test_the_steps_have_a_rate_that_tells_slow_trainings_apart(steps: int, per_s
 
 
 def test_the_page_shows_slow_steps() -> None:
-    page = render_report_html(with_steps(3, 1 / 30))
-    assert "<b>0.0333</b><span>steps/s, 3 steps</span>" in page
+    page = render_report_html(with_steps(1, 1 / 30))
+    assert "<b>0.0333</b><span>steps/s, 1 step</span>" in page
     assert "/s\t0.0333,0.0333" in page, "the figures under the pointer"
