@@ -26,7 +26,7 @@ class ScheduledCollector:
         self.collector = collector
         self.field = collector.field
         self._clock = clock
-        self._due_ns = 0
+        self._read_ns: int | None = None
         self._newest: Reading[Any] = Reading()
 
     def reading(self, now_ns: int, at_step_ns: int = 1, took_step_ns: int = 1) -> Reading[Any]:
@@ -34,9 +34,10 @@ class ScheduledCollector:
 
         at_step_ns, took_step_ns: the rounding steps, as in ``take_reading``.
         """
-        if now_ns + EARLY_NS >= self._due_ns:
+        # ``every_s`` may have changed since the last read: the new value applies at once.
+        if self._read_ns is None or now_ns + EARLY_NS >= self._read_ns + int(self.collector.every_s * 1e9):
             self._newest = take_reading(self.collector, self._clock, at_step_ns, took_step_ns)
-            self._due_ns = now_ns + int(self.collector.every_s * 1e9)
+            self._read_ns = now_ns
         return self._newest
 
     def close(self) -> None:
