@@ -20,7 +20,7 @@ the wrong size.
 NO_INSTANCE = 0xFFFFFFFF
 """The gpuInstanceId of a process that is not in a MIG instance."""
 SAMPLE_LIFETIME_NS = 2_000_000_000
-"""How long a sample is used, in nanoseconds.
+"""The age at which a sample is no longer used, in nanoseconds.
 
 The driver samples processes at least once a second, so a process without a newer sample did not run a kernel.
 """
@@ -29,7 +29,7 @@ _KINDS = (("compute", "Compute"), ("mps", "MPSCompute"), ("graphics", "Graphics"
 
 
 class GpuProcessReader:
-    """Keeps the newest utilisation sample of each process for two seconds. Only one thread may use it."""
+    """Keeps the newest utilisation sample of each process until it is two seconds old. Only one thread may use it."""
 
     def __init__(self, calls: NvmlCalls) -> None:
         self._calls = calls
@@ -107,6 +107,9 @@ class GpuProcessReader:
             if 0 <= sample.smUtil <= 100 and times.is_new(sample.timeStamp):
                 latest[sample.pid] = max(latest.get(sample.pid, (0, 0)), (sample.timeStamp, sample.smUtil))
         if not is_first_call:
-            shares.update({pid: (percent, now_ns) for pid, (_, percent) in latest.items()})
+            # A sample may be almost as old as the interval: after a minute, the process may have been idle for long.
+            shares.update(
+                {pid: (percent, now_ns - times.age_ns(stamp_us)) for pid, (stamp_us, percent) in latest.items()}
+            )
         self._shares[uuid] = {pid: share for pid, share in shares.items() if now_ns - share[1] <= SAMPLE_LIFETIME_NS}
         return not is_first_call

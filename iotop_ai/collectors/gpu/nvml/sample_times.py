@@ -18,6 +18,11 @@ MOST_AHEAD_US = 1_000_000
 
 Samples from before the step are further ahead.
 """
+LATE_NS = 1_000_000_000
+"""How much older than the previous reading a new sample may be, in ns, because the driver made it available late.
+
+If a sample seems older, its time stamp is from another clock, or the wall clock was set forward after it.
+"""
 
 
 class SampleTimes:
@@ -27,6 +32,8 @@ class SampleTimes:
         self._clock = clock
         self._asked_ns = clock.monotonic_ns()
         self._offset_ns = clock.wall_ns() - self._asked_ns
+        self._wall_us = self._since_ns = 0
+        """The wall clock when the present reading began, and the time since the previous reading."""
         self._newest_us = self._after_us = 0
         """The newest time stamp so far, and its value when the present reading began."""
         self._limit_us: int | None = None
@@ -43,6 +50,7 @@ class SampleTimes:
         # Only time stamps from the wall clock can be ahead of it now; those of another clock do not step.
         if stepped and self._newest_us > now_us:
             self._newest_us, self._set_back = previous_ask_us, True
+        self._wall_us, self._since_ns = now_us, now_ns - self._asked_ns
         self._asked_ns, self._offset_ns = now_ns, offset_ns
         self._limit_us = now_us + MOST_AHEAD_US if self._set_back else None
         self._after_us = self._newest_us
@@ -54,3 +62,8 @@ class SampleTimes:
             return False
         self._newest_us = max(self._newest_us, stamp_us)
         return True
+
+    def age_ns(self, stamp_us: int) -> int:
+        """Return how old a new sample was when the reading began; 0 if its time stamp is not from the wall clock."""
+        age_ns = max(0, self._wall_us - stamp_us) * 1000
+        return age_ns if age_ns <= self._since_ns + LATE_NS else 0

@@ -29,7 +29,7 @@ class WallClock(SetClock):
 
 
 class Driver:
-    """Takes a sample each second and keeps the last sixteen."""
+    """Takes a sample each second in which the process ran a kernel, and keeps the last sixteen."""
 
     class NVMLError(Exception):
         value = NOT_FOUND
@@ -39,8 +39,10 @@ class Driver:
         self.uses_wall_clock = uses_wall_clock
         self.stamps: list[int] = []
 
-    def pass_second(self) -> None:
+    def pass_second(self, runs_kernels: bool = True) -> None:
         self.clock.skip(1)
+        if not runs_kernels:
+            return
         now_ns = self.clock.wall_ns() if self.uses_wall_clock else self.clock.monotonic_ns()
         self.stamps = [*self.stamps[-15:], now_ns // 1000]
 
@@ -86,17 +88,73 @@ def test_after_a_step_shorter_than_the_buffer_a_few_samples_are_counted_wrongly(
     assert abs(sum(counts) - 60) <= 5
 
 
+def reader_of(driver: Driver) -> GpuProcessReader:
+    calls = NvmlCalls(driver.clock)
+    calls.api = driver
+    calls.handles[GPU] = 1
+    return GpuProcessReader(calls)
+
+
+def share(reader: GpuProcessReader) -> int | None:
+    (one,) = reader.read(GPU) or ()
+    return one.sm_percent
+
+
 def test_the_share_of_a_process_is_known_after_the_clock_was_set_back() -> None:
     clock = WallClock(1000 * SECOND)
     driver = Driver(clock)
-    calls = NvmlCalls(clock)
-    calls.api = driver
-    calls.handles[GPU] = 1
-    reader = GpuProcessReader(calls)
+    reader = reader_of(driver)
     shares = []
     for second in range(30):
         if second == 10:
             clock.set_back(HOUR_S)
         driver.pass_second()
-        shares += [one.sm_percent for one in reader.read(GPU) or ()]
+        shares.append(share(reader))
     assert shares == [None] + [50] * 29
+
+
+def test_a_process_that_stopped_during_a_long_interval_has_no_share() -> None:
+    driver = Driver(WallClock(1000 * SECOND))
+    reader = reader_of(driver)
+    shares = []
+    for idle_s in (0, 0, 1, 3, 55, 0, 59):
+        for second in range(60):
+            driver.pass_second(runs_kernels=second < 60 - idle_s)
+        shares.append(share(reader))
+    assert shares == [None, 50, 50, 0, 0, 50, 0]
+
+
+def test_a_sample_ages_between_two_readings() -> None:
+    driver = Driver(WallClock(1000 * SECOND))
+    reader = reader_of(driver)
+    share(reader)
+    driver.pass_second()
+    shares = []
+    for _ in range(4):
+        driver.pass_second(runs_kernels=False)
+        shares.append(share(reader))
+    assert shares == [50, 50, 0, 0]
+
+
+def test_the_share_is_known_if_the_age_of_the_samples_is_unknown() -> None:
+    driver = Driver(WallClock(1000 * SECOND), uses_wall_clock=False)
+    reader = reader_of(driver)
+    shares = []
+    for _ in range(3):
+        driver.pass_second()
+        driver.clock.skip(1.5)
+        shares.append(share(reader))
+    assert shares == [None, 50, 50]
+
+
+@pytest.mark.parametrize("forward_s", [3, HOUR_S])
+def test_a_clock_that_is_set_forward_does_not_hide_a_share(forward_s: float) -> None:
+    driver = Driver(WallClock(1000 * SECOND))
+    reader = reader_of(driver)
+    shares = []
+    for second in range(6):
+        driver.pass_second()
+        if second == 3:
+            driver.clock.set_back(-forward_s)
+        shares.append(share(reader))
+    assert shares == [None] + [50] * 5
