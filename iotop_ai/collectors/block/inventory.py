@@ -20,6 +20,8 @@ from iotop_ai.model.machine.filesystem import is_remote
 
 REFRESH_NS = 30_000_000_000
 """The age of a device's record at which the device is read again, in nanoseconds."""
+ROUND_NS = 25_000_000_000
+"""The time in which the ticks read all devices again, in nanoseconds: less than ``REFRESH_NS``."""
 _MOST_MOUNTS = 8
 """The maximum number of mounts that are listed for a device."""
 NO_POOLS: Mapping[str, str] = {}
@@ -40,9 +42,9 @@ class MountSource(Protocol):
 class BlockInfoCollector:
     """Collects the BlockInfo of every device and partition by kernel name, in the order of /proc/diskstats.
 
-    A device is read when it appears, and again every 30 s. A tick reads only a few devices again, beginning with the
-    oldest record, so that a thousand devices do not cause a burst. The devices are joined with their holders and mounts
-    after each change; without a change, the same mapping is returned.
+    A device is read when it appears, and again every 30 s. At short intervals, a tick reads only a few devices again,
+    beginning with the oldest record, so that a thousand devices do not cause a burst. The devices are joined with their
+    holders and mounts after each change; without a change, the same mapping is returned.
     """
 
     field = "disks"
@@ -120,8 +122,9 @@ class BlockInfoCollector:
     def _refresh(self, now: int) -> bool:
         """Read again a few devices that were last read at least 30 s ago; return whether a record changed."""
         due = sorted((at, name) for name, at in self._read_ns.items() if now - at >= REFRESH_NS)
-        # At one tick per second, a 25th of the devices per tick covers all devices in 25 s, before they are due again.
-        most = max(8, len(self._unjoined) // 25)
+        # The longer the interval, the more devices a tick reads; otherwise a record's age would be counted in ticks.
+        elapsed_ns = now - (self._at_ns or now)
+        most = max(8, -(-len(self._unjoined) * elapsed_ns // ROUND_NS))
         changed = False
         for _, name in due[:most] if due and self._can_open() else ():
             before = self._unjoined[name]

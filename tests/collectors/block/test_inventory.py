@@ -413,3 +413,35 @@ def test_the_best_link_is_unknown_if_one_of_its_limits_is(device: str, port: str
     (slot / "0000:70:00.0/max_link_speed").write_text(f"{device}\n")
     (slot / "max_link_speed").write_text(f"{port}\n")
     assert read_infos(root)["nvme0n1"].pcie_max == best
+
+
+def many_disks(count: int) -> Entries:
+    """The files of sd0, sd1, ... and of the array md0, which diskstats lists last."""
+    names = [*(f"sd{number}" for number in range(count)), "md0"]
+    lines = "".join(f"8 {number} {name} 1 0 8 1 0 0 0 0 0 1 1\n" for number, name in enumerate(names))
+    files: Entries = {"proc/diskstats": lines.encode(), "proc/self/mountinfo": b"", "sys/block/md0/md/degraded": b"0\n"}
+    return files | {f"sys/block/{name}/queue/iostats": b"1\n" for name in names}
+
+
+@pytest.mark.parametrize(("interval_s", "longest_s"), [(1, 55), (5, 55), (60, 60), (600, 600)])
+@pytest.mark.parametrize("count", [61, 400])
+def test_a_degraded_array_is_noticed_in_time_at_every_interval(
+    interval_s: int, longest_s: int, count: int, tmp_path: Path
+) -> None:
+    watched = Watched(build(many_disks(count), tmp_path))
+    for _ in range(1 + 120 // interval_s):
+        watched.read(interval_s)
+    overwrite(tmp_path / "sys/block/md0/md/degraded", "1\n")
+    ages = range(interval_s, longest_s + 1, interval_s)
+    assert any("degraded" in watched.read(interval_s)["md0"].detail for _ in ages)
+
+
+def test_one_tick_of_many_reads_only_a_few_devices_again(tmp_path: Path) -> None:
+    watched = Watched(build(many_disks(399), tmp_path))
+    watched.read()
+    counts = []
+    for _ in range(60):
+        watched.read(1)
+        now_ns = watched.clock.monotonic_ns()
+        counts.append(sum(at_ns == now_ns for at_ns in watched.collector._read_ns.values()))
+    assert max(counts) == 400 // 25
