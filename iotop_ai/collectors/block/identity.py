@@ -103,6 +103,11 @@ def _flag(root: Root, path: str) -> bool | None:
     return None if number is None else number != 0
 
 
+def is_uncounted(root: Root, name: str) -> bool:
+    """Whether the kernel does not count the I/O of a whole device now; False if this cannot be read."""
+    return _is_uncounted(root, _folder(name, ""), kind_of(name))
+
+
 def _is_uncounted(root: Root, base: str, kind: str) -> bool:
     """Whether the kernel does not count the I/O of the whole device at ``base``, because queue/iostats is 0.
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from typing import Protocol
 
 from iotop_ai.collectors.block.diskstats import BlockCollector, disk_of
-from iotop_ai.collectors.block.identity import read_device
+from iotop_ai.collectors.block.identity import is_uncounted, read_device
 from iotop_ai.collectors.block.temperature import Temperatures
 from iotop_ai.collectors.io.clock import Clock
 from iotop_ai.collectors.io.root import Root
@@ -72,6 +72,8 @@ class BlockInfoCollector:
         self._joined_inputs: tuple[object, ...] = ()
         self._generation = -1
         self._active: set[str] = set()
+        self._changing: frozenset[str] = frozenset()
+        """The devices whose counters changed in the previous tick."""
         self._temperatures_asked_ns: int | None = None
         self._at_ns: int | None = None
 
@@ -79,6 +81,7 @@ class BlockInfoCollector:
         """Return the table: the same object as before if it did not change."""
         now = self._clock.monotonic_ns()
         changed = self._update_list(now)
+        changed |= self._check_accounting(now)
         changed |= self._refresh(now)
         self._ask_temperatures(now)
         mounts = self._mounts.mounts if self._mounts else ()
@@ -118,6 +121,22 @@ class BlockInfoCollector:
         self._read_ns = {name: at for name, at in self._read_ns.items() if name not in removed}
         self._unjoined = {name: self._unjoined[name] for name in keys}
         return bool(to_read or removed)
+
+    def _check_accounting(self, now: int) -> bool:
+        """Read again the devices whose I/O the kernel has stopped counting; return whether there are any.
+
+        Their counters stop, as those of an idle device do, so that their figures would be 0 until they are due again.
+        Devices that were idle already are not checked, because a tick would read a file for each idle device.
+        """
+        if self._block is None:
+            return False
+        stopped, self._changing = self._changing - self._block.changed, self._block.changed
+        disks = {disk_of(name, self._keys) or name for name in stopped if name in self._unjoined}
+        off = {disk for disk in disks if not self._unjoined[disk].stats_off and is_uncounted(self._root, disk)}
+        affected = [name for name in self._unjoined if (disk_of(name, self._keys) or name) in off] if off else []
+        for name in affected:
+            self._read_one(name, now)
+        return bool(affected)
 
     def _refresh(self, now: int) -> bool:
         """Read again a few devices that were last read at least 30 s ago; return whether a record changed."""

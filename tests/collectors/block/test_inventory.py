@@ -15,7 +15,7 @@ from iotop_ai.collectors.block.temperature import Temperatures, read_temperature
 from iotop_ai.collectors.io.clock import Clock
 from iotop_ai.collectors.io.root import Root
 from iotop_ai.collectors.machine.mounts import MountsCollector
-from iotop_ai.model.block.counters import BlockInfo, BlockKey, Mount
+from iotop_ai.model.block.counters import BlockInfo, BlockKey, Mount, block_rates
 from iotop_ai.model.block.tree import device_rows
 from tests.clocks import SetClock
 from tests.machines import Entries, build, machine, names
@@ -445,3 +445,31 @@ def test_one_tick_of_many_reads_only_a_few_devices_again(tmp_path: Path) -> None
         now_ns = watched.clock.monotonic_ns()
         counts.append(sum(at_ns == now_ns for at_ns in watched.collector._read_ns.values()))
     assert max(counts) == 400 // 25
+
+
+def diskstats(**reads: int) -> bytes:
+    return "".join(f"8 {i} {name} {reads[name]} 0 8 1 0 0 0 0 0 1 1\n" for i, name in enumerate(reads)).encode()
+
+
+def test_a_busy_disk_whose_accounting_is_switched_off_never_looks_idle(tmp_path: Path) -> None:
+    files: Entries = {"proc/diskstats": diskstats(sda=1, sda1=1, sdb=1), "proc/self/mountinfo": b""}
+    for name in ("sda", "sdb"):
+        files[f"sys/block/{name}/queue/iostats"] = b"1\n"
+    watched = Watched(build(files, tmp_path))
+    watched.read()
+    overwrite(tmp_path / "proc/diskstats", diskstats(sda=2, sda1=2, sdb=2).decode())
+    overwrite(tmp_path / "sys/block/sda/queue/iostats", "0\n")
+    watched.read(1)
+    before = watched.block.read()
+    infos = watched.read(1)
+    assert {name: info.stats_off for name, info in infos.items()} == {"sda": True, "sda1": True, "sdb": False}
+    rates = block_rates(before, watched.block.read(), 1.0, infos)
+    assert {key.name: rate.reads_per_s for key, rate in rates.items()} == {"sda": None, "sda1": None, "sdb": 0.0}
+
+
+def test_the_accounting_of_idle_disks_is_not_read_in_each_tick(tmp_path: Path) -> None:
+    watched = Watched(build(many_disks(20), tmp_path))
+    watched.read()
+    (tmp_path / "sys/block/sd3/queue/iostats").write_text("0\n")
+    assert not watched.read(1)["sd3"].stats_off
+    assert watched.read(30)["sd3"].stats_off
