@@ -131,8 +131,7 @@ class ProcessCollector:
         stat_at, adaptive = self._read_stat([*growth, *admitted]), self._adaptive
         delayacct, delayacct_since = self._delay.read(self._stat.now)
         self._users.apply_late_names(self._info)
-        busy = sorted((entry for entry in growth if not entry.ended), key=growth.__getitem__, reverse=True)
-        keys = [entry.key for entry in busy]
+        keys = [entry.key for entry in sorted(growth, key=growth.__getitem__, reverse=True) if not entry.ended]
         for entry in admitted:
             entry.published = not entry.ended
         return ProcessTable(
@@ -463,22 +462,23 @@ class ProcessCollector:
         due = [key for key in self._stat_out if full or key.pid % cohorts == cohort]
         older = {key: self._stat_out.pop(key) for key in due}
         for entry, raw in changes:
-            if not self._store_result(entry, raw):
+            if not self._store_result(entry, raw) and not entry.ended:
                 key = entry.key
-                if entry.denied and (isinstance(raw, bytes) or raw.errno in ENDED):
-                    self._end(entry)
-                else:
-                    self._stat_out[key] = older.get(key, before[key.pid % cohorts]) if entry.published else at
+                self._stat_out[key] = older.get(key, before[key.pid % cohorts]) if entry.published else at
         for entry, raw in results:
-            if self._store_result(entry, raw) or not (entry.denied or entry.published):
+            if self._store_result(entry, raw) or not (entry.denied or entry.published or entry.ended):
                 self._stat_out[entry.key] = at
-            elif entry.denied and (isinstance(raw, bytes) or raw.errno in ENDED):
-                self._end(entry)
         return at
 
     def _store_result(self, entry: ProcessEntry, raw: bytes | OSError) -> bool:
-        """Store a stat line; return False for an error and when another process has the PID now."""
-        return isinstance(raw, bytes) and self._store_stat(entry, raw)
+        """Store a stat line; return False for an error. An entry ends if another process has the PID now."""
+        if isinstance(raw, bytes) and self._store_stat(entry, raw):
+            return True
+        if isinstance(raw, bytes) or (entry.denied and raw.errno in ENDED):
+            self._end(entry)
+            if not entry.denied:
+                self._io_sweep.drop()
+        return False
 
     def _store_stat(self, entry: ProcessEntry, raw: bytes) -> bool:
         """Store a stat line; return False when another process has the PID now."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Iterable, Sequence
 from itertools import compress, pairwise
 from operator import attrgetter, ne
@@ -19,6 +20,7 @@ from iotop_ai.collectors.process.descriptors import (
     read_kept,
     read_stat_once,
 )
+from iotop_ai.collectors.process.parse import parse_stat
 from iotop_ai.model.process.records import ProcessIo
 
 READ_BATCH = 128
@@ -124,10 +126,24 @@ class IoSweep:
         for entry in without_fd:
             raw = read_io_once(self._root, entry.key.pid)
             if raw != entry.io_raw:
-                changed.append((entry, raw))
+                changed.append((entry, self._verified(entry, raw)))
         for entry, raw in changed:
             entry.io_raw = raw
         return changed
+
+    def _verified(self, entry: ProcessEntry, raw: bytes | OSError) -> bytes | OSError:
+        """Return the io of an entry without a descriptor, or an error if it may be of a new process with the same PID.
+
+        The stat is read after the io: a process that has its PID now also had it before.
+        """
+        if isinstance(raw, OSError):
+            return raw
+        stat = _read_stat(self._root, entry)
+        if isinstance(stat, OSError):
+            return stat
+        if parse_stat(stat).start_ticks != entry.key.start_ticks:
+            return ProcessLookupError(errno.ESRCH, "another process has the PID")
+        return raw
 
     def _read_all_kept(self) -> list[tuple[ProcessEntry, bytes | OSError]]:
         """Return the changes of all entries whose file is kept open."""
@@ -221,14 +237,15 @@ class StatSweep:
 
     def read(self, entries: Iterable[ProcessEntry]) -> list[tuple[ProcessEntry, bytes | OSError]]:
         """Return (entry, stat or error) of each of these entries."""
-        out: list[tuple[ProcessEntry, bytes | OSError]] = []
-        for entry in entries:
-            if entry.stat is None:
-                out.append((entry, read_stat_once(self._root, entry.key.pid)))
-            else:
-                fd = entry.stat.fd
-                out.append((entry, _whole_line(read_kept([fd], STAT_USUAL)[0], fd)))
-        return out
+        return [(entry, _read_stat(self._root, entry)) for entry in entries]
+
+
+def _read_stat(root: Root, entry: ProcessEntry) -> bytes | OSError:
+    """Return the stat line of an entry, or the error."""
+    if entry.stat is None:
+        return read_stat_once(root, entry.key.pid)
+    fd = entry.stat.fd
+    return _whole_line(read_kept([fd], STAT_USUAL)[0], fd)
 
 
 def _whole_line(raw: bytes | OSError, fd: int) -> bytes | OSError:
