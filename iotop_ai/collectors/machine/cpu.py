@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 
+from iotop_ai.collectors.io.clock import Clock
 from iotop_ai.collectors.io.root import KeptFile, Root
 from iotop_ai.model.machine.cpu import CpuTable, CpuTicks
 
@@ -42,8 +43,10 @@ class CpuCollector:
     field = "cpu"
     every_s = 0.0
 
-    def __init__(self, root: Root) -> None:
+    def __init__(self, root: Root, clock: Clock) -> None:
         self._root = root
+        self._clock = clock
+        self._at_ns: int | None = None
         self._clk_tck = os.sysconf("SC_CLK_TCK")
         self._stat: KeptFile | None = None
         self._load: KeptFile | None = None
@@ -60,7 +63,10 @@ class CpuCollector:
         is_first_reading = self._stat is None
         if self._stat is None:
             self._stat = self._root.keep("proc/stat", 1 << 14)
-        cores = parse_cpu_stat(self._stat.read_record())
+        raw = self._stat.read_record()
+        # Counting the physical cores takes long on a big machine; a later time would make the rates wrong.
+        self._at_ns = self._clock.monotonic_ns()
+        cores = parse_cpu_stat(raw)
         if self._root.live and not is_first_reading and len(cores) != self._online_count:
             # The number of physical cores can change only when the number of online cores changes.
             self._physical, self._online_count = cores_in_topology(self._root) or _physical_from_psutil(), len(cores)
@@ -74,6 +80,10 @@ class CpuCollector:
             cores, len(allowed), self._physical, self._load1(), clk_tck=self._clk_tck,
             allowed_numbers=self._allowed_numbers,
         )  # fmt: skip
+
+    def at_ns(self) -> int | None:
+        """Return when the kernel printed the newest ticks; None before the first read."""
+        return self._at_ns
 
     def _load1(self) -> float | None:
         try:

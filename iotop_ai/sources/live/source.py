@@ -127,7 +127,7 @@ class LiveSource:
         collectors = (
             block,
             ProcessCollector(root, clock, adaptive=None if exact else AdaptiveSelection(root)),
-            CpuCollector(root),
+            CpuCollector(root, clock),
             MemoryCollector(root),
             PressureCollector(root),
             NetworkCollector(root),

@@ -10,8 +10,10 @@ from iotop_ai.collectors.base import take_reading
 from iotop_ai.collectors.io.clock import Clock
 from iotop_ai.collectors.io.root import Root
 from iotop_ai.collectors.machine.cpu import CpuCollector, cores_in_topology, parse_cpu_stat
+from iotop_ai.model.clean import LONGEST
 from iotop_ai.model.machine.cpu import CpuTable, CpuTicks, cpu_rates
 from iotop_ai.model.reading import Status
+from tests.clocks import SetClock
 from tests.machines import Entries, build
 
 STAT = b"""cpu  4123 10 2438 277054 655 1 34 10 0 0
@@ -34,7 +36,7 @@ def test_an_old_kernel_with_fewer_counts_is_read() -> None:
 
 
 def test_the_ticks_of_each_core_are_the_integers_of_the_kernel(tmp_path: Path) -> None:
-    collector = CpuCollector(build(TREE, tmp_path))
+    collector = CpuCollector(build(TREE, tmp_path), Clock())
     try:
         table = collector.read()
     finally:
@@ -51,7 +53,7 @@ def test_the_ticks_of_each_core_are_the_integers_of_the_kernel(tmp_path: Path) -
 
 
 def test_a_core_that_comes_online_keeps_its_number(tmp_path: Path) -> None:
-    collector = CpuCollector(build(TREE, tmp_path))
+    collector = CpuCollector(build(TREE, tmp_path), Clock())
     try:
         before = collector.read()
         (tmp_path / "proc/stat").write_bytes(STAT.replace(b"cpu2", b"cpu1 1 0 0 5 0 0 0 0 0 0\ncpu2"))
@@ -64,13 +66,41 @@ def test_a_core_that_comes_online_keeps_its_number(tmp_path: Path) -> None:
     assert cpu_rates(before, after, 1.0).cores[1].busy_ratio is None
 
 
+class SlowTopology(Root):
+    """The root of a big machine, where each file about a core takes a second."""
+
+    live = True
+
+    def __init__(self, path: str, clock: SetClock) -> None:
+        super().__init__(path)
+        self.clock = clock
+
+    def text_or(self, relative: str, default: str = "", longest: int = LONGEST) -> str:
+        self.clock.skip(1)
+        return super().text_or(relative, default, longest)
+
+
+def test_the_time_of_the_ticks_does_not_include_the_count_of_physical_cores(tmp_path: Path) -> None:
+    clock = SetClock(10**9)
+    topology: Entries = {f"sys/devices/system/cpu/cpu{i}/topology/core_cpus_list": b"0,2\n" for i in (0, 2)}
+    root = SlowTopology(build(TREE | topology, tmp_path).path, clock)
+    collector = CpuCollector(root, clock)
+    before = take_reading(collector, clock)
+    clock.skip(10)
+    (tmp_path / "proc/stat").write_bytes(STAT.replace(b"cpu0 993", b"cpu0 1993"))
+    after = take_reading(collector, clock)
+    collector.close()
+    assert (before.at_ns, after.at_ns) == (10**9, 11 * 10**9)
+    assert (after.value.physical, after.took_ns) == (1, 2 * 10**9)
+
+
 def test_without_proc_stat_the_cpus_are_absent(tmp_path: Path) -> None:
-    collector = CpuCollector(build({"proc/loadavg": b"0 0 0 1/1 1\n"}, tmp_path))
+    collector = CpuCollector(build({"proc/loadavg": b"0 0 0 1/1 1\n"}, tmp_path), Clock())
     assert take_reading(collector, Clock()).status is Status.ABSENT
 
 
 def test_the_running_machine_is_read() -> None:
-    collector = CpuCollector(Root())
+    collector = CpuCollector(Root(), Clock())
     assert collector.read().physical is None
     table = collector.read()
     collector.close()
@@ -100,7 +130,7 @@ def test_threads_that_share_a_core_count_as_one_core(tmp_path: Path) -> None:
 @pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="needs two cores")
 def test_the_numbers_of_the_allowed_cores_are_read_if_some_are_not_allowed() -> None:
     everything = os.sched_getaffinity(0)
-    collector = CpuCollector(Root())
+    collector = CpuCollector(Root(), Clock())
     try:
         before = collector.read()
         os.sched_setaffinity(0, {max(everything)})
