@@ -12,7 +12,7 @@ from iotop_ai.collectors.block.diskstats import BlockCollector, disk_of
 from iotop_ai.collectors.block.identity import is_uncounted, read_device
 from iotop_ai.collectors.block.temperature import Temperatures
 from iotop_ai.collectors.io.clock import Clock
-from iotop_ai.collectors.io.root import Root
+from iotop_ai.collectors.io.root import Root, is_transient
 from iotop_ai.collectors.machine.zfs_members import ZfsMembers
 from iotop_ai.model.block.counters import BlockInfo, BlockKey, Mount
 from iotop_ai.model.block.tree import devices_of_mount, mount_of
@@ -155,8 +155,8 @@ class BlockInfoCollector:
         """Whether files can be opened. With too many open files, the values of every device would seem unknown."""
         try:
             self._root.entries("sys/block")
-        except OSError:
-            return False
+        except OSError as error:
+            return not is_transient(error)  # the devices can be read even if we may not list them
         return True
 
     def _read_one(self, name: str, now: int) -> None:

@@ -86,7 +86,7 @@ class DrmSweep:
     def _find_cards(self) -> None:
         try:
             self._root.entries(DRM)
-        except OSError:  # too many files are open to list the cards, so the known cards are kept
+        except OSError:  # too many files are open, or we may not list the cards, so the known cards are kept
             return
         names = self._amd.cards()
         if names and not self._smi_loaded and self._root.live:

@@ -128,8 +128,8 @@ class SmartCollector:
         """Return the newest states.
 
         Raises Unavailable with the status pending until the disks are known, absent when there are disks but no
-        smartctl, off when SMART is switched off in the settings, and failed when the disks cannot be listed or the
-        thread cannot start.
+        smartctl, off when SMART is switched off in the settings, denied when we may not list the disks, and failed when
+        they cannot be listed for another reason or the thread cannot start.
         """
         self._start()
         unavailable = self._unavailable
@@ -209,6 +209,9 @@ class SmartCollector:
             while not self._stopping:
                 try:
                     known = self._poll(known)
+                except PermissionError as error:  # normal in a sandbox, so it is not logged in each round
+                    if self._table is None:
+                        self._unavailable = Unavailable(Status.DENIED, clean(f"{error.filename}: {error.strerror}"))
                 except Exception as error:  # report the error and keep the thread alive
                     log.exception("reading the SMART states failed")
                     if self._table is None:
@@ -240,7 +243,7 @@ class SmartCollector:
         return known
 
     def _disks(self) -> tuple[Disk, ...]:
-        self._root.entries("sys/block")  # with too many open files, this raises OSError; smart_disks would return ()
+        self._root.entries("sys/block")  # raises OSError if it cannot be listed; smart_disks would return ()
         disks = with_given_types(smart_disks(self._root), self._settings.smart_types)
         return self._select((*disks, *self._disks_behind))
 

@@ -199,11 +199,14 @@ class Root:
             return []
 
     def entries(self, relative: str) -> list[str]:
-        """Return the same as ``names``. Raises OSError for an error that says nothing about the directory."""
+        """Return the same as ``names``, but [] only for a missing directory.
+
+        Raises PermissionError when the directory cannot be listed, and OSError for an error that says nothing about it.
+        """
         try:
             return sorted(os.listdir(self.join(relative)))
         except OSError as error:
-            if is_transient(error):
+            if is_transient(error) or isinstance(error, PermissionError):
                 raise
             return []
 

@@ -54,7 +54,7 @@ class ClocksCollector:
         """Return the clocks and the throttle counts.
 
         Raises Unavailable when no CPU reports any of them, as in most virtual machines, and OSError when the CPUs
-        cannot be listed because too many files are open.
+        cannot be listed because we lack the permission or too many files are open.
         """
         if self._cpus is None:
             self._find()

@@ -125,7 +125,7 @@ class ProcessCollector:
         self._stat_out, self._io_stale = dict(self._stat_out), dict(self._io_stale)
         admitted = self._admit_new()
         if not self._entries:
-            self._root.entries("proc")  # raises OSError if too many open files prevent the listing
+            self._root.entries("proc")  # raises OSError if we may not list it, or too many files are open
             raise Unavailable(Status.ABSENT, "no process is listed under /proc", "mount -t proc proc /proc")
         growth = self._read_io(admitted)
         stat_at, adaptive = self._read_stat([*growth, *admitted]), self._adaptive

@@ -20,6 +20,7 @@ from iotop_ai.model.block.tree import device_rows
 from tests.clocks import SetClock
 from tests.machines import Entries, build, machine, names
 from tests.rigs.descriptors import too_many_open_files
+from tests.rigs.unreadable import unreadable
 
 SECOND = 10**9
 SDA, SDB = BlockKey("sda", 1), BlockKey("sdb", 2)
@@ -473,3 +474,11 @@ def test_the_accounting_of_idle_disks_is_not_read_in_each_tick(tmp_path: Path) -
     (tmp_path / "sys/block/sd3/queue/iostats").write_text("0\n")
     assert not watched.read(1)["sd3"].stats_off
     assert watched.read(30)["sd3"].stats_off
+
+
+def test_devices_are_read_again_although_they_may_not_be_listed(tmp_path: Path) -> None:
+    watched = Watched(machine("made-gpu-server", tmp_path))
+    watched.read()
+    overwrite((tmp_path / "sys/block/md0").resolve() / "md/sync_action", "check\n")
+    with unreadable(tmp_path / "sys/block"):
+        assert watched.read(31)["md0"].md_sync == "check"

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from iotop_ai.collectors.base import take_reading
 from iotop_ai.collectors.health.collector import SmartCollector, SmartTable
 from iotop_ai.collectors.health.targets import Disk
 from iotop_ai.collectors.io.clock import Clock
@@ -17,6 +18,7 @@ from iotop_ai.model.settings import Settings
 from tests.rigs.descriptors import too_many_open_files
 from tests.rigs.smart import Smartctl, why_no_smartctl
 from tests.rigs.smart.disks import HEALTHY
+from tests.rigs.unreadable import unreadable
 from tests.waiting import until
 
 NO_SMARTCTL = why_no_smartctl()
@@ -110,3 +112,15 @@ def test_known_disks_stay_while_too_many_open_files_prevent_a_listing(tmp_path: 
     with too_many_open_files(), pytest.raises(OSError, match="Too many open files"):
         collector._poll(known)
     assert list(collector._table or ()) == ["vda"]
+
+
+def test_disks_that_may_not_be_listed_are_denied_and_not_absent(tmp_path: Path) -> None:
+    (tmp_path / "sys/block/vda").mkdir(parents=True)
+    collector = SmartCollector(Root(str(tmp_path)), Clock())
+    try:
+        with unreadable(tmp_path / "sys/block"):
+            assert collector.wait(20)
+            reading = take_reading(collector, Clock())
+        assert (reading.status, reading.reason) == (Status.DENIED, f"{tmp_path}/sys/block: Permission denied")
+    finally:
+        collector.close()

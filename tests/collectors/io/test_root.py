@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 
 from iotop_ai.collectors.io.root import Root, absolute_path
+from tests.rigs.descriptors import too_many_open_files
+from tests.rigs.unreadable import unreadable
 
 
 def test_links_of_a_folder_are_read(tmp_path: Path) -> None:
@@ -95,3 +97,13 @@ def test_an_absolute_path_leads_to_the_same_file(tmp_path: Path, monkeypatch: py
     assert os.path.samefile(absolute_path("link/../file"), tmp_path / "data" / "file")
     assert absolute_path("data/./runs/") == str(tmp_path / "data" / "runs")
     assert absolute_path("data/../data/runs/") == f"{tmp_path}/data/../data/runs"
+
+
+def test_only_a_missing_folder_has_no_entries(tmp_path: Path) -> None:
+    (tmp_path / "sys/block/sda").mkdir(parents=True)
+    root = Root(str(tmp_path))
+    assert (root.entries("sys/block"), root.entries("sys/class")) == (["sda"], [])
+    with unreadable(tmp_path / "sys/block"), pytest.raises(PermissionError):
+        root.entries("sys/block")
+    with too_many_open_files(), pytest.raises(OSError, match="Too many open files"):
+        root.entries("sys/block")

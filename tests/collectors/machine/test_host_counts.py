@@ -25,6 +25,7 @@ from iotop_ai.present.machine.trouble import host_problems
 from tests.clocks import SetClock
 from tests.export.make import S, ok, snapshot
 from tests.rigs.descriptors import too_many_open_files
+from tests.rigs.unreadable import unreadable
 
 SNMP = (
     "Ip: Forwarding DefaultTTL\nIp: 1 64\n"
@@ -231,3 +232,32 @@ def test_the_json_and_the_tables_have_the_host_counts() -> None:
     (row,) = known["system"].rows(frame)
     cells = dict(zip((column.name for column in known["system"].columns), row, strict=True))
     assert (cells["tcp_retransmit_ratio"], cells["clock_mean_mhz"]) == (0.05, 1200.0)
+
+
+def test_what_may_not_be_listed_is_denied(tmp_path: Path) -> None:
+    put(tmp_path, {f"{PORT}/counters/link_downed": 1, "sys/class/net/eth0/statistics/rx_bytes": 1})
+    cores(tmp_path, 1, 1_000_000, 1)
+    root = Root(str(tmp_path))
+    folders = ("sys/class/net", "sys/class/infiniband", "sys/devices/system/cpu")
+    collectors = (NetworkCollector(root), RdmaCollector(root), ClocksCollector(root, SetClock()))
+    with unreadable(*(tmp_path / folder for folder in folders)):
+        readings = [take_reading(collector, Clock()) for collector in collectors]
+    reasons = [f"{tmp_path}/{folder}: Permission denied" for folder in folders]
+    assert [(reading.status, reading.reason) for reading in readings] == [(Status.DENIED, reason) for reason in reasons]
+    assert [take_reading(collector, Clock()).status for collector in collectors] == [Status.OK] * 3
+
+
+@pytest.mark.parametrize("folder", ["sys/class/infiniband", "sys/class/infiniband/mlx5_0/ports"])
+def test_interfaces_are_read_although_rdma_ports_are_denied(folder: str, tmp_path: Path) -> None:
+    counters = ("rx_bytes", "tx_bytes", "rx_errors", "tx_errors", "rx_dropped", "tx_dropped")
+    port = {"counters/port_rcv_data": 1, "counters/port_xmit_data": 2, "state": "4: ACTIVE"}
+    put(tmp_path, {f"{PORT}/{name}": value for name, value in port.items()})
+    put(tmp_path, {"sys/class/net/eth0/operstate": "up"})
+    put(tmp_path, {f"sys/class/net/eth0/statistics/{name}": 1 for name in counters})
+    root = Root(str(tmp_path))
+    network = NetworkCollector(root)
+    with unreadable(tmp_path / folder):
+        assert list(network.read()) == ["eth0"]
+        assert take_reading(RdmaCollector(root), Clock()).status is Status.DENIED
+    assert list(network.read()) == ["eth0", "mlx5_0/1"]
+    network.close()

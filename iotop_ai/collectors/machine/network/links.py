@@ -102,7 +102,8 @@ class NetworkCollector:
     def read(self) -> dict[str, LinkCounters]:
         """Return the counters of the links by name; {} without a link. A removed link is left out.
 
-        Raises OSError when the links cannot be listed because too many files are open.
+        Raises OSError when the network interfaces cannot be listed because we lack the permission, or the links because
+        too many files are open.
         """
         out = {}
         seen = set()
@@ -112,16 +113,26 @@ class NetworkCollector:
             counters = self._read_nic(name)
             if counters is not None:
                 out[clean(name)] = counters
-        for device in self._root.entries(INFINIBAND):
-            for port in self._root.entries(f"{INFINIBAND}/{device}/ports"):
-                key = f"{device}/{port}"
-                seen.add(key)
-                counters = self._read_ib(key, f"{INFINIBAND}/{device}/ports/{port}")
-                if counters is not None:
-                    out[clean(key)] = counters
+        for device, port in self._infiniband_ports():
+            key = f"{device}/{port}"
+            seen.add(key)
+            counters = self._read_ib(key, f"{INFINIBAND}/{device}/ports/{port}")
+            if counters is not None:
+                out[clean(key)] = counters
         for name in self._links.keys() - seen:
             self._links.pop(name).close()
         return out
+
+    def _infiniband_ports(self) -> list[tuple[str, str]]:
+        """Return (device, port) of each InfiniBand port; [] when we may not list them.
+
+        The reading of RDMA shows that they are denied, whereas the network interfaces can still be read.
+        """
+        entries = self._root.entries
+        try:
+            return [(name, port) for name in entries(INFINIBAND) for port in entries(f"{INFINIBAND}/{name}/ports")]
+        except PermissionError:
+            return []
 
     def _refresh_places(self, names: list[str]) -> None:
         """Find the devices of the links again when the list has changed, and every 30 reads: a link may join a bond."""

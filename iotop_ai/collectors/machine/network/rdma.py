@@ -29,7 +29,8 @@ class RdmaCollector:
     def read(self) -> dict[str, RdmaCounters]:
         """Return the counts by port ("mlx5_0/1").
 
-        Raises Unavailable on a machine without RDMA, and OSError when too many files are open to list the ports.
+        Raises Unavailable on a machine without RDMA, and OSError when the ports cannot be listed because we lack the
+        permission or too many files are open.
         """
         out: dict[str, RdmaCounters] = {}
         for device in self._root.entries(INFINIBAND):
