@@ -12,11 +12,15 @@ from iotop_ai.model.machine.cpu_clocks import ClockState
 from iotop_ai.model.reading import Status
 
 CPUS = "sys/devices/system/cpu"
-MOST_PER_READING = 64
-"""The most CPUs whose clocks one reading reads; each of their files takes 10 µs.
+PER_READING = 64
+"""The number of CPUs whose clocks one reading reads; each of their files takes 10 µs.
 
-If there are more CPUs, or if their files are slow, the readings read their clocks in rotation.
+If there are more CPUs, the readings read their clocks in rotation, and so many at once that a round takes ``ROUND_NS``.
 """
+ROUND_NS = 12_000_000_000
+"""The time in which the clocks of all CPUs are read once, in nanoseconds, unless their files are slow."""
+OLDEST_NS = 15_000_000_000
+"""The age at which a clock is no longer used, in nanoseconds; a round must fit into it."""
 _LONGEST_NS = 30_000_000
 """The time after which a reading reads no further clock, in nanoseconds.
 
@@ -29,7 +33,8 @@ class ClocksCollector:
     """Reads the clocks of the CPUs, and the throttle counts of the cores and packages.
 
     Each reading reads all throttle counts, because a rate needs the growth between two readings. It reads the clocks of
-    up to ``MOST_PER_READING`` CPUs, fewer if that takes long, and keeps the last clocks of the other CPUs.
+    ``PER_READING`` CPUs or more, fewer if that takes long, and keeps the clocks of the others until they are 15 s old.
+    The lowest and the highest clock are unknown while that of a CPU is missing; the mean is then that of the others.
     """
 
     field = "clocks"
@@ -40,7 +45,10 @@ class ClocksCollector:
         self._clock = clock
         self._cpus: list[str] | None = None
         self._next = 0
-        self._khz: dict[str, int | None] = {}
+        self._began_ns: int | None = None
+        """The time at which the previous reading began."""
+        self._khz: dict[str, tuple[int | None, int]] = {}
+        """(the clock, the time of its read) by CPU."""
         self._packages: set[str] = set()
         """The first CPU of each package with a throttle count."""
         self._cores: set[str] = set()
@@ -61,24 +69,36 @@ class ClocksCollector:
         cpus = self._cpus or []
         if not cpus:
             raise Unavailable(Status.ABSENT, "no core reports its clock or its throttling")
-        end_ns = self._clock.monotonic_ns() + _LONGEST_NS
-        for cpu in (cpus + cpus)[self._next : self._next + min(MOST_PER_READING, len(cpus))]:
-            self._khz[cpu] = self._root.number_read_once(f"{CPUS}/{cpu}/cpufreq/scaling_cur_freq")
-            self._next = (self._next + 1) % len(cpus)
-            if self._clock.monotonic_ns() >= end_ns:
-                break
-        khz = [value for value in self._khz.values() if value is not None]
+        self._read_clocks(cpus)
         counts = [self._throttle_count(cpu, _CORE_THROTTLES) for cpu in self._cores]
         packages = [self._throttle_count(cpu, _PACKAGE_THROTTLES) for cpu in self._packages]
-        least, mean, most = (min(khz), sum(khz) // len(khz), max(khz)) if khz else (None, None, None)
         return ClockState(
-            least,
-            mean,
-            most,
+            *self._least_mean_most(len(cpus)),
             *self._fixed_khz,
             core_throttles=_sum_if_complete(counts),
             package_throttles=_sum_if_complete(packages),
         )
+
+    def _read_clocks(self, cpus: list[str]) -> None:
+        now_ns = began_ns = self._clock.monotonic_ns()
+        elapsed_ns = 0 if self._began_ns is None else began_ns - self._began_ns
+        self._began_ns = began_ns
+        count = min(len(cpus), max(PER_READING, -(-len(cpus) * elapsed_ns // ROUND_NS)))
+        for cpu in (cpus + cpus)[self._next : self._next + count]:
+            khz = self._root.number_read_once(f"{CPUS}/{cpu}/cpufreq/scaling_cur_freq")
+            now_ns = self._clock.monotonic_ns()
+            self._khz[cpu] = khz, now_ns
+            self._next = (self._next + 1) % len(cpus)
+            if now_ns >= began_ns + _LONGEST_NS:
+                break
+        self._khz = {cpu: value for cpu, value in self._khz.items() if now_ns - value[1] < OLDEST_NS}
+
+    def _least_mean_most(self, cpu_count: int) -> tuple[int | None, int | None, int | None]:
+        khz = [value for value, _ in self._khz.values() if value is not None]
+        if not khz:
+            return None, None, None
+        mean = sum(khz) // len(khz)
+        return (min(khz), mean, max(khz)) if len(self._khz) == cpu_count else (None, mean, None)
 
     def _find(self) -> None:
         """Find the CPUs with clocks or throttle counts, each package's and core's first CPU, and the fixed clocks."""

@@ -9,7 +9,7 @@ import pytest
 from iotop_ai.collectors.base import take_reading
 from iotop_ai.collectors.io.clock import Clock
 from iotop_ai.collectors.io.root import Root
-from iotop_ai.collectors.machine.cpu_clocks import MOST_PER_READING, ClocksCollector
+from iotop_ai.collectors.machine.cpu_clocks import PER_READING, ClocksCollector
 from iotop_ai.collectors.machine.network.links import NetworkCollector
 from iotop_ai.collectors.machine.network.rdma import RdmaCollector
 from iotop_ai.collectors.machine.network.tcp import TcpCollector, parse_snmp
@@ -107,11 +107,11 @@ def cores(root: Path, number: int, khz: int, throttles: int) -> None:
 
 
 def test_clocks_of_many_cores_are_read_in_turn(tmp_path: Path) -> None:
-    number = MOST_PER_READING + 16
+    number = PER_READING + 16
     cores(tmp_path, number, 1_000_000, 1)
     collector = ClocksCollector(Root(str(tmp_path)), SetClock())
     first = collector.read()
-    assert (first.least_khz, first.most_khz) == (1_000_000, 1_000_000 + MOST_PER_READING - 1)
+    assert (first.least_khz, first.mean_khz, first.most_khz) == (None, 1_000_000 + (PER_READING - 1) // 2, None)
     second = collector.read()
     assert second == ClockState(1_000_000, second.mean_khz, 1_000_000 + number - 1, 2_000_000, 3_500_000, number, 20)
     cores(tmp_path, number, 900_000, 3)
@@ -138,12 +138,68 @@ def test_slow_clocks_delay_a_reading_by_30_ms_at_most(tmp_path: Path) -> None:
     cores(tmp_path, 8, 1_000_000, 1)
     clock = SetClock()
     collector = ClocksCollector(SlowRoot(str(tmp_path), clock), clock)
-    assert [collector.read().most_khz for _ in range(3)] == [1_000_002, 1_000_005, 1_000_007]
+    readings = [collector.read() for _ in range(3)]
+    assert [(reading.mean_khz, reading.most_khz) for reading in readings] == [
+        (1_000_001, None),
+        (1_000_002, None),
+        (1_000_003, 1_000_007),
+    ]
     assert clock.now_ns == 9 * 10_000_000
 
 
+def test_slow_clocks_are_not_shown_when_they_are_old(tmp_path: Path) -> None:
+    """In a reading every 5 s, only the newest nine of these clocks can be known."""
+    cores(tmp_path, 20, 1_000_000, 1)
+    clock = SetClock()
+    collector = ClocksCollector(SlowRoot(str(tmp_path), clock), clock)
+    for _ in range(5):
+        collector.read()
+        clock.skip(5)
+    cores(tmp_path, 20, 3_000_000, 1)
+    means = []
+    for _ in range(4):
+        reading = collector.read()
+        assert (reading.least_khz, reading.most_khz) == (None, None)
+        means.append((reading.mean_khz or 0) // 1000)
+        clock.skip(5)
+    assert means == [1666, 2333, 3000, 3000]
+
+
+class BigRoot(Root):
+    """The root of a machine with many CPUs, without the files of each. khz: the clock of the first CPU."""
+
+    def __init__(self, path: str, number: int) -> None:
+        super().__init__(path)
+        self.number = number
+        self.khz = 1_000_000
+
+    def entries(self, relative: str) -> list[str]:
+        return [f"cpu{cpu}" for cpu in range(self.number)]
+
+    def exists(self, relative: str) -> bool:
+        return relative.endswith("/cpufreq")
+
+    def number_read_once(self, relative: str) -> int | None:
+        return self.khz + int(relative.split("/")[4][3:]) if relative.endswith("scaling_cur_freq") else None
+
+
+@pytest.mark.parametrize("interval_s", [5, 7, 10, 11, 60])
+@pytest.mark.parametrize("number", [8, 224, 700])
+def test_the_clocks_of_all_cores_are_from_the_last_seconds(number: int, interval_s: int, tmp_path: Path) -> None:
+    clock, root = SetClock(), BigRoot(str(tmp_path), number)
+    collector = ClocksCollector(root, clock)
+    readings = []
+    for seconds in range(0, 90 + interval_s, interval_s):
+        root.khz = 1_000_000 if seconds < 60 else 3_000_000
+        readings.append((seconds, collector.read()))
+        clock.skip(interval_s)
+    assert all(reading.least_khz == 1_000_000 for seconds, reading in readings if 15 <= seconds < 60)
+    last = readings[-1][1]
+    assert (last.least_khz, last.most_khz) == (3_000_000, 3_000_000 + number - 1)
+
+
 def test_the_throttles_of_many_cores_are_counted_in_every_reading(tmp_path: Path) -> None:
-    number = MOST_PER_READING + 16
+    number = PER_READING + 16
     cores(tmp_path, number, 1_000_000, 1)
     collector = ClocksCollector(Root(str(tmp_path)))
     before = collector.read()
