@@ -28,7 +28,8 @@ def test_workers_that_compute_while_the_gpus_wait_are_blamed() -> None:
     assert finding.lost_ratio == pytest.approx(0.61)
     advice = finding.advice[0]
     assert advice.template == "more_workers"
-    assert dict(advice.args) == {"now": 1.0, "then": 4.0, "cores": 40.0, "ranks": 8.0, "framework": ""}
+    numbers = {"now": 1.0, "then": 4.0, "cores": 40.0, "ranks": 8.0}
+    assert dict(advice.args) == {**numbers, "per": "GPU", "framework": ""}
 
 
 def test_without_an_idle_core_cheaper_work_is_advised() -> None:

@@ -51,7 +51,7 @@ def test_an_invalid_port_is_refused(port: str, capsys: pytest.CaptureFixture[str
 
 def test_a_session_runs_the_read_only_screen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    argv = ["web", "-d", "2", "--device", "sda", "--theme", "light", "--no-smart", "--smart-type", "sda=x y"]
+    argv = ["web", "-d", "2", "--device", "sda", "--theme", "light", "--no-smart", "--smart-type", "s a=sat"]
     args = build_parser(argv).parse_args(argv)
     settings = settings_of(args)
     args.config = "own.toml"
