@@ -25,7 +25,7 @@ from iotop_ai.collectors.job.sockets import Traffic
 from iotop_ai.collectors.job.task_sampler import TaskSampler
 from iotop_ai.collectors.job.time_accountant import Tick, TimeAccountant
 from iotop_ai.model.job.detection import find_jobs
-from iotop_ai.model.job.inspection import Inspection
+from iotop_ai.model.job.inspection import NOTHING_SEEN, Inspection
 from iotop_ai.model.job.looks import Loading, LookCounts
 from iotop_ai.model.job.programs import is_candidate
 from iotop_ai.model.job.records import MOST_JOBS, Job, JobPlace, JobTable
@@ -227,10 +227,11 @@ class JobCollector:
             while index < len(AGES_S) and now >= first_seen_ns + int(AGES_S[index] * 1e9):
                 index += 1
             self._next_inspections[key] = (first_seen_ns, index)
-            inspection = inspect(self._root, key.pid, self._memory)
+            before = self._inspections.get(key)
+            inspection = inspect(self._root, key.pid, self._memory, before or NOTHING_SEEN)
             self._listed_ns[key] = now
             remaining -= 1
-            if inspection != self._inspections.get(key):
+            if inspection != before:
                 if inspection.opens_gpu:
                     self._inspect_parent(key, now)
                 self._inspections[key] = inspection
@@ -245,8 +246,9 @@ class JobCollector:
         """
         stat = None if self._table is None else self._table.stat.get(key)
         parent = next((other for other in self._inspections if stat is not None and other.pid == stat.ppid), None)
-        if parent is not None and not self._inspections[parent].opens_gpu:
-            self._inspections[parent], self._listed_ns[parent] = inspect(self._root, parent.pid, self._memory), now
+        if parent is not None and not (before := self._inspections[parent]).opens_gpu:
+            self._inspections[parent] = inspect(self._root, parent.pid, self._memory, before)
+            self._listed_ns[parent] = now
 
     def _find_opened_gpus(self, now: int) -> bool:
         """Look for GPUs that the training processes of jobs without a GPU have opened; return whether a result changed.

@@ -10,7 +10,15 @@ import os
 
 from iotop_ai.collectors.io.process_memory import ProcessMemory
 from iotop_ai.collectors.io.root import Root
-from iotop_ai.model.job.inspection import LIBRARIES, MODULES, NO_IDS, Inspection, names_in, rank_ids
+from iotop_ai.model.job.inspection import (
+    LIBRARIES,
+    MODULES,
+    NO_IDS,
+    NOTHING_SEEN,
+    Inspection,
+    names_in,
+    rank_ids,
+)
 
 DEVICES = ("/dev/nvidia-uvm", "/dev/kfd", "/dev/accel")
 """Device files that only a computing program opens. Monitors open /dev/nvidia0 too, so it is not among them."""
@@ -27,28 +35,35 @@ _PIN = "pt_data_pin"
 """The name of the pin-memory thread of PyTorch's DataLoader."""
 
 
-def inspect(root: Root, pid: int, memory: ProcessMemory) -> Inspection:
+def inspect(root: Root, pid: int, memory: ProcessMemory, before: Inspection = NOTHING_SEEN) -> Inspection:
     """Inspect a process. ``hidden`` in the result names the parts that we cannot read.
 
-    A part whose read takes too long is left out; a later inspection may have it.
+    before: the previous inspection of the process. A part whose read takes too long stays as it was: a job must not
+    become unknown because a file server has stopped it.
     """
     folder, hidden = f"proc/{pid}", []
-    maps, ids, device = b"", NO_IDS, False
+    libraries: tuple[str, ...] = ()
+    modules: tuple[str, ...] = ()
+    ids, device = NO_IDS, False
     try:
         maps = memory.read_file(pid, "maps")
+        libraries, modules = names_in(maps, LIBRARIES), names_in(maps, MODULES)
+    except TimeoutError:
+        libraries, modules = before.libraries, before.modules
     except OSError as error:
         hidden += _denied(error, "libraries")
     try:
         ids = rank_ids(memory.read_file(pid, "environ", MOST_ENVIRON))
+    except TimeoutError:
+        ids = before.ids
     except OSError as error:
         hidden += _denied(error, "environment")
-    libraries = names_in(maps, LIBRARIES)
     try:
         device = opens_gpu(root, pid, libraries)
     except OSError as error:
         hidden += _denied(error, "open files")
     pin = _pin_thread(root, folder) if libraries else 0
-    return Inspection(libraries, device, pin, names_in(maps, MODULES), ids, tuple(hidden))
+    return Inspection(libraries, device, pin, modules, ids, tuple(hidden))
 
 
 def opens_gpu(root: Root, pid: int, libraries: tuple[str, ...]) -> bool:

@@ -14,7 +14,7 @@ from iotop_ai.collectors.io.process_memory import ProcessMemory
 from iotop_ai.collectors.io.root import Root
 from iotop_ai.collectors.job.inspection import inspect
 from iotop_ai.collectors.process.collector import ProcessCollector
-from iotop_ai.model.job.inspection import NO_IDS
+from iotop_ai.model.job.inspection import NO_IDS, Inspection, RankIds
 from tests.waiting import until
 
 STAT = "{pid} (train) {state} 1 1 1 0 -1 4194304 0 0 0 0 0 0 0 0 20 0 {threads} 0 5000" + " 0" * 30
@@ -79,4 +79,13 @@ def test_its_environment_and_libraries_are_left_out(root: _Locked) -> None:
     memory = ProcessMemory(root)
     found = inspect(root, LOCKED, memory)
     assert (found.libraries, found.ids) == ((), NO_IDS)
+    memory.close()
+
+
+def test_what_was_known_of_it_before_stays(root: _Locked) -> None:
+    """A training must not become unknown because a dead file server has stopped it."""
+    memory = ProcessMemory(root)
+    before = Inspection(libraries=("torch",), modules=("numpy",), ids=RankIds(slurm="48213"))
+    assert inspect(root, LOCKED, memory, before) == before
+    assert inspect(root, FREE, memory, before).libraries == ()
     memory.close()
