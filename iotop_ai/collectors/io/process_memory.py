@@ -112,9 +112,14 @@ class ProcessMemory:
         if len(done) < len(pids):
             given_up.append(True)
             late = pids[len(done)]
-            self._stuck[late], self._worker = self._worker, BackgroundWorker("memory")
-            done[late] = TimeoutError(errno.ETIMEDOUT, os.strerror(errno.ETIMEDOUT), name)
+            done[late] = self._leave_stuck(late, name)
         return done
+
+    def _leave_stuck(self, pid: int, path: str) -> TimeoutError:
+        """Leave the thread to its stuck read, and begin a new one; return the error for this read."""
+        # Close the worker only when its read has ended: if closed now, it might never begin the read.
+        self._stuck[pid], self._worker = self._worker, BackgroundWorker("memory")
+        return TimeoutError(errno.ETIMEDOUT, os.strerror(errno.ETIMEDOUT), path)
 
     def _forget_ended(self) -> None:
         for stuck_pid in [stuck_pid for stuck_pid, worker in self._stuck.items() if not worker.busy]:
@@ -146,10 +151,7 @@ class ProcessMemory:
         took = self._clock.monotonic_ns() - began
         self._note_time(pid, began, took)
         if not ended:
-            # Close the worker only when its read has ended: if closed now, it might never begin the read.
-            self._stuck[pid] = self._worker
-            self._worker = BackgroundWorker("memory")
-            raise TimeoutError(errno.ETIMEDOUT, os.strerror(errno.ETIMEDOUT), path)
+            raise self._leave_stuck(pid, path)
         if errors:
             raise errors[0]
         return results[0]

@@ -89,7 +89,7 @@ def disk_neighbour(
     if neighbour is None:
         neighbour = _largest_group(facts, ((t, _bytes_per_s(t)) for t in strangers), needed, _BOUND * others)
     if neighbour is not None:
-        return neighbour._replace(theirs=others, own=own, group=neighbour.theirs)
+        return neighbour._replace(theirs=others, own=own)
     table = facts.snapshot.processes.value
     hidden = table is None or bool(table.denied) or not table.complete or bool(facts.snapshot.host.container)
     if not hidden or others - _queued_before(facts, device) < needed:
@@ -215,7 +215,7 @@ def core_neighbour(facts: Facts, job: JobFacts) -> Neighbour | None:
     neighbour = _largest_group(
         facts, ((t, t.cpu_ratio or 0.0) for t in strangers), ease * limits.other_share * used, _BOUND * used
     )
-    return None if neighbour is None else neighbour._replace(theirs=others, own=use.own, group=neighbour.theirs)
+    return None if neighbour is None else neighbour._replace(theirs=others, own=use.own)
 
 
 def _largest_group(
@@ -231,7 +231,7 @@ def _largest_group(
         return None
     key = max(fitting, key=lambda k: (sum(row[0] for row in fitting[k]), k))
     rows = fitting[key]
-    pid = max(rows)[1]
+    used, pid = sum(row[0] for row in rows), max(rows)[1]
     table = facts.snapshot.processes.value
     process_key = facts.process_tree.keys.get(pid)
     info = None if table is None or process_key is None else table.info.get(process_key)
@@ -239,4 +239,4 @@ def _largest_group(
     # An interpreter is named by its script.
     name = key[0] if info is None or not is_python(info) else script_name(info)
     pids = tuple(sorted(row[1] for row in rows if row[0] >= _LEAST_PART * max(rows)[0]))
-    return Neighbour(PROCESS, name, pid, len(pids), where, sum(row[0] for row in rows), 0.0, pids)
+    return Neighbour(PROCESS, name, pid, len(pids), where, used, 0.0, pids, used)

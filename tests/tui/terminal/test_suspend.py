@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shlex
 import shutil
 import signal
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.cli.program import TOP
 from tests.rigs.pty_pair import PtyPair
-from tests.rigs.tmux import STOPS, why_no_tmux
+from tests.rigs.tmux import STOPS, Terminal, why_no_tmux
 from tests.tui.inside import PROGRAM, assert_usable, opened, start
 from tests.waiting import until
 
@@ -33,6 +35,16 @@ def monitor(folder: Path) -> PtyPair:
         "PYTHONPATH": str(TOP),
     }
     return PtyPair(shlex.split(PROGRAM), 80, 24, environment, folder)
+
+
+@contextlib.contextmanager
+def opened_by_bash(folder: Path) -> Iterator[Terminal]:
+    """Open a terminal in which bash has started the program."""
+    with opened(folder) as terminal:
+        terminal.type("exec bash --norc --noprofile\n")
+        start(terminal, folder)
+        terminal.wait_app()
+        yield terminal
 
 
 def test_ctrl_z_is_refused_where_no_shell_could_continue_the_program(tmp_path: Path) -> None:
@@ -88,10 +100,7 @@ def test_a_stop_from_outside_changes_nothing(tmp_path: Path) -> None:
 @NEEDS_BASH
 @STOPS
 def test_the_screen_comes_back_after_a_shell_has_used_its_terminal(tmp_path: Path) -> None:
-    with opened(tmp_path) as terminal:
-        terminal.type("exec bash --norc --noprofile\n")
-        start(terminal, tmp_path)
-        terminal.wait_app()
+    with opened_by_bash(tmp_path) as terminal:
         (child,) = terminal.children()
         stop(child)
         terminal.wait_for("Stopped")
@@ -111,10 +120,7 @@ def test_the_screen_comes_back_after_a_shell_has_used_its_terminal(tmp_path: Pat
 @pytest.mark.parametrize("name", ["SIGTERM", "SIGHUP"])
 def test_kill_ends_a_stopped_program(tmp_path: Path, stopped_by: str, name: str) -> None:
     """bash's ``kill %1`` sends the signal and then SIGCONT, and leaves the terminal to the shell."""
-    with opened(tmp_path) as terminal:
-        terminal.type("exec bash --norc --noprofile\n")
-        start(terminal, tmp_path)
-        terminal.wait_app()
+    with opened_by_bash(tmp_path) as terminal:
         (child,) = terminal.children()
         if stopped_by == "Ctrl-Z":
             terminal.keys("C-z")
@@ -133,10 +139,7 @@ def test_kill_ends_a_stopped_program(tmp_path: Path, stopped_by: str, name: str)
 @NEEDS_BASH
 @STOPS
 def test_bg_leaves_the_terminal_to_the_shell(tmp_path: Path) -> None:
-    with opened(tmp_path) as terminal:
-        terminal.type("exec bash --norc --noprofile\n")
-        start(terminal, tmp_path)
-        terminal.wait_app()
+    with opened_by_bash(tmp_path) as terminal:
         terminal.keys("C-z")
         terminal.wait_for("Stopped")
         terminal.cleared()
