@@ -166,7 +166,7 @@ class TerminalApp(ExceptionKeepingApp, inherit_bindings=False):
         await self.push_screen(PaletteScreen(actions, styles, run, ascii_only=view.ascii_only, commands=commands))
 
     async def action_suspend_process(self) -> None:  # type: ignore[override]  # Textual awaits what is awaitable
-        """Give the terminal to the shell, unless there is no shell or a thread of this process is blocked.
+        """Give the terminal to the shell. Refused without a shell, and while a thread of this process is blocked.
 
         The kernel reports a process as stopped only when all its threads are. A thread that waits for a dead server
         cannot be stopped, so the shell would wait forever.

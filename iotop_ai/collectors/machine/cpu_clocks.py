@@ -20,7 +20,7 @@ If there are more CPUs, the readings read their clocks in rotation, and so many 
 ROUND_NS = 12_000_000_000
 """The time in which the clocks of all CPUs are read once, in nanoseconds, unless their files are slow."""
 OLDEST_NS = 15_000_000_000
-"""The age at which a clock is no longer used, in nanoseconds; a round must fit into it."""
+"""The age below which a clock is used, in nanoseconds; a round must fit into it."""
 _LONGEST_NS = 30_000_000
 """The time after which a reading reads no further clock, in nanoseconds.
 

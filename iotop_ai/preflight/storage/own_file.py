@@ -3,8 +3,8 @@
 The name of our file is ``.iotop-ai-check-UID-HOST-NUMBER``, with the lowest number that no other check in the folder
 uses. The host is named because a lock may hold only within a host. The file is created with O_EXCL, locked while it is
 open, and removed at the end. The lock also covers the file that a check creates and deletes, whose name is
-``created_name``. If a check is killed, its files stay but are no longer locked, and the next check of this host in the
-folder removes them. It looks only for these names, because a folder may have millions of files.
+``created_name``. The lock of a killed check ends with it. Its files stay, and the next check of this host in the folder
+removes them. It looks only for these names, because a folder may have millions of files.
 """
 
 from __future__ import annotations

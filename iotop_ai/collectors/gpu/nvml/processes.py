@@ -20,7 +20,7 @@ the wrong size.
 NO_INSTANCE = 0xFFFFFFFF
 """The gpuInstanceId of a process that is not in a MIG instance."""
 SAMPLE_LIFETIME_NS = 2_000_000_000
-"""The age at which a sample is no longer used, in nanoseconds.
+"""The age up to which a sample is used, in nanoseconds.
 
 The driver samples processes at least once a second, so a process without a newer sample did not run a kernel.
 """
