@@ -35,31 +35,42 @@ def ranks_text(frame: Frame, job: Job) -> str:
 
 
 def steps_rate(frame: Frame, job: Job) -> str:
-    """The job's rate of steps: "12.4 steps/s"; "" if none of its processes reports steps."""
+    """The job's rate of steps: "12.4 steps/s" or "3.3 s a step"; "" if none of its processes reports steps."""
     steps = job_steps(frame, job)
-    return "" if steps is None else f"{_figure(steps.steps_per_s)} steps/s"
+    return "" if steps is None else _rate(steps, " steps/s")
 
 
 def _sentence(steps: JobSteps) -> str:
-    rate = f"{_figure(steps.steps_per_s)}/s"
+    rate = _rate(steps)
     if steps.data_wait_ratio is None:
         return rate if steps.steps_per_s is None else f"{rate}, wait for data not measured"
     outside = "" if steps.seen_ratio is None else f", {percent(steps.seen_ratio)} % from outside"
-    return f"{rate}, {_wait(steps.data_wait_ms)} a step for data: {percent(steps.data_wait_ratio)} % measured{outside}"
+    of_step = "of it" if _is_slow(steps) else "a step"
+    wait = f"{_wait(steps.data_wait_ms)} {of_step} for data"
+    return f"{rate}, {wait}: {percent(steps.data_wait_ratio)} % measured{outside}"
 
 
 def _rank(rates: StepRates) -> str:
     if rates.data_wait_ratio is None:
-        return f"{_figure(rates.steps_per_s)}/s"
-    return f"{_figure(rates.steps_per_s)}/s {_wait(rates.data_wait_ms)} {percent(rates.data_wait_ratio)} %"
+        return _rate(rates)
+    return f"{_rate(rates)} {_wait(rates.data_wait_ms)} {percent(rates.data_wait_ratio)} %"
+
+
+def _is_slow(steps: JobSteps | StepRates) -> bool:
+    """Whether a step takes more than a second, so that its duration says more than its rate."""
+    return steps.steps_per_s is not None and 0 < steps.steps_per_s < 1
+
+
+def _rate(steps: JobSteps | StepRates, unit: str = "/s") -> str:
+    if _is_slow(steps):
+        return f"{figure(1 / (steps.steps_per_s or 1))} s a step"
+    return f"{UNKNOWN if steps.steps_per_s is None else figure(steps.steps_per_s)}{unit}"
 
 
 def _wait(milliseconds: float | None) -> str:
-    return UNKNOWN if milliseconds is None else f"{figure(milliseconds)} ms"
-
-
-def _figure(value: float | None) -> str:
-    return UNKNOWN if value is None else figure(value)
+    if milliseconds is None:
+        return UNKNOWN
+    return f"{figure(milliseconds / 1000)} s" if milliseconds >= 1000 else f"{figure(milliseconds)} ms"
 
 
 def _age(frame: Frame, steps: JobSteps) -> str:

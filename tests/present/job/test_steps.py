@@ -46,6 +46,13 @@ def test_each_rank_has_its_figures() -> None:
     assert ranks_text(last, job_of(last)) == "rank 0 4.0/s 25.0 ms 10 %, rank 1 4.0/s 150 ms 60 %"
 
 
+def test_a_step_of_more_than_a_second_has_its_duration() -> None:
+    last = reporting(per_s=0.5, waits=(0.75, 0.5))[-1]
+    assert steps_text(last, job_of(last)).startswith("2.0 s a step, 1.5 s of it for data: 75 % measured, ")
+    assert steps_rate(last, job_of(last)) == "2.0 s a step"
+    assert ranks_text(last, job_of(last)) == "rank 0 2.0 s a step 1.5 s 75 %, rank 1 2.0 s a step 1.0 s 50 %"
+
+
 def test_steps_that_stopped_have_their_age() -> None:
     last = reporting(until=36)[-1]
     assert steps_text(last, job_of(last)).startswith("4.0/s, ")
