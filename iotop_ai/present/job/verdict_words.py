@@ -139,14 +139,28 @@ HEADLINES: dict[str, Callable[[Args], Spans]] = {
 """By class, the function that makes the verdict's sentence."""
 
 
+_SAME_BLOCKED, _SAME_CPU = 0.5, 0.8
+"""If the main threads of the workers are blocked, or compute, for less than this part of what the wait for data shows,
+other threads of the workers do the work."""
+
+
+def _in_other_threads(a: Args, share: str, of_main_threads: float, same: float) -> bool:
+    """Whether other threads of the workers than their main threads do the work. share: its share of the wait."""
+    of_wait, stall = number(a, share), number(a, "stall")
+    return of_wait is not None and stall is not None and of_main_threads < same * of_wait * stall
+
+
 def _blocked(a: Args) -> Spans:
     """The share of time in which the workers are blocked: "2 workers blocked 97 %"; without workers, the share of the
-    loader threads or of the trainer.
+    loader threads or of the trainer. For threads it is a share of the wait.
     """
     if number(a, "threads"):
         return [_strong("its loader threads blocked"), _plain(f" {percent(a, 'disk_share')} of the wait")]
     if not number(a, "workers"):
         return [_strong(word(a, "job") or "the trainer"), _plain(f" itself blocked {percent(a, 'blocked')}")]
+    if _in_other_threads(a, "disk_share", number(a, "blocked") or 0.0, _SAME_BLOCKED):
+        who = f"threads or children of {whole(a, 'workers')} {_workers(a)} blocked"
+        return [_strong(who), _plain(f" {percent(a, 'disk_share')} of the wait")]
     return [_strong(f"{whole(a, 'workers')} {_workers(a)} blocked"), _plain(f" {percent(a, 'blocked')}")]
 
 
@@ -210,30 +224,30 @@ def _because_serial(a: Args) -> Spans:
 
 def _because_cpu(a: Args) -> Spans:
     if number(a, "threads"):
-        out = [
-            _bad("its loader threads"),
-            _plain(" compute "),
-            _strong(percent(a, "run_share")),
-            _plain(" of the wait"),
-        ]
-        return [*out, *_idle_cores(a), SEMI, _plain(f"blocked by disks {percent(a, 'disk_share')}")]
+        return _threads_compute(a, "its loader threads")
     if not number(a, "workers"):
         out = [_bad(word(a, "job")), _plain(" loads its data itself: it runs "), _strong(percent(a, "cpu"))]
         out += [COMMA, _plain(f"blocked {percent(a, 'blocked')}"), *_idle_cores(a)]
         little = number(a, "little_read")
         return out if little is None else [*out, SEMI, _plain(f"it reads {rate(little)}: it may be Python instead")]
-    out = [
-        _bad(f"{whole(a, 'workers')} {_workers(a)}"),
-        _plain(f" compute{'s' if number(a, 'workers') == 1 else ''} at "),
-    ]
+    workers, wait = f"{whole(a, 'workers')} {_workers(a)}", number(a, "cpu_wait")
+    if _in_other_threads(a, "run_share", (number(a, "cpu") or 0.0) + (wait or 0.0), _SAME_CPU):
+        return _threads_compute(a, f"threads or children of {workers}")
+    out = [_bad(workers), _plain(f" compute{'s' if number(a, 'workers') == 1 else ''} at ")]
     out.append(_strong(f"{percent(a, 'cpu')} CPU"))
-    wait = number(a, "cpu_wait")
     if wait is not None and wait >= 0.1:
         out += [COMMA, _strong(percent(a, "cpu_wait")), _plain(" wait for a core")]
-    out += _idle_cores(a)
-    if number(a, "quota") is not None:
-        out += [COMMA, _plain(f"CPU quota {units.figure(number(a, 'quota'))} cores")]
-    return [*out, SEMI, _plain(f"blocked by disks {percent(a, 'blocked')}")]
+    return [*out, *_idle_cores(a), *_quota(a), SEMI, _plain(f"blocked by disks {percent(a, 'blocked')}")]
+
+
+def _threads_compute(a: Args, who: str) -> Spans:
+    out = [_bad(who), _plain(" compute "), _strong(percent(a, "run_share")), _plain(" of the wait")]
+    return [*out, *_idle_cores(a), *_quota(a), SEMI, _plain(f"blocked by disks {percent(a, 'disk_share')}")]
+
+
+def _quota(a: Args) -> Spans:
+    quota = number(a, "quota")
+    return [] if quota is None else [COMMA, _plain(f"CPU quota {units.figure(quota)} cores")]
 
 
 def _idle_cores(a: Args) -> Spans:

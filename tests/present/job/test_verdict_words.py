@@ -197,3 +197,16 @@ def test_a_program_that_prepares_a_dataset_does_not_wait_for_data(part: str, wor
     assert text == f"train.py prepares data, its slowest part is {words} of the time"
     on_gpu = replace(machine, gpus=(0.05,), gpu_pids=(50,), power=200.0)
     assert "prepares" not in headline.text_of(headline.headline(last(on_gpu, 40).verdict)), "it trains"
+
+
+def test_work_in_other_threads_of_the_workers_is_not_claimed_for_their_main_threads() -> None:
+    """Grain's workers and pipes of WebDataset read and decode in threads and children; their main threads sleep."""
+    reads = with_job(DATA_SCENES["storage_read alone"], worker_disk=0.0)
+    words = "; threads or children of 8 workers blocked 97 % of the wait"
+    assert sentence(headline.because, last(reads)).endswith(words)
+    decodes = with_job(DATA_SCENES["cpu_prep"], worker_cpu=0.05, worker_cpu_wait=0.17)
+    assert sentence(headline.because, last(decodes)) == (
+        "threads or children of 8 workers compute 98 % of the wait, 38 of 40 cores idle; blocked by disks 2 %"
+    )
+    queued = with_job(DATA_SCENES["cpu_prep"], worker_cpu=0.1, worker_cpu_wait=0.85)
+    assert "8 workers compute at 10 % CPU, 85 % wait for a core" in sentence(headline.because, last(queued))
