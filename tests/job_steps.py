@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from iotop_ai.model.frame import Frame
+from iotop_ai.model.job.loader_settings import LoaderSettings
 from iotop_ai.model.job.records import Rank
 from iotop_ai.model.job.steps import StepCounts
 from iotop_ai.model.process.records import ProcessKey
@@ -31,11 +32,16 @@ def with_steps(snapshot: Snapshot, table: dict[ProcessKey, StepCounts]) -> Snaps
 
 
 def reporting(
-    per_s: float = 4.0, waits: tuple[float | None, ...] = (0.75,), until: int = 10_000, every: int = 1
+    per_s: float = 4.0,
+    waits: tuple[float | None, ...] = (0.75,),
+    until: int = 10_000,
+    every: int = 1,
+    loader: LoaderSettings | None = None,
 ) -> tuple[Frame, ...]:
     """The Frames, in which each rank sends a message every ``every`` seconds, up to Snapshot number ``until``.
 
-    waits: the share of its time that each rank waits; None: the rank does not measure it
+    waits: the share of its time that each rank waits; None: the rank does not measure it. loader: the settings that
+    each rank reports
     """
     made = []
     newest: dict[ProcessKey, StepCounts] = {}
@@ -51,6 +57,6 @@ def reporting(
             if number <= until and number % every == 0:
                 steps = int(seconds * per_s * 100) // 100
                 data_ns = None if share is None else int(seconds * share * 1e9)
-                newest[key] = StepCounts(at_ns, steps, steps, data_ns, rank, rank, len(waits))
+                newest[key] = StepCounts(at_ns, steps, steps, data_ns, rank, rank, len(waits), loader)
         made.append(with_steps(snapshot, dict(newest)))
     return tuple(frames(made))

@@ -30,6 +30,7 @@ from typing import (
 from iotop_ai.collectors.io.monitor_sockets import LONGEST_TEXT, send
 from iotop_ai.model.clean import clean
 from iotop_ai.train.distributed import ranks
+from iotop_ai.train.loader_settings import dataloader_settings
 
 T = TypeVar("T")
 Message = Dict[str, Any]
@@ -47,7 +48,7 @@ class StepCounter:
     the first one. data_ns: the time for which the loop has waited for data; None until something measures it.
     """
 
-    __slots__ = ("_sent", "batches", "data_ns", "due_ns", "listeners", "own_sockets", "steps")
+    __slots__ = ("_sent", "batches", "data_ns", "due_ns", "listeners", "loader", "own_sockets", "steps")
 
     def __init__(self) -> None:
         self.batches = 0
@@ -58,6 +59,8 @@ class StepCounter:
         """Functions that are called with each message, which also goes to the monitors' sockets."""
         self.own_sockets: set[str] = set()
         """The names of the sockets that get no message, because their monitors get it through ``listeners``."""
+        self.loader: Message | None = None
+        """The settings of the DataLoader from which the loop takes its batches; None if it has another loader."""
         self._sent: Totals = (0, None, None)
 
     def reset(self) -> None:
@@ -66,8 +69,15 @@ class StepCounter:
         self.steps = None if self.steps is None else 0
         self.data_ns = None if self.data_ns is None else 0
         self._sent = (0, self.steps, self.data_ns)
+        self.loader = None
         self.listeners = []
         self.own_sockets = set()  # a forked child sends its messages to the recorder's socket
+
+    def use_loader(self, loader: Any) -> None:
+        """Take the settings of the loader from which the loop takes its batches, if it is a DataLoader."""
+        while isinstance(loader, Watched):
+            loader = loader._loader
+        self.loader = dataloader_settings(loader) or self.loader
 
     def step(self, count: int = 1) -> None:
         """Count a finished step, or several."""
@@ -94,7 +104,8 @@ class StepCounter:
         self._sent = totals
         batches, steps, data_ns = totals
         self.broadcast(
-            {"kind": "steps", "at_ns": at_ns, "steps": steps, "batches": batches, "data_ns": data_ns}, ranks(os.environ)
+            {"kind": "steps", "at_ns": at_ns, "steps": steps, "batches": batches, "data_ns": data_ns},
+            {**ranks(os.environ), "loader": self.loader},
         )
 
     def broadcast(self, message: Message, more: Message | None = None) -> None:
@@ -271,6 +282,7 @@ def measured_items(loader: Iterable[T], counter: StepCounter) -> Iterator[T]:
     """Return an iterator over the loader's items that measures the wait for each. The loader's start is a wait, too."""
     if _FETCHING.active or _AWAITING.get():  # a watched loader around this loader counts already
         return iter(loader)
+    counter.use_loader(loader)
     before = time.monotonic_ns()
     _FETCHING.active = True
     try:

@@ -16,7 +16,9 @@ from iotop_ai.model.gpu.detail import GpuDetail
 from iotop_ai.model.gpu.state import GpuProcess, GpuRates, GpuState
 from iotop_ai.model.health.smart import SmartState
 from iotop_ai.model.job.cgroup import CgroupRates, CgroupTable
+from iotop_ai.model.job.loader_settings import LoaderSettings
 from iotop_ai.model.job.records import IoLimit, Job, JobMount, JobPlace, JobTable, Rank
+from iotop_ai.model.job.steps import StepCounts
 from iotop_ai.model.job.task_states import JobRates, JobSample, SweepCounts, TaskCounts, TaskRates
 from iotop_ai.model.job.time_shares import SHARES, TimeShares
 from iotop_ai.model.machine.cpu import CoreRates, CpuRates, CpuTable, CpuTicks
@@ -144,6 +146,9 @@ class Training:
     """The shares of the job's time that are not 0; () if its time is not counted."""
     file_waits: float | None = None
     """The share of its time that it waits for files of a network mount; None if that is not counted separately."""
+    pin_tid: int = 0
+    loader: LoaderSettings | None = None
+    """The settings of its DataLoader, if it reports its steps."""
 
     @property
     def shares(self) -> TimeShares:
@@ -151,7 +156,8 @@ class Training:
 
     @property
     def job(self) -> Job:
-        rank = Rank(self.task.key, tuple(w.key for w in self.workers), self.gpus, worker_kind=self.worker_kind)
+        workers = tuple(w.key for w in self.workers)
+        rank = Rank(self.task.key, workers, self.gpus, self.pin_tid, self.worker_kind)
         return Job(
             self.task.key, "train.py", "alice", self.uid, (rank,), label=self.label,
             framework=self.framework, evidence=self.evidence, hidden=self.hidden, notebook=self.notebook,
@@ -308,7 +314,8 @@ def snapshot_of(machine: Machine, second: int) -> Snapshot:
             {job.task.key: job.place for job in found},
             0,
         )
-        snapshot = snapshot._replace(jobs=Reading(jobs, **ok))
+        reports = {job.task.key: StepCounts(at, second, second, 0, loader=job.loader) for job in found if job.loader}
+        snapshot = snapshot._replace(jobs=Reading(jobs, **ok), steps=Reading(reports, **ok))
     return snapshot._replace(
         block=Reading(
             {BlockKey(d.name, 0): BlockCounters(*[0] * 17)._replace(in_flight=d.in_flight) for d in machine.disks}, **ok

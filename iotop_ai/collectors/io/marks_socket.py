@@ -6,7 +6,8 @@ monitor accepts messages only from root and from its own user. A message is one 
 (a text for the monitor's timeline), or the totals of a training process (``model.job.steps.StepCounts``).
 
     {"kind": "mark", "text": "epoch 3"}
-    {"kind": "steps", "at_ns": 81234567890, "steps": 40, "batches": 40, "data_ns": 1200000000, "rank": 0}
+    {"kind": "steps", "at_ns": 81234567890, "steps": 40, "batches": 40, "data_ns": 1200000000, "rank": 0,
+     "loader": {"num_workers": 4, "prefetch_factor": 2, "pin_memory": true, "persistent_workers": false}}
 """
 
 from __future__ import annotations

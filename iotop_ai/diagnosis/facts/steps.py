@@ -6,8 +6,9 @@ from iotop_ai.diagnosis.facts.time_window import shares_over
 from iotop_ai.diagnosis.thresholds import LIMITS
 from iotop_ai.lazy.namedtuple import NamedTuple
 from iotop_ai.model.frame import Frame
+from iotop_ai.model.job.loader_settings import LoaderSettings
 from iotop_ai.model.job.records import Job
-from iotop_ai.model.job.steps import StepRates, rates_of
+from iotop_ai.model.job.steps import StepRates, StepTable, rates_of
 from iotop_ai.model.job.time_shares import TimeCounts, time_shares
 from iotop_ai.model.process.records import ProcessKey
 
@@ -64,6 +65,12 @@ def job_steps(frame: Frame, job: Job) -> JobSteps | None:
     ranks.sort(key=lambda row: (row[1].rank is None, row[1].rank or 0, row[0]))
     seen = shares_over(frame.history, frame.snapshot.at_ns, job.key)
     return JobSteps(tuple(ranks), None if seen is None else seen.data)
+
+
+def loader_settings(table: StepTable | None, job: Job) -> LoaderSettings | None:
+    """The settings of a job's DataLoader, as its first rank that reports any gives them; None without any."""
+    reported = (table[rank.key].loader for rank in job.ranks if rank.key in table) if table else ()
+    return next((settings for settings in reported if settings is not None), None)
 
 
 def _rates_in_window(frame: Frame, key: ProcessKey, begin_ns: int, newest_ns: int) -> list[StepRates]:

@@ -10,9 +10,11 @@ from collections.abc import Callable
 from iotop_ai.diagnosis.facts.gather import Facts
 from iotop_ai.diagnosis.facts.leading_job import job_pid
 from iotop_ai.diagnosis.facts.mounts import is_boot, top_folder
+from iotop_ai.diagnosis.facts.steps import loader_settings
 from iotop_ai.diagnosis.facts.window import mean
 from iotop_ai.diagnosis.verdict.copy_target import SHARED, faster_disk
 from iotop_ai.model.finding import Advice, Finding
+from iotop_ai.model.job.loader_settings import LoaderSettings, workers_option
 from iotop_ai.model.job.records import Job
 from iotop_ai.model.process.records import ProcessInfo
 
@@ -64,6 +66,56 @@ def _only_torch(facts: Facts, finding: Finding, advice: Advice) -> Advice | None
     """The advice with its framework; None if the job certainly uses a framework other than PyTorch."""
     adapted = _with_framework(facts, finding, advice)
     return adapted if dict(adapted.args)["framework"] in ("torch", "") else None
+
+
+def _loader_settings(facts: Facts, job: Job | None) -> LoaderSettings:
+    """The settings of the job's DataLoader as far as a rank reports them."""
+    settings = None if job is None else loader_settings(facts.snapshot.steps.value, job)
+    return LoaderSettings() if settings is None else settings
+
+
+def _unset_options(facts: Facts, finding: Finding, advice: Advice) -> Advice | None:
+    """The advice with the options of the DataLoader that may still be off; None if none is."""
+    adapted, job = _only_torch(facts, finding, advice), _job(facts, finding)
+    settings = _loader_settings(facts, job)
+    pinned = settings.pinned or (job is not None and any(rank.pin_tid for rank in job.ranks))
+    off = (("pin", float(not pinned)), ("persist", float(not settings.persistent)))
+    if adapted is None or not any(value for _, value in off):
+        return None
+    return adapted._replace(args=(*adapted.args, *off))
+
+
+def _with_persistent(facts: Facts, finding: Finding, advice: Advice) -> Advice | None:
+    """The advice for PyTorch, with a flag: whether the DataLoader already keeps its workers."""
+    adapted = _only_torch(facts, finding, advice)
+    if adapted is None:
+        return None
+    persistent = _loader_settings(facts, _job(facts, finding)).persistent
+    return adapted._replace(args=(*adapted.args, ("persistent", float(bool(persistent)))))
+
+
+def _with_loader(facts: Facts, finding: Finding, advice: Advice) -> Advice:
+    """The advice with the number of workers of a rank, and how many batches each prepares ahead; None if unknown."""
+    job = _job(facts, finding)
+    prefetch = _loader_settings(facts, job).prefetch
+    workers = float(_workers_of_a_rank(job)) if job is not None and job.workers else None
+    return advice._replace(
+        args=(*advice.args, ("workers", workers), ("prefetch", None if prefetch is None else float(prefetch)))
+    )
+
+
+def _workers_of_a_rank(job: Job) -> int:
+    return round(len(job.workers) / max(1, len(job.ranks)))
+
+
+def _with_option(facts: Facts, finding: Finding, advice: Advice) -> Advice:
+    """The advice with its framework, and with the option of the command line that sets the number of workers."""
+    adapted, job, table = _with_framework(facts, finding, advice), _job(facts, finding), facts.snapshot.processes.value
+    if job is None or table is None:
+        return adapted
+    infos = (table.info.get(rank.key) for rank in job.ranks[:1])
+    option = next((workers_option(info.cmdline, _workers_of_a_rank(job)) for info in infos if info is not None), "")
+    return adapted._replace(args=(*adapted.args, ("option", option))) if option else adapted
 
 
 def _reset_or_reboot(facts: Facts, finding: Finding, advice: Advice) -> Advice:
@@ -155,13 +207,14 @@ _ADAPTERS: dict[str, _Adapter] = {
     **dict.fromkeys(
         (
             *("save_async", "use_gpu", "gpu_limits", "larger_kernels", "send_less", "fewer_syncs", "compile_model"),
-            *("keep_compiled", "more_workers", "more_readers", "one_worker", "more_reads_at_once", "less_memory"),
-            "more_in_flight",
+            *("keep_compiled", "more_reads_at_once"),
         ),
         _with_framework,
     ),
-    "worker_options": _only_torch,
-    "keep_workers": _only_torch,
+    **dict.fromkeys(("more_workers", "more_readers", "one_worker", "more_in_flight"), _with_option),
+    "less_memory": _with_loader,
+    "worker_options": _unset_options,
+    "keep_workers": _with_persistent,
     "reset_gpu": _reset_or_reboot,
     "drain_gpu": _reset_or_reboot,
     **dict.fromkeys(("calm_neighbour", "calm_cpu"), _ask_owner_or_mark_threaded),
@@ -170,7 +223,7 @@ _ADAPTERS: dict[str, _Adapter] = {
     "run_as_root": _unless_root,
     "make_room": _with_kind_of_files,
     "stage_local": _with_target,
-    "larger_shm": _with_may_grow,
+    "larger_shm": lambda facts, finding, advice: _with_may_grow(facts, finding, _with_loader(facts, finding, advice)),
     **dict.fromkeys(("pack_files", "more_threads"), _with_reader),
     "raise_quota": _with_throttled_share,
 }

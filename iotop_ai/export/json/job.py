@@ -7,6 +7,7 @@ from typing import Any
 from iotop_ai.diagnosis.facts.steps import job_steps
 from iotop_ai.export.field_names import rates_object, rounded
 from iotop_ai.model.frame import Frame
+from iotop_ai.model.job.loader_settings import LoaderSettings
 from iotop_ai.model.job.records import Job
 from iotop_ai.model.job.task_states import JobRates
 from iotop_ai.model.job.time_shares import TimeCounts, TimeShares
@@ -52,7 +53,8 @@ def steps_object(frame: Frame, job: Job) -> Object | None:
 
     The job's steps_per_s is that of its slowest rank, and its data_wait_* are those of the rank that waits longest.
     data_seen_ratio: the share of time in which the job waits for data, as the monitor measures it from outside.
-    data_difference_ratio: data_seen_ratio minus data_wait_ratio.
+    data_difference_ratio: data_seen_ratio minus data_wait_ratio. loader: the settings of a rank's DataLoader; null for
+    another loader.
     """
     steps, table = job_steps(frame, job), frame.snapshot.steps.value
     if steps is None or table is None:
@@ -70,9 +72,22 @@ def steps_object(frame: Frame, job: Job) -> Object | None:
                 "steps": table[key].progress,
                 **rates_object(rates),
                 "age_s": rounded(max(0.0, (frame.snapshot.at_ns - table[key].at_ns) / 1e9)),
+                "loader": loader_object(table[key].loader),
             }
             for key, rates in steps.ranks
         ],
+    }
+
+
+def loader_object(settings: LoaderSettings | None) -> Object | None:
+    """The settings of a DataLoader under its own names; None without any."""
+    if settings is None:
+        return None
+    return {
+        "num_workers": settings.workers,
+        "prefetch_factor": settings.prefetch,
+        "pin_memory": settings.pinned,
+        "persistent_workers": settings.persistent,
     }
 
 

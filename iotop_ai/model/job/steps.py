@@ -11,6 +11,7 @@ from typing import Annotated, Any
 
 from iotop_ai.lazy.namedtuple import NamedTuple
 from iotop_ai.model.counter import delta, quotient
+from iotop_ai.model.job.loader_settings import LoaderSettings, settings_of
 from iotop_ai.model.metric import Metric
 from iotop_ai.model.process.records import ProcessKey
 from iotop_ai.model.reading import Rated, Reading
@@ -29,6 +30,7 @@ class StepCounts(NamedTuple):
     data_ns: how long the training loop waited for these batches; None if the loop cannot separate the wait from the
         step
     rank, local_rank, world_size: as in distributed training; None without it
+    loader: the settings of the DataLoader that gives the batches; None for another loader
     """
 
     at_ns: int
@@ -38,6 +40,7 @@ class StepCounts(NamedTuple):
     rank: int | None = None
     local_rank: int | None = None
     world_size: int | None = None
+    loader: LoaderSettings | None = None
 
     @property
     def progress(self) -> int:
@@ -130,6 +133,7 @@ def step_counts_of(message: Mapping[str, Any], now_ns: int, oldest_ns: int) -> S
         _whole_number(message, "rank", MOST_RANK),
         _whole_number(message, "local_rank", MOST_RANK),
         _whole_number(message, "world_size", MOST_RANK),
+        settings_of(message.get("loader")),
     )
 
 

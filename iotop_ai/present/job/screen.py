@@ -17,7 +17,7 @@ from iotop_ai.model.verdict_class import State
 from iotop_ai.present.job.cgroup import cgroup_text
 from iotop_ai.present.job.current import job_waits
 from iotop_ai.present.job.data_path import hops, no_files_text
-from iotop_ai.present.job.steps import ranks_text, steps_text
+from iotop_ai.present.job.steps import loader_text, ranks_text, steps_text
 from iotop_ai.present.job.time_bar import largest_loss, share_token
 from iotop_ai.present.job.time_words import NOT_RECORDED, parts_of
 from iotop_ai.present.screen.key_row import above_rows, mode_spans, words_above
@@ -340,10 +340,11 @@ def _labelled_facts(frame: Frame, job_row: JobRow) -> list[tuple[str, str]]:
         limits.append(f"/dev/shm {size(own_place.shm_used_bytes)}B of {size(own_place.shm_total_bytes)}B")
     mounts = [f"{mount.path} {mount.fstype}" for mount in own_place.mounts]
     group = cgroup_text(frame, job.key)
-    steps, by_rank = steps_text(frame, job), ranks_text(frame, job)
+    steps, by_rank, loader = steps_text(frame, job), ranks_text(frame, job), loader_text(frame, job)
     return [
         *([("steps", steps)] if steps else []),
         *([("by rank", by_rank)] if by_rank else []),
+        *([("loader", loader)] if loader else []),
         ("lost", _lost_text(frame, job_row)),
         ("known by", evidence or UNKNOWN),
         *([("kind", f"the workers are {', '.join(kinds)}")] if kinds else []),

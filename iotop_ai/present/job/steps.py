@@ -6,7 +6,7 @@ that iotop-ai sees from outside.
 
 from __future__ import annotations
 
-from iotop_ai.diagnosis.facts.steps import JobSteps, job_steps
+from iotop_ai.diagnosis.facts.steps import JobSteps, job_steps, loader_settings
 from iotop_ai.model.frame import Frame
 from iotop_ai.model.job.records import Job
 from iotop_ai.model.job.steps import StepRates
@@ -32,6 +32,20 @@ def ranks_text(frame: Frame, job: Job) -> str:
     parts = [f"rank {UNKNOWN if rates.rank is None else rates.rank} {_rank(rates)}" for _, rates in steps.ranks]
     more = len(parts) - _MOST_RANKS
     return ", ".join([*parts[:_MOST_RANKS], *([f"{more} more"] if more > 0 else [])])
+
+
+def loader_text(frame: Frame, job: Job) -> str:
+    """The settings of the job's DataLoader, as the first rank that reports any gives them: "num_workers 4,
+    prefetch_factor 2, pin_memory, persistent_workers off"; "" without any.
+    """
+    settings = loader_settings(frame.snapshot.steps.value, job)
+    if settings is None:
+        return ""
+    numbers = (("num_workers", settings.workers), ("prefetch_factor", settings.prefetch))
+    flags = (("pin_memory", settings.pinned), ("persistent_workers", settings.persistent))
+    parts = [f"{name} {value}" for name, value in numbers if value is not None]
+    parts += [name if value else f"{name} off" for name, value in flags if value is not None]
+    return ", ".join(parts)
 
 
 def steps_rate(frame: Frame, job: Job) -> str:

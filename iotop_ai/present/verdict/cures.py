@@ -141,8 +141,8 @@ def _faster_storage(a: Args) -> str:
 
 
 def _workers_setting(a: Args) -> str:
-    """The name of the framework's setting for the number of loader workers."""
-    return "worker_count" if word(a, "framework") == "jax" else "num_workers"
+    """The option of the job's command line for the number of loader workers, else the framework's setting."""
+    return word(a, "option") or ("worker_count" if word(a, "framework") == "jax" else "num_workers")
 
 
 def _more_workers(a: Args) -> str:
@@ -205,6 +205,14 @@ def _more_cache(a: Args) -> str:
     return "keep a fixed part of the data in memory, store it smaller, or cache it on an NVMe"
 
 
+def _fewer_batches(a: Args) -> str:
+    """The advice to keep fewer batches: "use fewer workers (16 now) or a lower prefetch_factor (8 now)"."""
+    workers, prefetch = (
+        f" ({whole(a, name)} now)" if number(a, name) is not None else "" for name in ("workers", "prefetch")
+    )
+    return f"use fewer workers{workers} or a lower prefetch_factor{prefetch}"
+
+
 _LEAST_SHM_GIB = 8
 """The smallest size of /dev/shm that the advice names."""
 
@@ -213,7 +221,7 @@ def _larger_shm(a: Args) -> str:
     """The advice for a full /dev/shm. A container cannot remount its /dev/shm: the size is set when the container
     starts.
     """
-    fewer, inside = "use fewer workers or a lower prefetch_factor", number(a, "container")
+    fewer, inside = _fewer_batches(a), number(a, "container")
     if not number(a, "may_grow"):
         return fewer
     twice = math.ceil(2 * (number(a, "total") or 0.0) / (1 << 30))
@@ -317,7 +325,14 @@ def _calm_cpu(a: Args) -> str:
 
 def _keep_workers(a: Args) -> str:
     turn, epoch = units.figure(number(a, "turn_s")), units.figure(number(a, "epoch_s"))
-    return f"use DataLoader(persistent_workers=True): it saves ~{turn} s of each {epoch} s"
+    how = "make the DataLoader once" if number(a, "persistent") else "use DataLoader(persistent_workers=True)"
+    return f"{how}: it saves ~{turn} s of each {epoch} s"
+
+
+def _worker_options(a: Args) -> str:
+    """The advice to set the options of the DataLoader that are off."""
+    names = (("pin", "pin_memory=True"), ("persist", "persistent_workers=True"))
+    return f"set {', '.join(text for name, text in names if number(a, name))}"
 
 
 def _use_gpu(a: Args) -> str:
@@ -333,7 +348,7 @@ def _save_async(a: Args) -> str:
 def _less_memory(a: Args) -> str:
     limit = number(a, "memory_limit")
     raised = "" if limit is None else f"raise the memory limit of {amount(a, 'memory_limit')}, or "
-    return f"{raised}use fewer workers or a lower prefetch_factor; store the dataset's Python lists as arrays"
+    return f"{raised}{_fewer_batches(a)}; store the dataset's Python lists as arrays"
 
 
 def _make_room(a: Args) -> str:
@@ -397,7 +412,7 @@ _ADVICE: dict[str, Callable[[Args], str]] = {
     "more_reads_at_once": lambda a: for_framework(a, READS_AHEAD, READS_AHEAD["torch"]),
     "faster_storage": _faster_storage,
     "more_workers": _more_workers,
-    "worker_options": lambda a: "set pin_memory=True, persistent_workers=True",
+    "worker_options": _worker_options,
     "cheaper_transforms": _cheaper_transforms,
     "raise_quota": _raise_quota,
     "nfs_options": _nfs_options,

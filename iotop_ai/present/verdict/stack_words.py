@@ -31,7 +31,7 @@ SYNCS = {
     "tensorflow": ".numpy(), print(loss)",
 }
 READS_AHEAD = {
-    "torch": "use more workers or a higher prefetch_factor: more reads at once",
+    "torch": "use more workers, or read a batch's samples in parallel (Dataset.__getitems__): more reads at once",
     "jax": "use more workers or threads that read (worker_count, num_threads): more reads at once",
     "tensorflow": "use num_parallel_calls=AUTOTUNE in interleave, and prefetch(AUTOTUNE): more reads at once",
 }

@@ -49,7 +49,12 @@ class LightningCallback(_base()):  # type: ignore[misc]  # its base class is kno
         self.session.begin()
 
     def on_train_start(self, trainer: Any, pl_module: Any) -> None:
-        """Warn once if the Trainer got a watched loader, which it does not shard. Before this hook it has no loader."""
+        """Take the loader's settings, and warn once about a watched loader, which the Trainer does not shard.
+
+        Before this hook, the Trainer has no loader.
+        """
+        for loader in _loaders(trainer.train_dataloader):
+            steps.COUNTER.use_loader(loader)
         if self._loaders_checked or trainer.world_size < 2 or not trainer.is_global_zero:
             return
         self._loaders_checked = True

@@ -12,6 +12,7 @@ import os
 from importlib import import_module
 from typing import Any
 
+from iotop_ai.train import steps
 from iotop_ai.train.callbacks.session import TrainingSession
 
 
@@ -30,6 +31,7 @@ class TransformersCallback(import_module("transformers").TrainerCallback):  # ty
     def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         """Start the recorder and, if the metrics go to TensorBoard, a writer; begin the wait for the first batches."""
         self.session.begin_fit()
+        steps.COUNTER.use_loader(kwargs.get("train_dataloader"))
         uses_tensorboard = "tensorboard" in (args.report_to or ())
         if self.session.writer is None and state.is_world_process_zero and uses_tensorboard:
             self.session.writer = self._own_writer = _tensorboard(args)

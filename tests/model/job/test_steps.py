@@ -6,6 +6,7 @@ import itertools
 
 import pytest
 
+from iotop_ai.model.job.loader_settings import LoaderSettings
 from iotop_ai.model.job.steps import StepCounts, rated_steps, step_counts_of, step_rates
 from iotop_ai.model.process.records import ProcessKey
 from iotop_ai.model.reading import Reading, Status
@@ -81,6 +82,15 @@ def test_a_message_that_comes_a_tick_late_is_counted() -> None:
         assert rates.value is not None
         seen.append((rates.value[OTHER].steps, rates.value[OTHER].steps_per_s, rates.renewed))
     assert seen == [(20, 2.0, True), (20, 2.0, False)]
+
+
+def test_the_settings_of_the_loader_come_with_the_counts() -> None:
+    sent = {"at_ns": 50, "batches": 4, "loader": {"num_workers": 2, "pin_memory": True}}
+    found = step_counts_of(sent, 60, 40)
+    assert found is not None
+    assert found.loader == LoaderSettings(workers=2, pinned=True)
+    for hostile in ("num_workers", [1], {"num_workers": "2"}):
+        assert step_counts_of(sent | {"loader": hostile}, 60, 40) == StepCounts(50, None, 4, None)
 
 
 def test_counts_of_a_message_are_accepted_only_within_bounds() -> None:

@@ -5,11 +5,12 @@ from __future__ import annotations
 from iotop_ai.export.json.snapshot import snapshot_object
 from iotop_ai.export.tables.steps import steps_table
 from iotop_ai.model.frame import Frame
+from iotop_ai.model.job.loader_settings import LoaderSettings
 from iotop_ai.model.job.records import Job
 from iotop_ai.model.snapshot import Snapshot
 from iotop_ai.pipeline import frames
 from iotop_ai.present.job.screen import jobs_screen_rows
-from iotop_ai.present.job.steps import ranks_text, steps_rate, steps_text
+from iotop_ai.present.job.steps import loader_text, ranks_text, steps_rate, steps_text
 from iotop_ai.present.job.time_bar import time_rows
 from iotop_ai.present.screen.view import View
 from iotop_ai.present.text.line import cells
@@ -53,6 +54,23 @@ def test_a_step_of_more_than_a_second_has_its_duration() -> None:
     assert ranks_text(last, job_of(last)) == "rank 0 2.0 s a step 1.5 s 75 %, rank 1 2.0 s a step 1.0 s 50 %"
 
 
+def test_the_settings_of_the_loader_are_on_the_page_and_in_json() -> None:
+    last = reporting(loader=LoaderSettings(4, 2, True, False))[-1]
+    text = "num_workers 4, prefetch_factor 2, pin_memory, persistent_workers off"
+    assert loader_text(last, job_of(last)) == text
+    rows = [line.text.strip() for line in jobs_screen_rows(last, VIEW, 120, 40, 0)]
+    assert f"loader   {text}" in rows
+    assert snapshot_object(last)["jobs"][0]["steps"]["ranks"][0]["loader"] == {
+        "num_workers": 4,
+        "prefetch_factor": 2,
+        "pin_memory": True,
+        "persistent_workers": False,
+    }
+    unknown = reporting()[-1]
+    assert loader_text(unknown, job_of(unknown)) == ""
+    assert snapshot_object(unknown)["jobs"][0]["steps"]["ranks"][0]["loader"] is None
+
+
 def test_steps_that_stopped_have_their_age() -> None:
     last = reporting(until=36)[-1]
     assert steps_text(last, job_of(last)).startswith("4.0/s, ")
@@ -91,7 +109,7 @@ def test_plain_text_and_json_have_the_steps() -> None:
 
 
 def test_a_recording_replays_the_steps() -> None:
-    live = reporting(waits=(0.1, 0.6))
+    live = reporting(waits=(0.1, 0.6), loader=LoaderSettings(4, None, True))
     read = read_back(*live)
     assert [one.steps for one in read] == [frame.snapshot.steps for frame in live]
     assert [frame.sample.steps for frame in frames(read)] == [frame.sample.steps for frame in live]

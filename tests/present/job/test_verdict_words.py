@@ -139,7 +139,7 @@ def test_the_cause_of_a_hung_job_is_true_without_its_last_clause() -> None:
             "shm_full",
             "/dev/shm of train.py is 95 % full",
             "its size is 1 GB, 8 workers hand their batches over in it",
-            "run mount -o remount,size=50% /dev/shm, or use fewer workers or a lower prefetch_factor",
+            "run mount -o remount,size=50% /dev/shm, or use fewer workers (8 now) or a lower prefetch_factor",
         ),
     ],
 )

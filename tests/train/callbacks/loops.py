@@ -108,6 +108,7 @@ def report(truth: Truth, session: Any) -> None:
                 "outside": status.get("measured"),
                 "seen": None if found is None else found.data_wait,
                 "data_wait": session.data_wait,
+                "loader": COUNTER.loader,
                 "lines": lines,
                 "error": monitor.error,
                 "path": monitor.path,

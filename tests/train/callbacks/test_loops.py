@@ -52,6 +52,8 @@ def test_the_measured_wait_is_that_of_the_frameworks_loader(
     assert waits.callback == pytest.approx(waits.truth, abs=WITHIN)
     assert waits.outside == pytest.approx(waits.asleep, abs=OUTSIDE_WITHIN)
     assert [line for line in found["lines"] if line.startswith("iotop-ai: ")], "the verdict is not in the log"
+    if loop in ("plain", "lightning", "transformers"):
+        assert (found["loader"]["num_workers"], found["loader"]["prefetch_factor"]) == (1, 2)
     if loop == "keras_torch":
         (names,) = (line.split() for line in found["lines"] if line.startswith("history: "))
         assert {*METRICS} <= {*names}
