@@ -223,9 +223,9 @@ def test_the_verdict_names_a_real_cause(name: str) -> None:
 
 def test_the_truth_of_a_gpu_run_covers_only_the_steps_in_its_period(tmp_path: Path) -> None:
     log = tmp_path / "steps.jsonl"
-    steps = [{"at": at, "wait": 0.3, "busy": 0.6, "all": 1.0} for at in (1.0, 2.0, 3.0)]
+    steps = [{"at": at, "wait": 0.2, "busy": 0.6, "exchange": 0.1, "all": 1.0} for at in (1.0, 2.0, 3.0)]
     log.write_text("\n".join(map(json.dumps, steps)) + '\n{"at": 4.0, "wa')
-    assert real_gpu.truth(log, 1.5, 3.5) == {"steps": 2, "wait": 0.3, "busy": 0.6, "rest": 0.1}
+    assert real_gpu.truth(log, 1.5, 3.5) == {"steps": 2, "wait": 0.2, "busy": 0.6, "exchange": 0.1, "rest": 0.2}
 
 
 @pytest.mark.skipif(shutil.which("nvidia-smi") is not None, reason="this machine has a GPU")

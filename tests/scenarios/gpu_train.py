@@ -3,13 +3,15 @@
 The truth comes from the GPU: a pair of CUDA events around each step's kernels gives the time for which it computed, and
 the clock around ``next()`` gives the time without data. Between the events of a launch-bound step the GPU is sometimes
 idle, so only the wait is exact for such a step. With ``--device cpu`` the duration of a step stands in for the
-events.
+events. For ``--cause slow-collective`` torchrun starts a rank per GPU; the clock gives the time of the exchange, which
+begins after the events.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,7 +20,12 @@ import torch
 from torch import nn
 from torch.utils.data import DataLoader, Dataset
 
-CAUSES = ("healthy", "starved", "launch-bound")
+CAUSES = ("healthy", "starved", "launch-bound", "slow-collective")
+EXCHANGED = 64 << 20
+"""The numbers that the ranks sum up at once, 256 MiB on a GPU; a sixteenth of that on a CPU."""
+EXCHANGE_SHARE = 1.5
+"""How much longer than its computation the exchange of a step takes."""
+WARM_STEPS = 5
 
 
 class Block(nn.Module):
@@ -76,6 +83,31 @@ class Images(Dataset[torch.Tensor]):
         return image
 
 
+class Exchange:
+    """Sums up a buffer over all ranks, as often as it takes to make an exchange slow."""
+
+    def __init__(self, device: torch.device) -> None:
+        torch.distributed.init_process_group("nccl" if device.type == "cuda" else "gloo")
+        self.buffer = torch.zeros(EXCHANGED if device.type == "cuda" else EXCHANGED // 16, device=device)
+        self.device, self.times, self.steps = device, 1, 0
+
+    def run(self, computed_s: float) -> float:
+        """Exchange once per step, and return the seconds that it took. computed_s: how long the step computed."""
+        began = time.monotonic()
+        for _ in range(self.times):
+            torch.distributed.all_reduce(self.buffer)
+        if self.device.type == "cuda":
+            torch.cuda.synchronize()
+        took = time.monotonic() - began
+        self.steps += 1
+        if self.steps == WARM_STEPS:
+            # All ranks must exchange equally often, so the first one decides.
+            times = torch.tensor([max(1, round(EXCHANGE_SHARE * computed_s / took))], device=self.device)
+            torch.distributed.broadcast(times, 0)
+            self.times = int(times.item())
+        return took
+
+
 def batches(a: argparse.Namespace) -> Iterator[torch.Tensor]:
     if a.cause != "starved":
         # The batches are already in memory, so that only the training is measured.
@@ -101,12 +133,17 @@ def main() -> int:
     if a.cause == "launch-bound":
         # Each kernel takes microseconds, and the host waits for each result.
         a.batch, a.width, a.depth = 2, 8, 16
-    device = torch.device(a.device)
+    rank = int(os.environ.get("RANK", "0"))
+    device = torch.device("cuda", int(os.environ.get("LOCAL_RANK", "0"))) if a.device == "cuda" else torch.device("cpu")
+    if device.type == "cuda":
+        torch.cuda.set_device(device)
+    exchange = Exchange(device) if a.cause == "slow-collective" else None
     model = (resnet if a.model == "resnet" else transformer)(a.width, a.depth).to(device)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
     cuda = device.type == "cuda"
     data, end = batches(a), time.monotonic() + a.seconds
-    with a.log.open("w", buffering=1) as log:
+    path = a.log if not rank else a.log.with_name(f"{a.log.name}.{rank}")
+    with path.open("w", buffering=1) as log:
         while time.monotonic() < end:
             began = time.monotonic()
             images = next(data)
@@ -122,9 +159,11 @@ def main() -> int:
             if cuda:
                 events[1].record()
             loss.item()
+            exchanged = 0.0 if exchange is None else exchange.run(time.monotonic() - ready)
             done = time.monotonic()
             busy = events[0].elapsed_time(events[1]) / 1000 if cuda else done - ready
-            log.write(json.dumps({"at": done, "wait": ready - began, "busy": busy, "all": done - began}) + "\n")
+            row = {"at": done, "wait": ready - began, "busy": busy, "exchange": exchanged, "all": done - began}
+            log.write(json.dumps(row) + "\n")
     return 0
 
 
