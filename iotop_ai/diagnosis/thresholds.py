@@ -6,7 +6,7 @@ from iotop_ai.lazy.namedtuple import NamedTuple
 from iotop_ai.model.finding import SHORTEST_S
 from iotop_ai.model.gpu import activity, sharing
 
-RULES_VERSION = 25
+RULES_VERSION = 26
 """The version of the rules, raised at every change of a rule or of a number below. A recorded verdict of another
 version is decided again."""
 

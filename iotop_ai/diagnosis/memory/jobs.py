@@ -40,23 +40,29 @@ def update(memory: Memory, snapshot: Snapshot, sample: Sample, limits: Threshold
     out = {}
     for key, job in table.jobs.items():
         old = memory.get(key, NOTHING)
-        lost_s = _lost_share(job, rates.get(key), sample) * seconds
+        lost_s = _lost_share(job, rates.get(key), sample, restarted=_are_replaced(old, job)) * seconds
         old = _with_worker_end(old, job, snapshot.at_ns - int(seconds * 1e9))
-        new = _after_sample(old, job, snapshot.at_ns, lost_s, lost_s >= _WAITING * seconds > 0, limits)
+        new = _after_sample(old, job, snapshot.at_ns, seconds, lost_s, limits)
         if new != NOTHING:
             out[key] = new
     return out
 
 
-def _lost_share(job: Job, rates: JobRates | None, sample: Sample) -> float:
+def _are_replaced(old: JobMemory, job: Job) -> bool:
+    """Whether all workers of the job's first rank are younger than those of the last Sample that had any."""
+    starts = [worker.start_ticks for worker in job.ranks[0].workers]
+    return bool(starts and old.newest_ticks) and min(starts) > old.newest_ticks
+
+
+def _lost_share(job: Job, rates: JobRates | None, sample: Sample, *, restarted: bool) -> float:
     """The share of the interval without data; 0 if unknown.
 
-    While a job has no workers, this is the share in which its trainer waits or starts new workers, but at most the
-    share in which its GPUs are idle.
+    While a job has no workers, and if it got new ones in the interval, this is the share in which its trainer waits or
+    starts new workers (a fork takes long in a large process), but at most the share in which its GPUs are idle.
     """
     if rates is None:
         return 0.0
-    if job.workers:
+    if job.workers and not (restarted and job.gpus):
         return rates.stall_ratio or 0.0
     gpus = sample.gpu.value or {}
     busy = mean(gpus[uuid].busy_ratio for uuid in job.gpus if uuid in gpus)
@@ -74,24 +80,24 @@ def _with_worker_end(old: JobMemory, job: Job, since_ns: int) -> JobMemory:
     return old._replace(last_worker_ended_ns=since_ns)
 
 
-def _after_sample(old: JobMemory, job: Job, at_ns: int, lost_s: float, waiting: bool, limits: Thresholds) -> JobMemory:
+def _after_sample(old: JobMemory, job: Job, at_ns: int, seconds: float, lost_s: float, limits: Thresholds) -> JobMemory:
     """The JobMemory with a new restart if all workers were replaced, and with the lost time of the interval.
 
-    lost_s: the lost time of the interval that ends at ``at_ns``. It belongs to the last restart while the job still
-    waits for its new workers, else to other causes. waiting: whether at least half of the interval is lost.
+    lost_s: the lost time of the interval of ``seconds`` that ends at ``at_ns``. It belongs to the last restart while
+    the job still waits for its new workers, else to other causes.
     """
     # The first rank stands for all ranks: the workers of several ranks are never all replaced at the same moment.
     starts = [worker.start_ticks for worker in job.ranks[0].workers]
     if not starts:
         return old._replace(idle_s=round(old.idle_s + lost_s, 3), following=False) if old.newest_ticks else old
     newest = max(old.newest_ticks, *starts)
-    if old.newest_ticks and min(starts) > old.newest_ticks:
+    if _are_replaced(old, job):
         no_workers_s = 0.0 if old.last_worker_ended_ns is None else (at_ns - old.last_worker_ended_ns) / 1e9
         idle_s = old.idle_s + lost_s
         caused_s = idle_s * min(1.0, _LONGEST_SWITCH_S / no_workers_s) if no_workers_s else idle_s
         restart = WorkerRestart(at_ns, round(caused_s, 3), 0.0)
         restarts = old.restarts
-        if old.following and restarts:
+        if old.following and restarts and (at_ns - restarts[-1].at_ns) / 1e9 >= _LEAST_WATCH_S + seconds:
             restarts = (*restarts[:-1], _unrelated(restarts[-1]))
         if restarts:
             last = restarts[-1]
@@ -99,6 +105,7 @@ def _after_sample(old: JobMemory, job: Job, at_ns: int, lost_s: float, waiting: 
         return JobMemory(newest, (*restarts, restart)[-MOST_RESTARTS:], True)
     if not old.restarts:
         return JobMemory(newest)
+    waiting = lost_s >= _WAITING * seconds > 0
     last, lost_s = old.restarts[-1], lost_s + old.idle_s
     age_s = (at_ns - last.at_ns) / 1e9
     following = old.following and (waiting or age_s < _LEAST_WATCH_S)

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from iotop_ai.model.verdict_class import State
@@ -27,6 +29,32 @@ def test_workers_that_restart_each_epoch_cost_their_start_up_time() -> None:
     assert primary.lost_ratio == pytest.approx(0.2, abs=0.06)
     assert primary.confidence == 0.85
     assert [a.template for a in primary.advice] == ["keep_workers"]
+
+
+@pytest.mark.parametrize(("length", "wait_s"), [(3, 1), (2, 1), (5, 1)])
+def test_short_epochs_lose_much_to_short_restarts(length: int, wait_s: int) -> None:
+    primary = play(*epochs(length, wait_s, 8))[-1].verdict.primary
+    assert primary.class_id == "worker_respawn"
+    assert primary.lost_ratio == pytest.approx(wait_s / length, abs=0.08)
+    assert dict(primary.args)["epoch_s"] == pytest.approx(length)
+
+
+def restarting(main_running: float, stall: float, gpu: float | None) -> list[tuple[Machine, int]]:
+    """Epochs of a second, in which the main thread of a large process starts workers for a part of the time."""
+    out = []
+    for machine, seconds in epochs(1, 0, 20, stall):
+        job = machine.job
+        assert job is not None
+        scene = replace(machine, job=replace(job, main_running=main_running))
+        out.append((scene if gpu is None else replace(scene, gpus=(gpu,), gpu_pids=(job.task.pid,)), seconds))
+    return [(machine, seconds) for machine, seconds in out if seconds]
+
+
+def test_the_start_of_workers_in_the_main_thread_is_a_loss_while_the_gpu_idles() -> None:
+    primary = play(*restarting(0.2, 0.05, 0.78))[-1].verdict.primary
+    assert (primary.class_id, dict(primary.args)["epoch_s"]) == ("worker_respawn", 1.0)
+    assert primary.lost_ratio == pytest.approx(0.22, abs=0.05)
+    assert "worker_respawn" not in classes(play(*restarting(0.2, 0.02, 0.99))[-1].verdict)
 
 
 def test_the_finding_ends_when_the_workers_stay() -> None:
