@@ -41,6 +41,7 @@ MIXED_CPU = MIXED._replace(
 """The same, if the loaders spend more time on decoding than on reading."""
 HOST = Cause("launch-bound main", "host_bound", (), "host", ("host",))
 RANK = Cause("one slow rank of two", "imbalance", ("cpu_prep", "comm_wait"), "wait", ("data_cpu", "collective"))
+RESPAWN = Cause("workers restarted each epoch", "worker_respawn", (), "wait", ("data_cpu", "host"))
 SAVE = Cause("synchronous checkpoint", "checkpoint_write", (), "save", ("checkpoint",))
 HEALTHY = Cause("healthy", "gpu_bound", ("healthy",), "", ())
 

@@ -71,6 +71,19 @@ STACKS: dict[str, Stack] = {
     "batchgenerators": Stack(("batchgenerators==0.25.5", "numpy==2.4.6"), ("batchgenerators", "torch"), "torch"),
     "monai": Stack(("monai==1.6.1", "nibabel==5.4.2", "numpy==2.4.6"), ("monai.data", "nibabel", "torch"), "torch"),
     "albumentations": Stack(("albumentations==2.0.8", *SHARED), ("albumentations", "cv2", "torch"), "torch"),
+    "fastai": Stack(("fastai==2.8.12",), ("fastai.learner", "fastai.data.load"), "torch"),
+    "ultralytics": Stack(("ultralytics==8.4.190",), ("ultralytics.data",), "torch"),
+    "lance": Stack(("pylance==14.0.2", *SHARED), ("lance.torch.data", "torch"), "torch"),
+    "deeplake": Stack(("deeplake==4.7.4", *SHARED), ("deeplake", "torch"), "torch"),
+    "xarray": Stack(
+        ("xarray==2026.9.0", "dask[array]==2026.8.0", "zarr==3.1.6", "numpy==2.4.6"),
+        ("xarray", "dask", "torch"),
+        "torch",
+    ),
+    "stores": Stack(
+        ("s3torchconnector==1.5.0", "obstore==0.12.1", *SHARED), ("s3torchconnector", "obstore", "torch"), "torch"
+    ),
+    "tfjax": Stack(("jax==0.10.0", *SHARED), ("tensorflow", "jax"), "tensorflow"),
     "ray": Stack(("ray[data,train]==2.60.0", "pandas==3.1.1", *SHARED), ("ray.data", "ray.train", "torch"), "torch"),
 }
 """The stacks by name, in the order of their importance for the verdict."""

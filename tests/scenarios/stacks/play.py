@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -17,6 +18,7 @@ from typing import Any
 import psutil
 
 from iotop_ai.diagnosis.thresholds import RULES_VERSION
+from tests.rigs.nobody import UID, as_nobody
 from tests.rigs.nvml.c_library import HOPPER, machine
 from tests.scenarios.keep import snapshots
 from tests.scenarios.place import alone, at_most, die_with_us, run_folder
@@ -78,10 +80,11 @@ def _wait_until_ready(clocks: Sequence[Path], trainer: subprocess.Popen[bytes], 
     raise RuntimeError(f"the trainer makes no steps: {log.read_text(errors='replace')[-600:]}")
 
 
-def play(name: str, case: Case, seconds: int, library: Path, keep: Path) -> dict[str, Any]:
+def play(name: str, case: Case, seconds: int, library: Path, keep: Path, *, as_user: bool = False) -> dict[str, Any]:
     """Play a case and return its record. Its recording and truth go to ``keep``/NAME.iotop.jsonl and .truth.jsonl.
 
-    Raises OSError, RuntimeError or subprocess.SubprocessError when the case cannot be made.
+    as_user: run trainer and recorder as a user without root, from whom the kernel hides what Yama hides. Raises
+    OSError, RuntimeError or subprocess.SubprocessError when the case cannot be made.
     """
     stem = name.replace(" ", "_")
     recording, truth = keep / f"{stem}.iotop.jsonl", keep / f"{stem}.truth.jsonl"
@@ -98,6 +101,11 @@ def play(name: str, case: Case, seconds: int, library: Path, keep: Path) -> dict
         with case.place(folder, partial(fill, case)) as data, Gpus(conf, clocks, truth), log.open("wb") as output:
             command = case.train(data, clocks[0], seconds + READY_S + 60)
             environment = {**os.environ, MARK: folder.name}
+            if as_user:
+                for path in (folder, Path(shared), Path(data)):
+                    if path.exists():  # the data may be at an address
+                        os.chown(path, UID, UID)
+                command, environment = as_nobody(*command), {**environment, "HOME": str(folder)}
             with (
                 killing_marked_processes(folder.name),
                 running(command, stdout=output, stderr=output, cwd=folder, env=environment) as trainer,
@@ -106,7 +114,11 @@ def play(name: str, case: Case, seconds: int, library: Path, keep: Path) -> dict
                 pid = _wait_until_ready(clocks, trainer, log)
                 start, before = time.monotonic(), cpu_seconds_of_others(trainer.pid)
                 halves_before = halves(clocks[0])
-                _record(recording, seconds, conf, library)
+                if as_user:
+                    _record(folder / recording.name, seconds, conf, library, as_user=True)
+                    shutil.copyfile(folder / recording.name, recording)  # root does not read a file of another user
+                else:
+                    _record(recording, seconds, conf, library)
                 end, after = time.monotonic(), cpu_seconds_of_others(trainer.pid)
                 read_s, decode_s = (b - a for a, b in zip(halves_before, halves(clocks[0]), strict=True))
                 if trainer.poll() is not None:
@@ -137,13 +149,14 @@ def cpu_seconds_of_others(pid: int) -> float:
     return float(sum(now) - now.idle - now.iowait - getattr(now, "guest", 0.0) - own)
 
 
-def _record(recording: Path, seconds: int, conf: Path, library: Path) -> None:
+def _record(recording: Path, seconds: int, conf: Path, library: Path, *, as_user: bool = False) -> None:
     """Record this machine, with the GPUs that the library simulates."""
     env = {**os.environ, "LD_LIBRARY_PATH": str(library.parent), "FAKE_NVML": str(conf)}
-    command = [sys.executable, "-m", "iotop_ai", "record", "-o", str(recording), "--duration", str(seconds)]
-    done = subprocess.run(
-        [*command, "--no-smart"], cwd=REPO, env=env, capture_output=True, text=True, preexec_fn=die_with_us
-    )
+    program = "tests.scenarios.stacks.like_a_user" if as_user else "iotop_ai"
+    command = [sys.executable, "-m", program, "record", "-o", str(recording), "--duration", str(seconds), "--no-smart"]
+    if as_user:
+        command, env = as_nobody(*command), {**env, "HOME": str(recording.parent)}
+    done = subprocess.run(command, cwd=REPO, env=env, capture_output=True, text=True, preexec_fn=die_with_us)
     if done.returncode:
         raise RuntimeError(f"the recorder ended with {done.returncode}: {done.stderr[-600:]}")
 

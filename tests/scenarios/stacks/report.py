@@ -64,6 +64,26 @@ beside tests that took 16 and 17 % of the CPU, and those below "video healthy" l
 disk" has been mended since: Arrow's threads had queued reads for seconds, which were taken for those of another
 program.""",
 )
+AS_USER_PAGE = Page(
+    "How often the verdict is right for a user without root",
+    """The rules ({rules}) were made with runs of these stacks at hand, but as root. Here trainer and monitor
+ran as a user without root, and the monitor got neither system calls nor memory of the trainer's tasks, as with
+`kernel.yama.ptrace_scope=1`, the default of Ubuntu.""",
+    SPREAD,
+    "cases.py",
+)
+HELD_OUT_PAGE = Page(
+    "How often the verdict is right on training stacks that came after its rules",
+    """The rules ({rules}) were frozen before these trainers were written and these
+stacks were installed here: this is a held-out test, with other stacks than [the first one](stacks-unseen.md).""",
+    SPREAD,
+    "held_out.py",
+    """In the first run of Lance's cases on the slow disk, Lance had compressed their data from 640 to 20 MB, which was
+read from the page cache; `cpu_prep` was right then. These two ran again, with noise in each row. Deep Lake's two cases
+were made as "decode" and "healthy", but their epochs last a second, and new workers for each cost what is lost: version
+26 of the rules names that in both recordings (`worker_respawn`), and judges all other runs as version 25. What
+s3torchconnector loses in its second case is network and computing in equal parts.""",
+)
 HEAD = """# {title}
 
 Each run is a trainer as its stack's documentation shows it, from the package registry. A library in the place of NVML

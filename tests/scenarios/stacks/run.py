@@ -3,7 +3,8 @@
 Run it as root on a machine that does nothing else, after ``python -m tests.scenarios.stacks.install``. --only selects
 the cases whose name contains the word, or whose stack, cause or class is the word. --list lists the cases, --again
 judges existing recordings with the current code, and --write writes docs/stacks.md. --unseen does this with the stacks
-that no rule was made with, --fed with healthy trainers only; each has its own page.
+that no rule was made with, --held-out with those that came after them, and --fed with healthy trainers only; each has
+its own page. --as-user runs trainer and recorder as a user without root, from whom the kernel hides system calls.
 """
 
 from __future__ import annotations
@@ -29,9 +30,20 @@ from tests.scenarios.run import moment
 from tests.scenarios.stacks.case import Case
 from tests.scenarios.stacks.cases import CASES
 from tests.scenarios.stacks.fed import FED
+from tests.scenarios.stacks.held_out import HELD_OUT
 from tests.scenarios.stacks.install import why_no_stack
 from tests.scenarios.stacks.play import diagnosis_of, play
-from tests.scenarios.stacks.report import FED_PAGE, KNOWN, UNSEEN_PAGE, Page, document, line, summary
+from tests.scenarios.stacks.report import (
+    AS_USER_PAGE,
+    FED_PAGE,
+    HELD_OUT_PAGE,
+    KNOWN,
+    UNSEEN_PAGE,
+    Page,
+    document,
+    line,
+    summary,
+)
 from tests.scenarios.stacks.score import Scored, scored
 from tests.scenarios.stacks.unseen import UNSEEN
 
@@ -39,6 +51,7 @@ RESULTS = REPO / "tests/scenarios/stacks/results"
 SETS: dict[str, tuple[Mapping[str, Case], Page, Path]] = {
     "": (CASES, KNOWN, REPO / "docs/stacks.md"),
     "--unseen": (UNSEEN, UNSEEN_PAGE, REPO / "docs/stacks-unseen.md"),
+    "--held-out": (HELD_OUT, HELD_OUT_PAGE, REPO / "docs/stacks-held-out.md"),
     "--fed": (FED, FED_PAGE, REPO / "docs/stacks-fed.md"),
 }
 """For each set of cases by its option: the cases, what their page says, and its path."""
@@ -92,7 +105,9 @@ def play_all(cases: Mapping[str, Case], a: argparse.Namespace) -> None:
                 return
             try:
                 record = (
-                    diagnosed_again(a.results, name) if a.again else play(name, case, a.seconds, library, a.results)
+                    diagnosed_again(a.results, name)
+                    if a.again
+                    else play(name, case, a.seconds, library, a.results, as_user=a.as_user)
                 )
             except (OSError, RuntimeError, subprocess.SubprocessError) as error:
                 print(f"FAILED {name}: {error}", flush=True)
@@ -124,11 +139,20 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--again", action="store_true", help="judge the recordings in the results, make none")
     parser.add_argument("--list", action="store_true")
     sets = parser.add_mutually_exclusive_group()
-    for option, text in (("--unseen", "the stacks that no rule was made with"), ("--fed", "healthy trainers only")):
+    for option, text in (
+        ("--unseen", "the stacks that no rule was made with"),
+        ("--held-out", "the stacks that came after those"),
+        ("--fed", "healthy trainers only"),
+    ):
         sets.add_argument(option, action="store_const", dest="set", const=option, default="", help=text)
+    parser.add_argument("--as-user", action="store_true", help="without root; to be used without --unseen and the like")
     parser.add_argument("--write", action="store_true", help="write the page in docs/ from all results")
     a = parser.parse_args(argv)
     every, page, path = SETS[a.set]
+    if a.as_user:
+        if a.set:
+            parser.error(f"--as-user has a page for the first set only, not for {a.set}")
+        page, path = AS_USER_PAGE, REPO / "docs/stacks-as-user.md"
     try:
         cases = matching_cases(a.only, every)
     except ValueError as error:
@@ -152,7 +176,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     runs, failed = results(a.results, every)
     print("\n".join([*summary(runs), *failed]))
     if a.write:
-        words = ["python", "-m", "tests.scenarios.stacks.run", *([a.set] if a.set else [])]
+        options = [a.set] if a.set else ["--as-user"] if a.as_user else []
+        words = ["python", "-m", "tests.scenarios.stacks.run", *options]
         command = shlex.join([*words, "--seconds", str(a.seconds)])
         path.write_text(document(runs, failed, command, page))
     return 0 if runs and all(run.result in ("right", "acceptable") for run in runs) else 1

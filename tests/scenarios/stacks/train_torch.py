@@ -15,7 +15,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 import torch
-from clock import COLLECTIVE, HOST, SAVE, Clock, Halves, options
+from clock import COLLECTIVE, HOST, SAVE, Clock, Halves, epochs, options
 from images import augment, write_folder
 from torch import nn
 from torch.utils.data import DataLoader, Dataset
@@ -24,13 +24,14 @@ from torch.utils.data import DataLoader, Dataset
 class Images(Dataset):
     """The images of a folder. The class of an image is the name of its folder."""
 
-    def __init__(self, folder: Path, work: int, halves: Halves) -> None:
+    def __init__(self, folder: Path, work: int, halves: Halves, length: int = 1 << 24) -> None:
+        self.length = length
         self.paths = sorted(folder.glob("*/*.jpg"))
         random.Random(1).shuffle(self.paths)
         self.work, self.halves = work, halves
 
     def __len__(self) -> int:
-        return 1 << 24
+        return self.length
 
     def __getitem__(self, index: int) -> tuple[torch.Tensor, int]:
         path = self.paths[index % len(self.paths)]
@@ -43,7 +44,7 @@ class Images(Dataset):
 
 
 def loader_of(a: argparse.Namespace, work: int) -> Iterable[object]:
-    images = Images(Path(a.data), work, Halves(a.clock))
+    images = Images(Path(a.data), work, Halves(a.clock), a.epoch * a.batch or 1 << 24)
     if a.start == "threads":
         from torchdata.nodes import Batcher, IterableWrapper, Loader, ParallelMapper, Prefetcher
 
@@ -96,7 +97,7 @@ def train(a: argparse.Namespace) -> None:
         torch.distributed.init_process_group("gloo")
     work = a.more if ranks and a.rank == a.late else a.work
     saved = time.monotonic()
-    for _batch in clock.batches(loader_of(a, work)):
+    for _batch in clock.batches(epochs(loader_of(a, work))):
         if a.task == "launch":
             launch(clock, trainer)
             continue
@@ -114,6 +115,7 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--start", choices=("fork", "spawn", "forkserver", "threads", "none"), default="fork")
     parser.add_argument("--task", choices=("plain", "launch", "save", "ranks"), default="plain")
+    parser.add_argument("--epoch", type=int, default=0, help="batches of an epoch; 0: endless")
     parser.add_argument("--every", type=float, default=10.0)
     parser.add_argument("--save-bytes", type=int, default=40_000_000)
     parser.add_argument("--late", type=int, default=1)
