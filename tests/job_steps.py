@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from iotop_ai.model.frame import Frame
-from iotop_ai.model.job.loader_settings import LoaderSettings
 from iotop_ai.model.job.records import Rank
-from iotop_ai.model.job.steps import StepCounts
+from iotop_ai.model.job.steps import LoaderSettings, StepCounts
 from iotop_ai.model.process.records import ProcessKey
 from iotop_ai.model.reading import Reading, Status
 from iotop_ai.model.snapshot import Snapshot

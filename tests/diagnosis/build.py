@@ -16,9 +16,8 @@ from iotop_ai.model.gpu.detail import GpuDetail
 from iotop_ai.model.gpu.state import GpuProcess, GpuRates, GpuState
 from iotop_ai.model.health.smart import SmartState
 from iotop_ai.model.job.cgroup import CgroupRates, CgroupTable
-from iotop_ai.model.job.loader_settings import LoaderSettings
 from iotop_ai.model.job.records import IoLimit, Job, JobMount, JobPlace, JobTable, Rank
-from iotop_ai.model.job.steps import StepCounts
+from iotop_ai.model.job.steps import LoaderSettings, StepCounts
 from iotop_ai.model.job.task_states import JobRates, JobSample, SweepCounts, TaskCounts, TaskRates
 from iotop_ai.model.job.time_shares import SHARES, TimeShares
 from iotop_ai.model.machine.cpu import CoreRates, CpuRates, CpuTable, CpuTicks

@@ -6,9 +6,8 @@ from iotop_ai.diagnosis.facts.time_window import shares_over
 from iotop_ai.diagnosis.thresholds import LIMITS
 from iotop_ai.lazy.namedtuple import NamedTuple
 from iotop_ai.model.frame import Frame
-from iotop_ai.model.job.loader_settings import LoaderSettings
 from iotop_ai.model.job.records import Job
-from iotop_ai.model.job.steps import StepRates, StepTable, rates_of
+from iotop_ai.model.job.steps import LoaderSettings, StepRates, StepTable, rates_of
 from iotop_ai.model.job.time_shares import TimeCounts, time_shares
 from iotop_ai.model.process.records import ProcessKey
 

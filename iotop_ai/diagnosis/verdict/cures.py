@@ -14,8 +14,9 @@ from iotop_ai.diagnosis.facts.steps import loader_settings
 from iotop_ai.diagnosis.facts.window import mean
 from iotop_ai.diagnosis.verdict.copy_target import SHARED, faster_disk
 from iotop_ai.model.finding import Advice, Finding
-from iotop_ai.model.job.loader_settings import LoaderSettings, workers_option
+from iotop_ai.model.job.programs import workers_option
 from iotop_ai.model.job.records import Job
+from iotop_ai.model.job.steps import LoaderSettings
 from iotop_ai.model.process.records import ProcessInfo
 
 _Adapter = Callable[[Facts, Finding, Advice], Advice | None]

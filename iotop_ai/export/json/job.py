@@ -7,8 +7,8 @@ from typing import Any
 from iotop_ai.diagnosis.facts.steps import job_steps
 from iotop_ai.export.field_names import rates_object, rounded
 from iotop_ai.model.frame import Frame
-from iotop_ai.model.job.loader_settings import LoaderSettings
 from iotop_ai.model.job.records import Job
+from iotop_ai.model.job.steps import LoaderSettings
 from iotop_ai.model.job.task_states import JobRates
 from iotop_ai.model.job.time_shares import TimeCounts, TimeShares
 

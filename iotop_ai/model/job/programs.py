@@ -1,4 +1,5 @@
-"""Determines the kind of a process by its names: Python program, launcher, process of Ray, or multiprocessing helper.
+"""Determines the kind of a process by its names: Python program, launcher, process of Ray, or multiprocessing helper;
+and the option that sets its number of loader workers.
 
 Sources for the names of launchers: ompi/tools/mpirun (Open MPI 5 runs PRRTE's prterun), orte/tools/orterun (in Open MPI
 4 mpirun is a link to orterun, whose daemon is orted), src/pm/hydra (MPICH, Intel MPI: mpiexec.hydra starts
@@ -11,7 +12,9 @@ datasets), joblib/externals/loky/backend/popen_loky_posix.py.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import lru_cache
+from itertools import zip_longest
 
 from iotop_ai.lazy.namedtuple import NamedTuple
 from iotop_ai.lazy.regex import pattern
@@ -84,6 +87,14 @@ _RAY_SPILLS = ("SpillWorker", "RestoreWorker", "DeleteWorker")
 _RAY_FILES = ("/ray/dashboard/", "/ray/_private/", "/ray/autoscaler/", "/ray/util/client/")
 _SERVERS = ("gunicorn", "uvicorn", "hypercorn", "celery", "daphne", "pytest", "http.server", *_NOTEBOOKS)
 """Modules whose children answer requests, run tasks of a queue, or run tests."""
+
+
+_WORKERS_OPTION = pattern(
+    r"(?:--?|\+{0,2})(?:[\w-]+\.)*"
+    r"(?:(?:num[_-]|n[_-]?)?(?:train[_-])?(?:data[_-]?)?(?:loader[_-])?(?:num[_-])?workers|j)"
+)
+"""The names under which training scripts take the number of workers: --num-workers, --dataloader_num_workers,
+--workers, -j (the ImageNet example of PyTorch), data.num_workers (Hydra)."""
 
 
 def is_python(info: ProcessInfo) -> bool:
@@ -252,3 +263,17 @@ def script_name(info: ProcessInfo) -> str:
 def names_file(info: ProcessInfo) -> bool:
     """Whether a part of the command line names a Python file; the folder .pyenv does not count."""
     return any(_FILE.search(part) is not None for part in info.cmdline)
+
+
+def workers_option(cmdline: Sequence[str], workers: int) -> str:
+    """The option of a command line that sets the number of workers, such as "--num-workers"; "" without one.
+
+    workers: the number of workers that the process has. An option with another number sets something else, or is not
+    obeyed, so it does not count.
+    """
+    for word, following in zip_longest(cmdline, cmdline[1:], fillvalue=""):
+        name, equals, value = word.partition("=")
+        found = value if equals else following if name.startswith("-") else ""
+        if found == str(workers) and _WORKERS_OPTION.fullmatch(name):
+            return name
+    return ""

@@ -1,7 +1,8 @@
 """The steps and the waits for data that training processes report.
 
 Source: the messages that ``iotop_ai.train`` sends to a monitor. All counts are totals since the process began to
-report, so a lost message does not lose any count.
+report, so a lost message does not lose any count. The names and meanings of the loader's settings are those of
+torch/utils/data/dataloader.py, class DataLoader.
 """
 
 from __future__ import annotations
@@ -11,14 +12,39 @@ from typing import Annotated, Any
 
 from iotop_ai.lazy.namedtuple import NamedTuple
 from iotop_ai.model.counter import delta, quotient
-from iotop_ai.model.job.loader_settings import LoaderSettings, settings_of
 from iotop_ai.model.metric import Metric
 from iotop_ai.model.process.records import ProcessKey
 from iotop_ai.model.reading import Rated, Reading
 
 MOST_COUNT = 2**62
 MOST_RANK = 10**6
-"""The largest count, and the largest rank or world size, that a message may contain."""
+"""The largest count, and the largest rank, world size or setting of a loader, that a message may contain."""
+
+
+class LoaderSettings(NamedTuple):
+    """The settings of a DataLoader; None for a setting that is not reported.
+
+    workers: num_workers. prefetch: prefetch_factor, the batches that each worker prepares ahead. pinned: pin_memory.
+    persistent: persistent_workers.
+    """
+
+    workers: int | None = None
+    prefetch: int | None = None
+    pinned: bool | None = None
+    persistent: bool | None = None
+
+
+def settings_of(value: Any) -> LoaderSettings | None:
+    """The settings in a message from another process; None without any valid one."""
+    if not isinstance(value, Mapping):
+        return None
+    settings = LoaderSettings(
+        _whole_number(value, "num_workers", MOST_RANK),
+        _whole_number(value, "prefetch_factor", MOST_RANK),
+        _flag(value.get("pin_memory")),
+        _flag(value.get("persistent_workers")),
+    )
+    return None if settings == LoaderSettings() else settings
 
 
 class StepCounts(NamedTuple):
@@ -141,3 +167,7 @@ def _whole_number(message: Mapping[str, Any], name: str, most: int) -> int | Non
     """The whole number called ``name``, from 0 to ``most``; None for any other value."""
     value = message.get(name)
     return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= most else None
+
+
+def _flag(value: Any) -> bool | None:
+    return value if isinstance(value, bool) else None

@@ -32,6 +32,7 @@ from iotop_ai.present.verdict.stack_words import (
     SEES_GPU,
     SYNCS,
     compiler,
+    fewer_batches,
     for_framework,
     more_threads,
     pack_files,
@@ -205,14 +206,6 @@ def _more_cache(a: Args) -> str:
     return "keep a fixed part of the data in memory, store it smaller, or cache it on an NVMe"
 
 
-def _fewer_batches(a: Args) -> str:
-    """The advice to keep fewer batches: "use fewer workers (16 now) or a lower prefetch_factor (8 now)"."""
-    workers, prefetch = (
-        f" ({whole(a, name)} now)" if number(a, name) is not None else "" for name in ("workers", "prefetch")
-    )
-    return f"use fewer workers{workers} or a lower prefetch_factor{prefetch}"
-
-
 _LEAST_SHM_GIB = 8
 """The smallest size of /dev/shm that the advice names."""
 
@@ -221,7 +214,7 @@ def _larger_shm(a: Args) -> str:
     """The advice for a full /dev/shm. A container cannot remount its /dev/shm: the size is set when the container
     starts.
     """
-    fewer, inside = _fewer_batches(a), number(a, "container")
+    fewer, inside = fewer_batches(a), number(a, "container")
     if not number(a, "may_grow"):
         return fewer
     twice = math.ceil(2 * (number(a, "total") or 0.0) / (1 << 30))
@@ -348,7 +341,7 @@ def _save_async(a: Args) -> str:
 def _less_memory(a: Args) -> str:
     limit = number(a, "memory_limit")
     raised = "" if limit is None else f"raise the memory limit of {amount(a, 'memory_limit')}, or "
-    return f"{raised}{_fewer_batches(a)}; store the dataset's Python lists as arrays"
+    return f"{raised}{fewer_batches(a)}; store the dataset's Python lists as arrays"
 
 
 def _make_room(a: Args) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from iotop_ai.present.verdict.advice import Args, amount, word
+from iotop_ai.present.verdict.advice import Args, amount, number, whole, word
 
 COMPILE_ADVICE = {
     "torch": "use torch.compile or CUDA graphs",
@@ -70,3 +70,10 @@ def more_threads(a: Args) -> str:
     if word(a, "reader") == "dali":
         return "raise num_threads and prefetch_queue_depth of the DALI pipeline, or decode on the GPU (device='mixed')"
     return "use more threads or processes that load, and a deeper prefetch queue"
+
+
+def fewer_batches(a: Args) -> str:
+    """The advice to keep fewer batches: "use fewer workers (16 now) or a lower prefetch_factor (8 now)"."""
+    names = ("workers", "prefetch")
+    workers, prefetch = ("" if number(a, name) is None else f" ({whole(a, name)} now)" for name in names)
+    return f"use fewer workers{workers} or a lower prefetch_factor{prefetch}"

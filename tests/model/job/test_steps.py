@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import itertools
+from typing import Any
 
 import pytest
 
-from iotop_ai.model.job.loader_settings import LoaderSettings
-from iotop_ai.model.job.steps import StepCounts, rated_steps, step_counts_of, step_rates
+from iotop_ai.model.job.steps import LoaderSettings, StepCounts, rated_steps, settings_of, step_counts_of, step_rates
 from iotop_ai.model.process.records import ProcessKey
 from iotop_ai.model.reading import Reading, Status
 
@@ -104,3 +104,17 @@ def test_counts_of_a_message_are_accepted_only_within_bounds() -> None:
         moved = step_counts_of(good | {"at_ns": elsewhere}, 60, 40)
         assert moved is not None
         assert moved.at_ns == 60, "a time that is out of bounds was kept"
+
+
+def test_valid_settings_are_accepted_and_others_are_unknown() -> None:
+    sent = {"num_workers": 4, "prefetch_factor": 2, "pin_memory": True, "persistent_workers": False}
+    assert settings_of(sent) == LoaderSettings(4, 2, True, False)
+    hostile: dict[str, Any] = {"num_workers": -1, "prefetch_factor": True, "pin_memory": "yes", "persistent_workers": 1}
+    assert settings_of(hostile) is None
+    assert settings_of({**hostile, "num_workers": 0}) == LoaderSettings(workers=0)
+    assert settings_of({**sent, "num_workers": 10**9, "more": []}) == LoaderSettings(None, 2, True, False)
+
+
+@pytest.mark.parametrize("value", [None, [], "4", 4, {}])
+def test_anything_else_holds_no_settings(value: Any) -> None:
+    assert settings_of(value) is None

@@ -5,8 +5,8 @@ from __future__ import annotations
 from iotop_ai.export.json.snapshot import snapshot_object
 from iotop_ai.export.tables.steps import steps_table
 from iotop_ai.model.frame import Frame
-from iotop_ai.model.job.loader_settings import LoaderSettings
 from iotop_ai.model.job.records import Job
+from iotop_ai.model.job.steps import LoaderSettings
 from iotop_ai.model.snapshot import Snapshot
 from iotop_ai.pipeline import frames
 from iotop_ai.present.job.screen import jobs_screen_rows

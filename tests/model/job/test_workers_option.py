@@ -1,26 +1,10 @@
-"""The settings of a loader: which messages are accepted, and which option of a command line sets the workers."""
+"""Which option of a command line sets the number of loader workers."""
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
-from iotop_ai.model.job.loader_settings import LoaderSettings, settings_of, workers_option
-
-
-def test_valid_settings_are_accepted_and_others_are_unknown() -> None:
-    sent = {"num_workers": 4, "prefetch_factor": 2, "pin_memory": True, "persistent_workers": False}
-    assert settings_of(sent) == LoaderSettings(4, 2, True, False)
-    hostile: dict[str, Any] = {"num_workers": -1, "prefetch_factor": True, "pin_memory": "yes", "persistent_workers": 1}
-    assert settings_of(hostile) is None
-    assert settings_of({**hostile, "num_workers": 0}) == LoaderSettings(workers=0)
-    assert settings_of({**sent, "num_workers": 10**9, "more": []}) == LoaderSettings(None, 2, True, False)
-
-
-@pytest.mark.parametrize("value", [None, [], "4", 4, {}])
-def test_anything_else_holds_no_settings(value: Any) -> None:
-    assert settings_of(value) is None
+from iotop_ai.model.job.programs import workers_option
 
 
 @pytest.mark.parametrize(
