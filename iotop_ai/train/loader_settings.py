@@ -10,9 +10,12 @@ SETTINGS = ("num_workers", "prefetch_factor", "pin_memory", "persistent_workers"
 def dataloader_settings(loader: Any) -> dict[str, Any] | None:
     """Return the settings of a DataLoader by name; None for any other object.
 
-    The class is found by its name, because this module must not import torch.
+    The class is found by its name, because this module must not import torch. ``prepare()`` of Accelerate 1.x puts the
+    DataLoader into another object, as its ``base_dataloader`` (accelerate/data_loader.py, class DataLoaderAdapter).
     """
-    for base in type(loader).__mro__:
-        if base.__name__ == "DataLoader" and base.__module__.startswith("torch.utils.data"):
-            return {name: getattr(loader, name, None) for name in SETTINGS}
+    inner = getattr(loader, "base_dataloader", None)
+    for one in (loader, inner):
+        for base in type(one).__mro__:
+            if base.__name__ == "DataLoader" and base.__module__.startswith("torch.utils.data"):
+                return {name: getattr(one, name, None) for name in SETTINGS}
     return None

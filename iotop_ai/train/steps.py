@@ -77,7 +77,9 @@ class StepCounter:
         """Take the settings of the loader from which the loop takes its batches, if it is a DataLoader."""
         while isinstance(loader, Watched):
             loader = loader._loader
-        self.loader = dataloader_settings(loader) or self.loader
+        # An attribute of a loader may raise any error, which must not end the training.
+        with contextlib.suppress(Exception):
+            self.loader = dataloader_settings(loader) or self.loader
 
     def step(self, count: int = 1) -> None:
         """Count a finished step, or several."""
