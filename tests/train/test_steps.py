@@ -379,53 +379,6 @@ def test_unchanged_totals_are_not_sent_again(listener: Listener) -> None:
     assert only["data_ns"] is None, "a wait was given that nothing measured"
 
 
-class DataLoader(list[int]):
-    """A loader with the name and the settings of PyTorch's."""
-
-    __module__ = "torch.utils.data.dataloader"
-    num_workers, prefetch_factor, pin_memory, persistent_workers = 4, 2, True, False
-
-
-class Stateful(DataLoader):
-    """A loader of another package that extends PyTorch's, such as torchdata's."""
-
-    __module__ = "torchdata.stateful_dataloader"
-
-
-class Prepared(list[int]):
-    """A loader that holds a DataLoader, such as Accelerate's."""
-
-    base_dataloader = DataLoader([1])
-
-
-@pytest.mark.parametrize(
-    "loader", [DataLoader([1, 2]), Stateful([1, 2]), Prepared([1, 2]), iotop_ai.watch(Stateful([1]))]
-)
-def test_the_settings_of_a_dataloader_are_sent_with_the_totals(loader: Any, listener: Listener) -> None:
-    for _ in iotop_ai.watch(loader):
-        pass
-    for _ in iotop_ai.watch([3]):  # such as a validation that has no DataLoader
-        pass
-    settings = {"num_workers": 4, "prefetch_factor": 2, "pin_memory": True, "persistent_workers": False}
-    assert [message["loader"] for message in listener.messages()] == [settings, settings]
-
-
-def test_a_loader_whose_attributes_raise_is_still_iterated(listener: Listener) -> None:
-    class Broken(list[int]):
-        @property
-        def base_dataloader(self) -> None:
-            raise RuntimeError("no attribute for you")
-
-    assert list(iotop_ai.watch(Broken([1, 2]))) == [1, 2]
-
-
-def test_another_loader_has_no_settings(listener: Listener) -> None:
-    for _ in iotop_ai.watch([1]):
-        pass
-    (message,) = listener.messages()
-    assert "loader" not in message
-
-
 def test_the_text_of_a_mark_is_cleaned_before_it_is_sent(listener: Listener) -> None:
     iotop_ai.mark(" epoch\x1b[31m 3 ")
     iotop_ai.mark("   ")
