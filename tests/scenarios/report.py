@@ -49,8 +49,8 @@ MEANING = """
 PROVES_NOT = """\
 **What this does not prove**: causes, trainer and rules have one author. A right verdict here shows that a rule works as
 meant, not that it is right on your stack ([real stacks](stacks.md), [without root](stacks-as-user.md),
-[unseen stacks](stacks-unseen.md)). Each cause is alone and lasts as long as it is watched, a library makes up the GPU,
-and all runs are on one small machine.
+[unseen](stacks-unseen.md) and [newer stacks](stacks-held-out.md), [healthy trainers](stacks-fed.md)). Each cause is
+alone and lasts as long as it is watched, a library makes up the GPU, and all runs are on one small machine.
 """
 
 
