@@ -71,10 +71,11 @@ def start(tmp_path: Path) -> Iterator[Start]:
         process.wait()
 
 
-def found(process: subprocess.Popen[bytes], enough: Callable[[Rank], bool]) -> Job | None:
-    """The job of the process once ``enough`` accepts its first rank; None if that takes more than 60 s."""
+def found(process: subprocess.Popen[bytes], enough: Callable[[Rank], bool]) -> Job:
+    """The job of the process once ``enough`` accepts its first rank; if that takes 60 s, fail with the last job."""
     root, clock = Root("/"), Clock()
     processes, jobs = ProcessCollector(root, clock), JobCollector(root, clock)
+    job = None
     try:
         end = time.monotonic() + 60
         while time.monotonic() < end:
@@ -83,7 +84,7 @@ def found(process: subprocess.Popen[bytes], enough: Callable[[Rank], bool]) -> J
             if job is not None and enough(job.ranks[0]):
                 return job
             time.sleep(0.2)
-        return None
+        pytest.fail(f"not found in 60 s: {job}, exit code {process.poll()}")
     finally:
         jobs.close()
         processes.close()
@@ -91,7 +92,6 @@ def found(process: subprocess.Popen[bytes], enough: Callable[[Rank], bool]) -> J
 
 def test_a_pool_that_works_is_a_preparation_job(start: Start) -> None:
     job = found(start(POOL), lambda rank: len(rank.workers) == 2)
-    assert job is not None
     assert (job.name, job.evidence, job.weak, job.hidden) == ("prepare.py", ("children",), True, ())
     assert job.ranks[0].worker_kind == "pool"
 
@@ -101,7 +101,6 @@ def test_a_pool_that_works_is_a_preparation_job(start: Start) -> None:
 def test_children_that_answer_through_a_pipe_are_environments_and_not_loaders(start: Start, computing: int) -> None:
     """Even children that compute most of the time and hardly ever sleep are environments."""
     job = found(start(ANSWERS.replace("COMPUTING", str(computing))), lambda rank: rank.worker_kind == "env")
-    assert job is not None
     assert len(job.workers) == 2
 
 
