@@ -1,4 +1,4 @@
-"""A real training on a GPU: ``python gpu_train.py --model resnet --cause healthy --seconds 40 --log FILE``.
+"""A real training on a GPU: ``python gpu_train.py --model resnet --cause healthy --seconds 40 --steps-log FILE``.
 
 The truth comes from the GPU: a pair of CUDA events around each step's kernels gives the time for which it computed, and
 the clock around ``next()`` gives the time without data. Between the events of a launch-bound step the GPU is sometimes
@@ -128,7 +128,7 @@ def main() -> int:
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--delay", type=float, default=0.004, help="seconds of CPU that an image costs when starved")
     parser.add_argument("--seconds", type=float, default=40.0)
-    parser.add_argument("--log", type=Path, required=True)
+    parser.add_argument("--steps-log", type=Path, required=True)
     a = parser.parse_args()
     if a.cause == "launch-bound":
         # Each kernel takes microseconds, and the host waits for each result.
@@ -142,7 +142,7 @@ def main() -> int:
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
     cuda = device.type == "cuda"
     data, end = batches(a), time.monotonic() + a.seconds
-    path = a.log if not rank else a.log.with_name(f"{a.log.name}.{rank}")
+    path = a.steps_log if not rank else a.steps_log.with_name(f"{a.steps_log.name}.{rank}")
     with path.open("w", buffering=1) as log:
         while time.monotonic() < end:
             began = time.monotonic()

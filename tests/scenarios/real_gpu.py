@@ -67,7 +67,7 @@ def play(model: str, cause: str, seconds: int, device: str) -> dict[str, Any]:
         several = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(RANKS)]
         start = [torch_python(), *(several if cause == "slow-collective" else [])]
         command = [*start, str(TRAINER), "--model", model, "--cause", cause, "--device", device]
-        command += ["--seconds", str(seconds + 60), "--log", str(log)]
+        command += ["--seconds", str(seconds + 60), "--steps-log", str(log)]
         with running(command, cwd=folder) as trainer:
             assert trainer is not None
             time.sleep(SETTLE_S)
