@@ -77,7 +77,7 @@ CASES: dict[str, Case] = {
     "torch launch-bound": Case(*TORCH, HOST, _options("spin", -0.6, "--task launch")),
     "torch launch-bound 0 workers": Case(*TORCH, HOST, _options("spin", 0.02, "--task launch --start none --serial")),
     "torch disk much": disk(*TORCH, "sleep", 0.9),
-    "torch short epochs": Case(*TORCH, RESPAWN, ("--kind", "futex", "--step", "0.06", "--work", "0", "--epoch", "30")),
+    "torch short epochs": Case(*TORCH, RESPAWN, ("--kind", "futex", "--step", "0.06", "--work", "0", "--epoch", "10")),
     "torch checkpoint": Case(
         *TORCH, SAVE, _options("futex", -1.0, "--task save --every 9 --save-bytes 24000000"), slow_writes(RATE)
     ),
