@@ -66,10 +66,10 @@ def job_steps(frame: Frame, job: Job) -> JobSteps | None:
     return JobSteps(tuple(ranks), None if seen is None else seen.data)
 
 
-def loader_settings(table: StepTable | None, job: Job) -> LoaderSettings | None:
-    """The settings of a job's DataLoader, as its first rank that reports any gives them; None without any."""
+def loader_settings(table: StepTable | None, job: Job) -> LoaderSettings:
+    """The settings of a job's DataLoader, as its first rank that reports any gives them."""
     reported = (table[rank.key].loader for rank in job.ranks if rank.key in table) if table else ()
-    return next((settings for settings in reported if settings is not None), None)
+    return next((settings for settings in reported if settings is not None), LoaderSettings())
 
 
 def _rates_in_window(frame: Frame, key: ProcessKey, begin_ns: int, newest_ns: int) -> list[StepRates]:

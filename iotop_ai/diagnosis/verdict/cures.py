@@ -71,8 +71,7 @@ def _only_torch(facts: Facts, finding: Finding, advice: Advice) -> Advice | None
 
 def _loader_settings(facts: Facts, job: Job | None) -> LoaderSettings:
     """The settings of the job's DataLoader as far as a rank reports them."""
-    settings = None if job is None else loader_settings(facts.snapshot.steps.value, job)
-    return LoaderSettings() if settings is None else settings
+    return LoaderSettings() if job is None else loader_settings(facts.snapshot.steps.value, job)
 
 
 def _unset_options(facts: Facts, finding: Finding, advice: Advice) -> Advice | None:
@@ -101,7 +100,7 @@ def _with_loader(facts: Facts, finding: Finding, advice: Advice) -> Advice:
     prefetch = _loader_settings(facts, job).prefetch
     workers = float(_workers_of_a_rank(job)) if job is not None and job.workers else None
     return advice._replace(
-        args=(*advice.args, ("workers", workers), ("prefetch", None if prefetch is None else float(prefetch)))
+        args=(*advice.args, ("workers_now", workers), ("prefetch_now", None if prefetch is None else float(prefetch)))
     )
 
 
@@ -114,8 +113,8 @@ def _with_option(facts: Facts, finding: Finding, advice: Advice) -> Advice:
     adapted, job, table = _with_framework(facts, finding, advice), _job(facts, finding), facts.snapshot.processes.value
     if job is None or table is None:
         return adapted
-    infos = (table.info.get(rank.key) for rank in job.ranks[:1])
-    option = next((workers_option(info.cmdline, _workers_of_a_rank(job)) for info in infos if info is not None), "")
+    info = table.info.get(job.ranks[0].key)
+    option = "" if info is None else workers_option(info.cmdline, _workers_of_a_rank(job))
     return adapted._replace(args=(*adapted.args, ("option", option))) if option else adapted
 
 

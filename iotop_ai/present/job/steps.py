@@ -39,8 +39,6 @@ def loader_text(frame: Frame, job: Job) -> str:
     prefetch_factor 2, pin_memory, persistent_workers off"; "" without any.
     """
     settings = loader_settings(frame.snapshot.steps.value, job)
-    if settings is None:
-        return ""
     numbers = (("num_workers", settings.workers), ("prefetch_factor", settings.prefetch))
     flags = (("pin_memory", settings.pinned), ("persistent_workers", settings.persistent))
     parts = [f"{name} {value}" for name, value in numbers if value is not None]
@@ -51,34 +49,35 @@ def loader_text(frame: Frame, job: Job) -> str:
 def steps_rate(frame: Frame, job: Job) -> str:
     """The job's rate of steps: "12.4 steps/s" or "3.3 s a step"; "" if none of its processes reports steps."""
     steps = job_steps(frame, job)
-    return "" if steps is None else _rate(steps, " steps/s")
+    return "" if steps is None else _rate(steps.steps_per_s, " steps/s")
 
 
 def _sentence(steps: JobSteps) -> str:
-    rate = _rate(steps)
+    rate = _rate(steps.steps_per_s)
     if steps.data_wait_ratio is None:
         return rate if steps.steps_per_s is None else f"{rate}, wait for data not measured"
     outside = "" if steps.seen_ratio is None else f", {percent(steps.seen_ratio)} % from outside"
-    of_step = "of it" if _is_slow(steps) else "a step"
+    of_step = "of it" if _is_slow(steps.steps_per_s) else "a step"
     wait = f"{_wait(steps.data_wait_ms)} {of_step} for data"
     return f"{rate}, {wait}: {percent(steps.data_wait_ratio)} % measured{outside}"
 
 
 def _rank(rates: StepRates) -> str:
+    rate = _rate(rates.steps_per_s)
     if rates.data_wait_ratio is None:
-        return _rate(rates)
-    return f"{_rate(rates)} {_wait(rates.data_wait_ms)} {percent(rates.data_wait_ratio)} %"
+        return rate
+    return f"{rate} {_wait(rates.data_wait_ms)} {percent(rates.data_wait_ratio)} %"
 
 
-def _is_slow(steps: JobSteps | StepRates) -> bool:
+def _is_slow(per_s: float | None) -> bool:
     """Whether a step takes more than a second, so that its duration says more than its rate."""
-    return steps.steps_per_s is not None and 0 < steps.steps_per_s < 1
+    return per_s is not None and 0 < per_s < 1
 
 
-def _rate(steps: JobSteps | StepRates, unit: str = "/s") -> str:
-    if _is_slow(steps):
-        return f"{figure(1 / (steps.steps_per_s or 1))} s a step"
-    return f"{UNKNOWN if steps.steps_per_s is None else figure(steps.steps_per_s)}{unit}"
+def _rate(per_s: float | None, unit: str = "/s") -> str:
+    if per_s is None:
+        return f"{UNKNOWN}{unit}"
+    return f"{figure(1 / per_s)} s a step" if _is_slow(per_s) else f"{figure(per_s)}{unit}"
 
 
 def _wait(milliseconds: float | None) -> str:

@@ -74,6 +74,6 @@ def more_threads(a: Args) -> str:
 
 def fewer_batches(a: Args) -> str:
     """The advice to keep fewer batches: "use fewer workers (16 now) or a lower prefetch_factor (8 now)"."""
-    names = ("workers", "prefetch")
+    names = ("workers_now", "prefetch_now")
     workers, prefetch = ("" if number(a, name) is None else f" ({whole(a, name)} now)" for name in names)
     return f"use fewer workers{workers} or a lower prefetch_factor{prefetch}"

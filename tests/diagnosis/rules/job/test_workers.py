@@ -17,7 +17,7 @@ from tests.diagnosis.build import (
 from tests.diagnosis.host_scenes import (
     epochs,
 )
-from tests.diagnosis.job_scenes import NO_READINGS
+from tests.diagnosis.job_scenes import NO_READINGS, with_job
 
 
 def test_workers_that_restart_each_epoch_cost_their_start_up_time() -> None:
@@ -39,15 +39,15 @@ def test_short_epochs_lose_much_to_short_restarts(length: int, wait_s: int) -> N
     assert dict(primary.args)["epoch_s"] == pytest.approx(length)
 
 
-def restarting(main_running: float, stall: float, gpu: float | None) -> list[tuple[Machine, int]]:
+def restarting(main_running: float, stall: float, gpu: float) -> list[tuple[Machine, int]]:
     """Epochs of a second, in which the main thread of a large process starts workers for a part of the time."""
     out = []
     for machine, seconds in epochs(1, 0, 20, stall):
-        job = machine.job
-        assert job is not None
-        scene = replace(machine, job=replace(job, main_running=main_running))
-        out.append((scene if gpu is None else replace(scene, gpus=(gpu,), gpu_pids=(job.task.pid,)), seconds))
-    return [(machine, seconds) for machine, seconds in out if seconds]
+        if seconds:
+            assert machine.job is not None
+            scene = with_job(machine, main_running=main_running)
+            out.append((replace(scene, gpus=(gpu,), gpu_pids=(machine.job.task.pid,)), seconds))
+    return out
 
 
 def test_the_start_of_workers_in_the_main_thread_is_a_loss_while_the_gpu_idles() -> None:
