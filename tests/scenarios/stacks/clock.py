@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import mmap
 import os
+import random
 import struct
 import sys
 import time
@@ -87,6 +88,15 @@ def epochs(loader: Iterable[T]) -> Iterator[T]:
     """Yield the loader's batches, epoch after epoch."""
     while True:
         yield from loader
+
+
+def shuffled(count: int, size: int) -> Iterator[list[int]]:
+    """Yield lists of ``size`` numbers below ``count``, epoch after epoch, each epoch in an order of its own."""
+    while True:
+        order = list(range(count))
+        random.shuffle(order)
+        for begin in range(0, count - size + 1, size):
+            yield order[begin : begin + size]
 
 
 class Clock:

@@ -97,6 +97,7 @@ def play(name: str, case: Case, seconds: int, library: Path, keep: Path, *, as_u
         tempfile.TemporaryDirectory(prefix="iotop-stack-", dir="/dev/shm") as shared,
     ):
         conf, clocks, log = folder / "gpu.conf", case.clocks(Path(shared) / "clock"), folder / "log"
+        made = folder / recording.name
         machine(conf, [CARD] * case.ranks)
         with case.place(folder, partial(fill, case)) as data, Gpus(conf, clocks, truth), log.open("wb") as output:
             command = case.train(data, clocks[0], seconds + READY_S + 60)
@@ -114,15 +115,12 @@ def play(name: str, case: Case, seconds: int, library: Path, keep: Path, *, as_u
                 pid = _wait_until_ready(clocks, trainer, log)
                 start, before = time.monotonic(), cpu_seconds_of_others(trainer.pid)
                 halves_before = halves(clocks[0])
-                if as_user:
-                    _record(folder / recording.name, seconds, conf, library, as_user=True)
-                    shutil.copyfile(folder / recording.name, recording)  # root does not read a file of another user
-                else:
-                    _record(recording, seconds, conf, library)
+                _record(made, seconds, conf, library, as_user=as_user)
                 end, after = time.monotonic(), cpu_seconds_of_others(trainer.pid)
                 read_s, decode_s = (b - a for a, b in zip(halves_before, halves(clocks[0]), strict=True))
                 if trainer.poll() is not None:
                     raise RuntimeError(f"the trainer ended: {log.read_text(errors='replace')[-600:]}")
+        shutil.copyfile(made, recording)  # root does not read a file of another user
     rows = [json.loads(line) for line in truth.read_text().splitlines()]
     return {
         "name": name,
@@ -149,7 +147,7 @@ def cpu_seconds_of_others(pid: int) -> float:
     return float(sum(now) - now.idle - now.iowait - getattr(now, "guest", 0.0) - own)
 
 
-def _record(recording: Path, seconds: int, conf: Path, library: Path, *, as_user: bool = False) -> None:
+def _record(recording: Path, seconds: int, conf: Path, library: Path, *, as_user: bool) -> None:
     """Record this machine, with the GPUs that the library simulates."""
     env = {**os.environ, "LD_LIBRARY_PATH": str(library.parent), "FAKE_NVML": str(conf)}
     program = "tests.scenarios.stacks.like_a_user" if as_user else "iotop_ai"

@@ -48,11 +48,14 @@ from tests.scenarios.stacks.score import Scored, scored
 from tests.scenarios.stacks.unseen import UNSEEN
 
 RESULTS = REPO / "tests/scenarios/stacks/results"
+AS_USER = "--as-user"
+"""The set that has the cases of the first set, and the same names, so its results are kept apart."""
 SETS: dict[str, tuple[Mapping[str, Case], Page, Path]] = {
     "": (CASES, KNOWN, REPO / "docs/stacks.md"),
     "--unseen": (UNSEEN, UNSEEN_PAGE, REPO / "docs/stacks-unseen.md"),
     "--held-out": (HELD_OUT, HELD_OUT_PAGE, REPO / "docs/stacks-held-out.md"),
     "--fed": (FED, FED_PAGE, REPO / "docs/stacks-fed.md"),
+    AS_USER: (CASES, AS_USER_PAGE, REPO / "docs/stacks-as-user.md"),
 }
 """For each set of cases by its option: the cases, what their page says, and its path."""
 AROUND_S = 35
@@ -107,7 +110,7 @@ def play_all(cases: Mapping[str, Case], a: argparse.Namespace) -> None:
                 record = (
                     diagnosed_again(a.results, name)
                     if a.again
-                    else play(name, case, a.seconds, library, a.results, as_user=a.as_user)
+                    else play(name, case, a.seconds, library, a.results, as_user=a.set == AS_USER)
                 )
             except (OSError, RuntimeError, subprocess.SubprocessError) as error:
                 print(f"FAILED {name}: {error}", flush=True)
@@ -135,7 +138,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--only", action="append", metavar="WORD", help="may be repeated")
     parser.add_argument("--seconds", type=int, default=40, help="how long each trainer is watched")
     parser.add_argument("--until", type=moment, metavar="HH:MM", help="begin no run that would end later")
-    parser.add_argument("--results", type=Path, default=RESULTS, help=f"default {RESULTS.relative_to(REPO)}")
+    parser.add_argument("--results", type=Path, help=f"default {RESULTS.relative_to(REPO)}, with {AS_USER} beside it")
     parser.add_argument("--again", action="store_true", help="judge the recordings in the results, make none")
     parser.add_argument("--list", action="store_true")
     sets = parser.add_mutually_exclusive_group()
@@ -143,16 +146,13 @@ def main(argv: Sequence[str] | None = None) -> int:
         ("--unseen", "the stacks that no rule was made with"),
         ("--held-out", "the stacks that came after those"),
         ("--fed", "healthy trainers only"),
+        (AS_USER, "the first set again, without root"),
     ):
         sets.add_argument(option, action="store_const", dest="set", const=option, default="", help=text)
-    parser.add_argument("--as-user", action="store_true", help="without root; to be used without --unseen and the like")
     parser.add_argument("--write", action="store_true", help="write the page in docs/ from all results")
     a = parser.parse_args(argv)
     every, page, path = SETS[a.set]
-    if a.as_user:
-        if a.set:
-            parser.error(f"--as-user has a page for the first set only, not for {a.set}")
-        page, path = AS_USER_PAGE, REPO / "docs/stacks-as-user.md"
+    a.results = a.results or (RESULTS.with_name("results-as-user") if a.set == AS_USER else RESULTS)
     try:
         cases = matching_cases(a.only, every)
     except ValueError as error:
@@ -176,8 +176,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     runs, failed = results(a.results, every)
     print("\n".join([*summary(runs), *failed]))
     if a.write:
-        options = [a.set] if a.set else ["--as-user"] if a.as_user else []
-        words = ["python", "-m", "tests.scenarios.stacks.run", *options]
+        words = ["python", "-m", "tests.scenarios.stacks.run", *([a.set] if a.set else [])]
         command = shlex.join([*words, "--seconds", str(a.seconds)])
         path.write_text(document(runs, failed, command, page))
     return 0 if runs and all(run.result in ("right", "acceptable") for run in runs) else 1

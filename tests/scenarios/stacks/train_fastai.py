@@ -14,12 +14,8 @@ from images import write_folder
 from torch import nn
 from train_torch import Images
 
-
-class Epoch(Images):
-    """An epoch whose list of indices is short, but which does not end while the trainer is watched."""
-
-    def __len__(self) -> int:
-        return 1 << 17
+LENGTH = 1 << 17
+"""fastai lists the indices of an epoch, so the list is short; yet it does not end while the trainer is watched."""
 
 
 class Small(nn.Module):
@@ -63,7 +59,7 @@ def main() -> None:
         write_folder(Path(a.data), a.megabytes)
         return
     torch.set_num_threads(1)
-    images = Epoch(Path(a.data), a.work, Halves(a.clock))
+    images = Images(Path(a.data), a.work, Halves(a.clock), LENGTH)
     loader = DataLoader(images, bs=a.batch, num_workers=a.workers)
     learner = Learner(DataLoaders(loader, loader), Small(), loss_func=loss, cbs=[Timed(Clock(a))])
     with learner.no_logging():

@@ -4,25 +4,18 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import os
-import random
-import threading
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
 from pathlib import Path
-from queue import Queue
 
 import torch
 from clock import Clock, epochs, options
-from images import augment, jpegs
-from torch.utils.data import DataLoader, default_collate
+from images import augment
+from torch.utils.data import DataLoader
+from train_objects import Get, in_event_loop, write_objects  # it also sets the credentials
 
 COUNT = 512
 AT_ONCE = 8
-os.environ |= {"AWS_ACCESS_KEY_ID": "key", "AWS_SECRET_ACCESS_KEY": "secret", "AWS_DEFAULT_REGION": "us-east-1"}
-
-
-def key(index: int) -> str:
-    return f"train/{index % COUNT:05}.jpg"
 
 
 class Decode:
@@ -48,34 +41,26 @@ def with_connector(a: argparse.Namespace) -> Iterator[torch.Tensor]:
     return epochs(DataLoader(images, batch_size=a.batch, num_workers=a.workers, multiprocessing_context="spawn"))
 
 
-def with_obstore(a: argparse.Namespace) -> Iterator[torch.Tensor]:
-    """Yield batches that an event loop in a thread of the trainer fetches, with several requests at once."""
+@asynccontextmanager
+async def obstore_client(address: str) -> AsyncIterator[Get]:
+    """Provide a client that makes eight requests at once."""
     from obstore.store import S3Store
 
-    ready: Queue[torch.Tensor] = Queue(maxsize=2)
+    free = asyncio.Semaphore(AT_ONCE)
     store = S3Store(
         "bucket",
-        endpoint=a.data,
+        endpoint=address,
         region="us-east-1",
         virtual_hosted_style_request=False,
         client_options={"allow_http": True},
     )
 
-    async def fetch(free: asyncio.Semaphore) -> torch.Tensor:
+    async def get(name: str) -> bytes:
         async with free:
-            answer = await store.get_async(key(random.randrange(COUNT)))
-            data = bytes(await answer.bytes_async())
-        return torch.from_numpy(augment(data, a.work).copy())
+            answer = await store.get_async(name)
+            return bytes(await answer.bytes_async())
 
-    async def run() -> None:
-        free = asyncio.Semaphore(AT_ONCE)
-        while True:
-            batch = default_collate(await asyncio.gather(*(fetch(free) for _ in range(a.batch))))
-            await asyncio.to_thread(ready.put, batch)
-
-    threading.Thread(target=lambda: asyncio.run(run()), daemon=True).start()
-    while True:
-        yield ready.get()
+    yield get
 
 
 def main() -> None:
@@ -83,12 +68,13 @@ def main() -> None:
     parser.add_argument("--client", choices=("connector", "obstore"), default="connector")
     a = options(parser)
     if a.action == "prepare":
-        (Path(a.data) / "train").mkdir()
-        for number, image in zip(range(COUNT), jpegs(1000), strict=False):
-            (Path(a.data) / key(number)).write_bytes(image)
+        write_objects(Path(a.data), COUNT)
         return
     torch.set_num_threads(1)
-    batches = with_connector(a) if a.client == "connector" else with_obstore(a)
+    if a.client == "connector":
+        batches = with_connector(a)
+    else:
+        batches = in_event_loop(a, lambda: obstore_client(a.data), COUNT)
     clock = Clock(a)
     for _images in clock.batches(batches):
         clock.compute()

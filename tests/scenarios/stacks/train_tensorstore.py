@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from collections import deque
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,7 +9,7 @@ from pathlib import Path
 import numpy
 import tensorstore
 import torch
-from clock import Clock, options
+from clock import Clock, options, shuffled
 from train_formats import SHAPE, arrays
 
 AHEAD = 2
@@ -37,13 +36,10 @@ def batches(folder: Path, size: int) -> Iterator[torch.Tensor]:
     """Yield batches of images, epoch after epoch, each in an order of its own."""
     store = tensorstore.open(spec(folder), open=True).result()
     asked: deque[tensorstore.Future] = deque()
-    while True:
-        order = list(range(store.shape[0]))
-        random.shuffle(order)
-        for begin in range(0, len(order) - size + 1, size):
-            asked.append(store[order[begin : begin + size]].read())
-            if len(asked) > AHEAD:
-                yield torch.from_numpy(asked.popleft().result())
+    for indices in shuffled(store.shape[0], size):
+        asked.append(store[indices].read())
+        if len(asked) > AHEAD:
+            yield torch.from_numpy(asked.popleft().result())
 
 
 def main() -> None:

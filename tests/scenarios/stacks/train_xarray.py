@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -11,7 +10,7 @@ import dask
 import numpy
 import torch
 import xarray
-from clock import Clock, options
+from clock import Clock, options, shuffled
 
 FIELD = (256, 256)
 
@@ -34,13 +33,10 @@ def batches(folder: Path, size: int, work: int, workers: int) -> Iterator[torch.
 
     with dask.config.set(scheduler="threads", num_workers=workers), ThreadPoolExecutor(1) as ahead:
         asked = None
-        while True:
-            order = list(range(fields.sizes["time"]))
-            random.shuffle(order)
-            for begin in range(0, len(order) - size + 1, size):
-                previous, asked = asked, ahead.submit(load, order[begin : begin + size])
-                if previous is not None:
-                    yield previous.result()
+        for times in shuffled(fields.sizes["time"], size):
+            previous, asked = asked, ahead.submit(load, times)
+            if previous is not None:
+                yield previous.result()
 
 
 def main() -> None:
