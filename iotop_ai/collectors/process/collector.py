@@ -22,7 +22,7 @@ from iotop_ai.collectors.process.adaptive import (
     growth_start_ns,
     match_inherited,
 )
-from iotop_ai.collectors.process.command_line import CommandLines
+from iotop_ai.collectors.process.asleep import REREAD_TICKS, SleepCheck
 from iotop_ai.collectors.process.delay_accounting import DelayAccounting
 from iotop_ai.collectors.process.descriptors import (
     ENDED,
@@ -38,12 +38,12 @@ from iotop_ai.collectors.process.descriptors import (
 )
 from iotop_ai.collectors.process.discovery import RECONCILE, PidDiscovery
 from iotop_ai.collectors.process.exit_codes import exit_code
+from iotop_ai.collectors.process.identity import IdentityReader
 from iotop_ai.collectors.process.known_exits import KnownExits
 from iotop_ai.collectors.process.parse import (
     PF_KTHREAD,
     ParsedStat,
     interned,
-    parse_cgroup,
     parse_io,
     parse_stat,
     parse_status,
@@ -51,7 +51,6 @@ from iotop_ai.collectors.process.parse import (
 from iotop_ai.collectors.process.sweep import DescriptorBudget, IoSweep, StatSweep, io_weight
 from iotop_ai.collectors.process.threads import read_wchans, sample_threads
 from iotop_ai.collectors.process.users import Users
-from iotop_ai.model.clean import clean_bytes
 from iotop_ai.model.process.change_tracking import TrackedDictBuilder
 from iotop_ai.model.process.records import ProcessInfo, ProcessIo, ProcessKey, ProcessStat, ProcessTable, awake
 from iotop_ai.model.reading import Status
@@ -96,12 +95,13 @@ class ProcessCollector:
         self._io_since: dict[ProcessKey, int] = {}  # as in ProcessTable, like _io_stale, _stat_at and _stat_out
         self._ended_io: list[EndedIo] = []  # exited processes whose parents may still inherit their bytes
         self._grown: dict[int, IoBytes] = {}  # by PID, the bytes by which a process grew in this tick
-        self._users, self._command_lines = users or Users(root), CommandLines(root)
+        self._identity = IdentityReader(root, users or Users(root))
         self._clk_tck, self._page_bytes = os.sysconf("SC_CLK_TCK"), os.sysconf("SC_PAGE_SIZE")
         self._delay = DelayAccounting(root)
         self._seq = -1
         self._entries: dict[int, ProcessEntry] = {}
         self._stat_sweep = StatSweep(root, ADAPTIVE_COHORTS)
+        self._sleep_check = SleepCheck(root, self._budget)
         self._io: TrackedDictBuilder[ProcessKey, ProcessIo] = TrackedDictBuilder()
         self._stat: TrackedDictBuilder[ProcessKey, ProcessStat] = TrackedDictBuilder(awake)
         self._info: TrackedDictBuilder[ProcessKey, ProcessInfo] = TrackedDictBuilder()
@@ -130,7 +130,7 @@ class ProcessCollector:
         growth = self._read_io(admitted)
         stat_at, adaptive = self._read_stat([*growth, *admitted]), self._adaptive
         delayacct, delayacct_since = self._delay.read(self._stat.now)
-        self._users.apply_late_names(self._info)
+        self._identity.users.apply_late_names(self._info)
         keys = [entry.key for entry in sorted(growth, key=growth.__getitem__, reverse=True) if not entry.ended]
         for entry in admitted:
             entry.published = not entry.ended
@@ -164,9 +164,9 @@ class ProcessCollector:
             entry.ended = True
             self._budget.give_back(entry.io)
             self._budget.give_back(entry.stat)
-            entry.io = entry.stat = None
-        self._users.close()
-        self._command_lines.close()
+            self._budget.give_back(entry.schedstat)
+            entry.io = entry.stat = entry.schedstat = None
+        self._identity.close()
         self._io_sweep.drop()
         self._entries = {}
         self._stats_kept = 0
@@ -216,7 +216,7 @@ class ProcessCollector:
             elif outcome in TRANSIENT:
                 self._discovery.probe_again(pid)
         self._discovery.retry_missing(missing)
-        for pid, cmdline in self._command_lines.read_later().items():
+        for pid, cmdline in self._identity.command_lines.read_later().items():
             entry = self._entries[pid]
             self._info.put(entry.key, interned(self._info.now[entry.key]._replace(cmdline=cmdline)))
             entry.info_may_predate_exec = self._seq > 0
@@ -234,15 +234,15 @@ class ProcessCollector:
         return admitted
 
     def _make_room(self, count: int) -> None:
-        """Close descriptors of stat files when fewer than ``count`` are free for io files."""
-        lacking = self._budget.in_use + count - self._budget.limit
-        if not count or lacking <= 0 or not self._stats_kept:
+        """Close descriptors of other files when fewer than ``count`` are free for io files."""
+        if not count or self._budget.in_use + count <= self._budget.limit:
             return
+        self._sleep_check.clear(self._entries.values())
+        lacking = max(0, self._budget.in_use + count - self._budget.limit)
         for entry in [entry for entry in self._entries.values() if entry.stat is not None][:lacking]:
             self._budget.give_back(entry.stat)
             entry.stat = None
             self._stats_kept -= 1
-        self._stat_sweep.descriptors_changed()
 
     def _many_denied(self) -> bool:
         """Whether over a tenth of the processes deny their io; listing /proc is then the cheapest way to see exits."""
@@ -285,33 +285,12 @@ class ProcessCollector:
         self._entries[pid] = entry
         self._stat_sweep.add(entry)
         self._stat.put(entry.key, stat.record)
-        self._info.put(entry.key, self._read_info(entry, stat))
+        self._info.put(entry.key, self._identity.read(entry, stat))
         return entry
 
-    def _read_info(self, entry: ProcessEntry, stat: ParsedStat) -> ProcessInfo:
-        """Read the process's name, command line, user and cgroup."""
-        cmdline = self._command_lines.read(entry.key.pid, stat, at_once=entry.published)
-        if cmdline is None:  # it is read later in this tick, or again in the next one
-            entry.info_may_predate_exec, entry.stat_hash = True, UNSEEN
-        cgroup = read_once(self._root, f"proc/{entry.key.pid}/cgroup", 4096)
-        return interned(
-            ProcessInfo(
-                clean_bytes(entry.comm),
-                cmdline or (),
-                self._users.name(entry.uid),
-                entry.uid,
-                bool(stat.flags & PF_KTHREAD),
-                "" if isinstance(cgroup, OSError) else parse_cgroup(cgroup),
-            )
-        )
-
     def _refresh_info(self, entry: ProcessEntry, stat: ParsedStat) -> None:
-        """Read the info again after a possible exec, which may have changed the name, arguments and user."""
-        entry.info_may_predate_exec = False
-        status = read_once(self._root, f"proc/{entry.key.pid}/status", 4096)
-        if isinstance(status, bytes) and status:
-            entry.uid = parse_status(status)[1]
-        info = self._read_info(entry, stat)
+        """Read the info again after a possible exec."""
+        info = self._identity.read_after_exec(entry, stat)
         if info != self._info.now[entry.key]:
             self._info.put(entry.key, info)
             self._retry_denied(entry)
@@ -339,7 +318,8 @@ class ProcessCollector:
         self._stats_kept -= entry.stat is not None
         self._budget.give_back(entry.io)
         self._budget.give_back(entry.stat)
-        entry.io = entry.stat = None
+        self._budget.give_back(entry.schedstat)
+        entry.io = entry.stat = entry.schedstat = None
         key, pid = entry.key, entry.key.pid
         if self._entries.get(pid) is entry:  # otherwise a new process already has this PID
             del self._entries[pid]
@@ -370,6 +350,7 @@ class ProcessCollector:
             due = self._stat_sweep.due(self._seq % ADAPTIVE_COHORTS, ADAPTIVE_COHORTS) if self._partial else []
             selected = adaptive.select(self._seq, due, (*admitted, *others))
         growth: dict[ProcessEntry, int] = {}
+        self._sleep_check.update()
         growth_bytes = self._store_io(self._io_sweep.run(selected), previous_ns, stale, growth)
         if adaptive is not None and selected is not None:
             # A parent read now may have inherited bytes of a child that just exited, so count that child as exited too.
@@ -390,6 +371,7 @@ class ProcessCollector:
         if adaptive is not None:
             adaptive.record_tick(self._seq, self._io_at_ns, selected, growth)
             self._partial = bool(adaptive.io_at)
+            self._sleep_check.enable(not self._partial, self._entries.values())
         return growth
 
     def _store_io(
@@ -450,7 +432,12 @@ class ProcessCollector:
         if len(self._stat_at) < cohorts:
             self._stat_at = self._stat_at * (cohorts // len(self._stat_at))
         cohort, full = self._seq % cohorts, self._seq < FULL_TICKS or len(self._stat_at) > cohorts
-        changes = self._stat_sweep.changed(0, 1) if full else self._stat_sweep.changed(cohort, cohorts)
+        if full:
+            due = self._stat_sweep.due(0, 1)
+        else:
+            due = [entry for entry in self._stat_sweep.due(cohort, cohorts) if not self._is_unchanged(entry)]
+            self._sleep_check.probe(due, self._stat.now)
+        changes = self._stat_sweep.changed(due)
         others = [entry for entry in wanted if not entry.ended]
         if not self._many_denied():  # denied processes have no io descriptor that would reveal their exit
             others += [self._entries[key.pid] for key in self._denied]
@@ -459,8 +446,8 @@ class ProcessCollector:
         at, before = self._clock.monotonic_ns(), self._stat_at[:cohorts]
         self._stat_at = tuple(at if full or i == cohort else old for i, old in enumerate(before))
         # The time of this tick's read applies to all processes that were due, including those that did not change.
-        due = [key for key in self._stat_out if full or key.pid % cohorts == cohort]
-        older = {key: self._stat_out.pop(key) for key in due}
+        out = [key for key in self._stat_out if full or key.pid % cohorts == cohort]
+        older = {key: self._stat_out.pop(key) for key in out}
         for entry, raw in changes:
             if not self._store_result(entry, raw) and not entry.ended:
                 key = entry.key
@@ -468,7 +455,17 @@ class ProcessCollector:
         for entry, raw in results:
             if self._store_result(entry, raw) or not (entry.denied or entry.published or entry.ended):
                 self._stat_out[entry.key] = at
+        self._sleep_check.confirm(self._stat.now)
         return at
+
+    def _is_unchanged(self, entry: ProcessEntry) -> bool:
+        """Whether the stat of an entry that is due need not be read, because its process is asleep."""
+        return (
+            entry.asleep
+            and not entry.info_may_predate_exec
+            and (entry.key.pid - self._seq) % REREAD_TICKS != 0
+            and self._stat.now[entry.key].ppid in self._entries
+        )
 
     def _store_result(self, entry: ProcessEntry, raw: bytes | OSError) -> bool:
         """Store a stat line; return False for an error. An entry ends if another process has the PID now."""

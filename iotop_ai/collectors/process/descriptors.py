@@ -37,16 +37,18 @@ FORBIDDEN = frozenset({errno.EACCES, errno.EPERM})
 class ProcessEntry:
     """A process that /proc lists.
 
-    io, stat: the files of the process that are kept open; None when the file is not kept open. io_raw: the content of
-    io at the last read, or the error. stat_hash: the hash of stat at the last read; ``UNSEEN`` to parse the next line
-    in any case. The line itself would take most of an entry's memory, and two different lines have the same 64-bit hash
-    less often than memory fails. comm: the raw bytes of the process's name. denied: whether we cannot read its io.
+    io, stat, schedstat: the files of the process that are kept open; None when the file is not kept open. io_raw: the
+    content of io at the last read, or the error. stat_hash: the hash of stat at the last read; ``UNSEEN`` to parse the
+    next line in any case. The line itself would take most of an entry's memory, and two different lines have the same
+    64-bit hash less often than memory fails. asleep: whether the process has not run since its io and stat were last
+    read (see ``SleepCheck``). comm: the raw bytes of the process's name. denied: whether we cannot read its io.
     info_may_predate_exec: whether the info may be from before the process's exec, because the process started while the
     monitor was running; the info is then read once more. published: whether a table that was already returned contains
     the process.
     """
 
     __slots__ = (
+        "asleep",
         "comm",
         "denied",
         "ended",
@@ -55,6 +57,7 @@ class ProcessEntry:
         "io_raw",
         "key",
         "published",
+        "schedstat",
         "stat",
         "stat_hash",
         "uid",
@@ -66,8 +69,10 @@ class ProcessEntry:
         self.uid = uid
         self.io: KeptFile | None = None
         self.stat: KeptFile | None = None
+        self.schedstat: KeptFile | None = None
         self.io_raw: bytes | OSError = b""
         self.stat_hash = UNSEEN if info_may_predate_exec else hash(stat_raw)
+        self.asleep = False
         self.denied = False
         self.ended = False
         self.info_may_predate_exec = info_may_predate_exec

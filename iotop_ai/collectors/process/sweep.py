@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import errno
 from collections.abc import Iterable, Sequence
-from itertools import compress, pairwise
-from operator import attrgetter, ne
+from itertools import pairwise
 
 from iotop_ai.collectors.io.root import KeptFile, Root
 from iotop_ai.collectors.process.descriptors import (
@@ -29,10 +28,6 @@ READ_BATCH = 128
 Unchanged contents are freed while they are still in the CPU cache. The contents of all processes at once would need
 megabytes.
 """
-COMPARE_BATCH = 16
-"""The number of contents that are compared at once. Only if they differ are the contents compared one by one."""
-_RAW = attrgetter("io_raw")
-_STAT_HASH = attrgetter("stat_hash")
 
 
 def io_weight(io: ProcessIo) -> int:
@@ -73,9 +68,6 @@ class IoSweep:
         self._root = root
         self._budget = budget
         self._kept: list[ProcessEntry] = []
-        self._fds: list[int] = []
-        self._raws: list[bytes | OSError] | None = []
-        """The io_raw of the entries whose file is kept open, in their order; None when the list must be built again."""
         self._without_fd: list[ProcessEntry] = []
         """The entries whose file is opened at each read, since no descriptor was free."""
 
@@ -94,9 +86,6 @@ class IoSweep:
             if isinstance(file, KeptFile):
                 entry.io = file
                 self._kept.append(entry)
-                self._fds.append(file.fd)
-                if self._raws is not None:
-                    self._raws.append(entry.io_raw)
             elif isinstance(file, OSError) and file.errno in FORBIDDEN | ENDED:
                 # A living process gives ENOENT if the kernel, or the saved copy of /proc, has no task I/O accounting.
                 denied.append(entry)
@@ -104,25 +93,24 @@ class IoSweep:
                 without_fd.append(entry)
         self._without_fd = without_fd
         if any(a.key.start_ticks > b.key.start_ticks for a, b in pairwise(self._kept[last_kept:])):
-            self._sort()
+            self._kept.sort(key=lambda entry: entry.key.start_ticks)
         return denied
 
     def run(self, only: Sequence[ProcessEntry] | None = None) -> list[tuple[ProcessEntry, bytes | OSError]]:
         """Return (entry, new content or error) of each entry that differs from its last read.
 
-        only: the entries to read, in the order of their start times; None to read all.
+        only: the entries to read, in the order of their start times; None to read all that are not asleep.
         """
-        changed: list[tuple[ProcessEntry, bytes | OSError]]
+        changed: list[tuple[ProcessEntry, bytes | OSError]] = []
+        entries = [entry for entry in self._kept if not entry.asleep] if only is None else only
+        files = [(entry, entry.io) for entry in entries if entry.io is not None]
+        for start in range(0, len(files), READ_BATCH):
+            batch = files[start : start + READ_BATCH]
+            raws = read_kept([file.fd for _, file in batch], IO_SIZE)
+            changed += [(entry, raw) for (entry, _), raw in zip(batch, raws, strict=True) if raw != entry.io_raw]
         without_fd = self._without_fd
-        if only is None:
-            changed = self._read_all_kept()
-        else:
-            files = [(entry, entry.io) for entry in only if entry.io is not None]
-            raws = read_kept([file.fd for _, file in files], IO_SIZE)
-            kept = (entry for entry, _ in files)
-            changed = [(entry, raw) for entry, raw in zip(kept, raws, strict=True) if raw != entry.io_raw]
+        if only is not None:
             without_fd = [entry for entry in only if entry.io is None and not (entry.ended or entry.denied)]
-            self._raws = None
         for entry in without_fd:
             raw = read_io_once(self._root, entry.key.pid)
             if raw != entry.io_raw:
@@ -145,36 +133,10 @@ class IoSweep:
             return ProcessLookupError(errno.ESRCH, "another process has the PID")
         return raw
 
-    def _read_all_kept(self) -> list[tuple[ProcessEntry, bytes | OSError]]:
-        """Return the changes of all entries whose file is kept open."""
-        if self._raws is None:
-            self._raws = list(map(_RAW, self._kept))
-        fds, last_raws = self._fds, self._raws
-        changed: list[tuple[ProcessEntry, bytes | OSError]] = []
-        for start in range(0, len(fds), READ_BATCH):
-            raws = read_kept(fds[start : start + READ_BATCH], IO_SIZE)
-            for at in range(0, len(raws), COMPARE_BATCH):
-                contents, before = raws[at : at + COMPARE_BATCH], last_raws[start + at : start + at + COMPARE_BATCH]
-                if contents != before:
-                    for i in compress(range(start + at, start + at + len(contents)), map(ne, before, contents)):
-                        last_raws[i] = raws[i - start]
-                        changed.append((self._kept[i], last_raws[i]))
-        return changed
-
     def drop(self) -> None:
         """Remove the entries whose process has ended or cannot be read."""
-        keep = [not (entry.ended or entry.denied) for entry in self._kept]
-        self._kept = list(compress(self._kept, keep))
-        self._fds = list(compress(self._fds, keep))
-        if self._raws is not None:
-            self._raws = list(compress(self._raws, keep))
+        self._kept = [entry for entry in self._kept if not (entry.ended or entry.denied)]
         self._without_fd = [entry for entry in self._without_fd if not (entry.ended or entry.denied)]
-
-    def _sort(self) -> None:
-        rows = sorted(zip(self._kept, self._fds, strict=True), key=lambda row: row[0].key.start_ticks)
-        self._kept = [row[0] for row in rows]
-        self._fds = [row[1] for row in rows]
-        self._raws = None
 
 
 class StatSweep:
@@ -186,27 +148,18 @@ class StatSweep:
     def __init__(self, root: Root, parts: int) -> None:
         self._root = root
         self._parts: list[dict[int, ProcessEntry]] = [{} for _ in range(parts)]
-        self._turns: dict[tuple[int, int], tuple[list[ProcessEntry], list[int], list[ProcessEntry]]] = {}
-        """(entries whose file is kept open, their descriptors, other entries), by the arguments of ``due``."""
 
     def add(self, entry: ProcessEntry) -> None:
         """Add an entry."""
         self._parts[entry.key.pid % len(self._parts)][entry.key.pid] = entry
-        self._turns.clear()
 
     def drop(self, entry: ProcessEntry) -> None:
         """Remove an entry."""
         del self._parts[entry.key.pid % len(self._parts)][entry.key.pid]
-        self._turns.clear()
 
     def clear(self) -> None:
         """Remove all entries."""
         self._parts = [{} for _ in self._parts]
-        self._turns.clear()
-
-    def descriptors_changed(self) -> None:
-        """Drop the cached lists of descriptors, because stat files were opened or closed."""
-        self._turns.clear()
 
     def due(self, turn: int, turns: int) -> list[ProcessEntry]:
         """Return the entries to read in tick number ``turn`` of ``turns`` ticks that together read all entries.
@@ -215,24 +168,23 @@ class StatSweep:
         """
         return [entry for part in self._parts[turn::turns] for entry in part.values()]
 
-    def changed(self, turn: int, turns: int) -> list[tuple[ProcessEntry, bytes | OSError]]:
-        """Return (entry, new stat or error) of the entries that are ``due`` and whose stat has changed."""
-        lists = self._turns.get((turn, turns))
-        if lists is None:
-            due = self.due(turn, turns)
-            kept = [entry for entry in due if entry.stat is not None]
-            fds = [entry.stat.fd for entry in kept if entry.stat is not None]
-            lists = self._turns[turn, turns] = kept, fds, [entry for entry in due if entry.stat is None]
-        kept, fds, without_fd = lists
+    def changed(self, entries: Iterable[ProcessEntry]) -> list[tuple[ProcessEntry, bytes | OSError]]:
+        """Return (entry, new stat or error) of those of these entries whose stat has changed."""
         out: list[tuple[ProcessEntry, bytes | OSError]] = []
-        for start in range(0, len(fds), READ_BATCH):
-            batch, raws = kept[start : start + READ_BATCH], read_kept(fds[start : start + READ_BATCH], STAT_USUAL)
-            new = compress(range(len(raws)), map(ne, map(hash, raws), map(_STAT_HASH, batch)))
-            out += [(batch[i], _whole_line(raws[i], fds[start + i])) for i in new]
-        for entry in without_fd:
-            raw = read_stat_once(self._root, entry.key.pid)
-            if hash(raw) != entry.stat_hash:
+        files: list[tuple[ProcessEntry, int]] = []
+        for entry in entries:
+            if entry.stat is not None:
+                files.append((entry, entry.stat.fd))
+            elif hash(raw := read_stat_once(self._root, entry.key.pid)) != entry.stat_hash:
                 out.append((entry, raw))
+        for start in range(0, len(files), READ_BATCH):
+            batch = files[start : start + READ_BATCH]
+            raws = read_kept([fd for _, fd in batch], STAT_USUAL)
+            out += [
+                (entry, _whole_line(raw, fd))
+                for (entry, fd), raw in zip(batch, raws, strict=True)
+                if hash(raw) != entry.stat_hash
+            ]
         return out
 
     def read(self, entries: Iterable[ProcessEntry]) -> list[tuple[ProcessEntry, bytes | OSError]]:

@@ -240,7 +240,7 @@ def test_a_thousand_processes_start_and_end_at_once(collector: ProcessCollector)
         assert sum(io.rchar for key, io in full.io.items() if key in mine) == 0 or parent in rated.value.rates
         assert all(figure is None or figure >= 0 for rate in rated.value.rates.values() for figure in rate[:10])
         settled = collector.read()
-        assert descriptors() <= 2 * len(settled.stat) + others + 10
+        assert descriptors() <= 3 * len(settled.stat) + others + 10
     finally:
         crowd.kill()
         crowd.wait()

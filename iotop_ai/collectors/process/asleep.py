@@ -1,0 +1,118 @@
+"""Finds the processes that have not run since their last reading, so that their io and stat need not be read again.
+
+On a usual machine, most processes sleep for minutes. /proc/PID/schedstat shows it, and the kernel formats it in two
+thirds of the time of io, and in less than half of that of stat. It has the CPU time of the main thread and the
+number of times at which the thread began to run; the second number grows each time (kernel/sched/stats.h,
+sched_info_arrive). A process with one thread that has not run cannot have read, written, used CPU time, started a
+thread or changed its state.
+
+Two fields of a sleeping process can still change: its parent, when that ends, and its resident memory, when the kernel
+needs pages. Its stat is therefore read again when its parent is no longer listed, and in any case every
+``REREAD_TICKS`` ticks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from itertools import compress
+from operator import eq, not_
+
+from iotop_ai.collectors.io.root import KeptFile, Root
+from iotop_ai.collectors.process.descriptors import ProcessEntry, read_kept
+from iotop_ai.collectors.process.sweep import READ_BATCH, DescriptorBudget
+from iotop_ai.model.process.records import ProcessKey, ProcessStat
+
+SCHEDSTAT_SIZE = 64
+"""The size of the buffer for /proc/PID/schedstat, in bytes: three numbers of 20 digits fit."""
+REREAD_TICKS = 20
+"""The number of ticks in which the stat of each sleeping process is read once."""
+_NOT_COUNTED = b"0 0 0\n"
+"""The content for a process that has never run, and for every process if the kernel does not count."""
+
+
+class SleepCheck:
+    """Sets ``asleep`` of each entry: whether its process has not run since its io and stat were last read.
+
+    A process is followed in three steps, in three ticks:
+
+    1. ``probe`` reads its schedstat. After it, the same tick reads its stat, which must show one sleeping thread.
+    2. The next tick reads its io.
+    3. From then on, ``update`` reads the schedstat. While it is the one of step 1, the process has not run since.
+
+    In this order, no thread can have written after the io was read. The process's next run ends the following.
+    """
+
+    def __init__(self, root: Root, budget: DescriptorBudget) -> None:
+        self._root = root
+        self._budget = budget
+        self.enabled = root.owns_devices
+        """Whether processes are followed. In a saved copy of /proc, the files need not fit together."""
+        self._probed: list[tuple[ProcessEntry, bytes]] = []
+        self._read_next: list[tuple[ProcessEntry, bytes]] = []
+        """The entries of step 1 and of step 2, with their schedstat of step 1."""
+        self._followed: list[tuple[ProcessEntry, KeptFile]] = []
+        self._raws: list[bytes] = []
+        """The entries of step 3 with their files, and their schedstat of step 1."""
+
+    def probe(self, entries: Iterable[ProcessEntry], stat: Mapping[ProcessKey, ProcessStat]) -> None:
+        """Read the schedstat of the entries that may be asleep, before their stat is read. stat: their last records."""
+        if not self.enabled:
+            return
+        for entry in entries:
+            if entry.asleep or entry.io is None or not _sleeps_alone(stat[entry.key]):
+                continue
+            if entry.schedstat is None:
+                # A quarter of the descriptors is left to new processes.
+                if self._budget.in_use * 4 > self._budget.limit * 3:
+                    continue
+                file = self._budget.keep(self._root, f"proc/{entry.key.pid}/schedstat", SCHEDSTAT_SIZE)
+                if not isinstance(file, KeptFile):
+                    continue
+                entry.schedstat = file
+            raw = read_kept([entry.schedstat.fd], SCHEDSTAT_SIZE)[0]
+            if isinstance(raw, bytes) and raw != _NOT_COUNTED:
+                self._probed.append((entry, raw))
+
+    def confirm(self, stat: Mapping[ProcessKey, ProcessStat]) -> None:
+        """Keep those of the probed entries whose stat, read after the probe, shows one sleeping thread."""
+        self._probed = [
+            (entry, raw) for entry, raw in self._probed if not entry.ended and _sleeps_alone(stat[entry.key])
+        ]
+
+    def update(self) -> None:
+        """Read the schedstat of the followed entries, and set ``asleep`` of each."""
+        for entry, raw in self._read_next:
+            if entry.schedstat is not None:
+                entry.asleep = True
+                self._followed.append((entry, entry.schedstat))
+                self._raws.append(raw)
+        self._read_next, self._probed = self._probed, []
+        same: list[bool] = []
+        for start in range(0, len(self._followed), READ_BATCH):
+            # The file of an entry that has ended is closed: its descriptor is -1, and the read fails.
+            fds = [file.fd for _, file in self._followed[start : start + READ_BATCH]]
+            same += map(eq, read_kept(fds, SCHEDSTAT_SIZE), self._raws[start : start + READ_BATCH])
+        if not all(same):
+            for entry, _ in compress(self._followed, map(not_, same)):
+                entry.asleep = False
+            self._followed = list(compress(self._followed, same))
+            self._raws = list(compress(self._raws, same))
+
+    def enable(self, enabled: bool, entries: Iterable[ProcessEntry]) -> None:
+        """Switch the check on or off. entries: all entries."""
+        if self.enabled and not enabled:
+            self.clear(entries)
+        self.enabled = enabled and self._root.owns_devices
+
+    def clear(self, entries: Iterable[ProcessEntry]) -> None:
+        """Follow no process, and give back the descriptors. entries: all entries."""
+        for entry in entries:
+            entry.asleep = False
+            self._budget.give_back(entry.schedstat)
+            entry.schedstat = None
+        self._followed, self._raws, self._probed, self._read_next = [], [], [], []
+
+
+def _sleeps_alone(stat: ProcessStat) -> bool:
+    """Whether a process has one thread, and this thread does not run or wait for a CPU."""
+    return stat.threads == 1 and stat.state != "R"
