@@ -26,6 +26,8 @@ SCHEDSTAT_SIZE = 64
 """The size of the buffer for /proc/PID/schedstat, in bytes: three numbers of 20 digits fit."""
 REREAD_TICKS = 20
 """The number of ticks in which the stat of each sleeping process is read once."""
+_SHARE = 15 / 16
+"""The part of the descriptors that may be in use when a schedstat is opened."""
 _NOT_COUNTED = b"0 0 0\n"
 """The content for a process that has never run, and for every process if the kernel does not count."""
 
@@ -47,6 +49,7 @@ class SleepCheck:
         self._budget = budget
         self.enabled = root.owns_devices
         """Whether processes are followed. In a saved copy of /proc, the files need not fit together."""
+        self._files: dict[ProcessEntry, KeptFile] = {}
         self._probed: list[tuple[ProcessEntry, bytes]] = []
         self._read_next: list[tuple[ProcessEntry, bytes]] = []
         """The entries of step 1 and of step 2, with their schedstat of step 1."""
@@ -58,18 +61,19 @@ class SleepCheck:
         """Read the schedstat of the entries that may be asleep, before their stat is read. stat: their last records."""
         if not self.enabled:
             return
+        pending = {entry for entry, _ in self._read_next}
         for entry in entries:
-            if entry.asleep or entry.io is None or not _sleeps_alone(stat[entry.key]):
+            if entry.asleep or entry in pending or entry.io is None or not _sleeps_alone(stat[entry.key]):
                 continue
-            if entry.schedstat is None:
-                # A quarter of the descriptors is left to new processes.
-                if self._budget.in_use * 4 > self._budget.limit * 3:
+            if entry not in self._files:
+                # Some descriptors are left to new processes.
+                if self._budget.in_use > self._budget.limit * _SHARE:
                     continue
                 file = self._budget.keep(self._root, f"proc/{entry.key.pid}/schedstat", SCHEDSTAT_SIZE)
                 if not isinstance(file, KeptFile):
                     continue
-                entry.schedstat = file
-            raw = read_kept([entry.schedstat.fd], SCHEDSTAT_SIZE)[0]
+                self._files[entry] = file
+            raw = read_kept([self._files[entry].fd], SCHEDSTAT_SIZE)[0]
             if isinstance(raw, bytes) and raw != _NOT_COUNTED:
                 self._probed.append((entry, raw))
 
@@ -82,9 +86,9 @@ class SleepCheck:
     def update(self) -> None:
         """Read the schedstat of the followed entries, and set ``asleep`` of each."""
         for entry, raw in self._read_next:
-            if entry.schedstat is not None:
+            if entry in self._files:
                 entry.asleep = True
-                self._followed.append((entry, entry.schedstat))
+                self._followed.append((entry, self._files[entry]))
                 self._raws.append(raw)
         self._read_next, self._probed = self._probed, []
         same: list[bool] = []
@@ -98,19 +102,22 @@ class SleepCheck:
             self._followed = list(compress(self._followed, same))
             self._raws = list(compress(self._raws, same))
 
-    def enable(self, enabled: bool, entries: Iterable[ProcessEntry]) -> None:
-        """Switch the check on or off. entries: all entries."""
+    def enable(self, enabled: bool) -> None:
+        """Switch the check on or off."""
         if self.enabled and not enabled:
-            self.clear(entries)
+            self.clear()
         self.enabled = enabled and self._root.owns_devices
 
-    def clear(self, entries: Iterable[ProcessEntry]) -> None:
-        """Follow no process, and give back the descriptors. entries: all entries."""
-        for entry in entries:
+    def forget(self, entry: ProcessEntry) -> None:
+        """Close the file of an entry that has ended."""
+        self._budget.give_back(self._files.pop(entry, None))
+
+    def clear(self) -> None:
+        """Follow no process, and close all files."""
+        for entry, file in self._files.items():
             entry.asleep = False
-            self._budget.give_back(entry.schedstat)
-            entry.schedstat = None
-        self._followed, self._raws, self._probed, self._read_next = [], [], [], []
+            self._budget.give_back(file)
+        self._files, self._followed, self._raws, self._probed, self._read_next = {}, [], [], [], []
 
 
 def _sleeps_alone(stat: ProcessStat) -> bool:

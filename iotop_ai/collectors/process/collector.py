@@ -165,9 +165,9 @@ class ProcessCollector:
             entry.ended = True
             self._budget.give_back(entry.io)
             self._budget.give_back(entry.stat)
-            self._budget.give_back(entry.schedstat)
-            entry.io = entry.stat = entry.schedstat = None
+            entry.io = entry.stat = None
         self._identity.close()
+        self._sleep_check.clear()
         self._io_sweep.drop()
         self._entries = {}
         self._stats_kept = 0
@@ -206,9 +206,11 @@ class ProcessCollector:
         admitted: list[ProcessEntry] = []
         missing: list[int] = []
         hidden = False
+        # io and, where every tick reads all processes, schedstat are read more often than stat: they get files first.
+        files = 2 if self._adaptive is None else 1
         for remaining, pid in zip(range(len(pids), 0, -1), pids, strict=True):
-            # io is read more often than stat, so io gets descriptors first.
-            outcome = self._admit(pid, self._budget.in_use + len(admitted) + remaining < self._budget.limit)
+            room = self._budget.limit - self._budget.in_use - files * (len(admitted) + remaining)
+            outcome = self._admit(pid, keep_stat=room > 0)
             hidden |= outcome in FORBIDDEN
             if isinstance(outcome, ProcessEntry):
                 admitted.append(outcome)
@@ -238,7 +240,7 @@ class ProcessCollector:
         """Close descriptors of other files when fewer than ``count`` are free for io files."""
         if not count or self._budget.in_use + count <= self._budget.limit:
             return
-        self._sleep_check.clear(self._entries.values())
+        self._sleep_check.clear()
         lacking = max(0, self._budget.in_use + count - self._budget.limit)
         for entry in [entry for entry in self._entries.values() if entry.stat is not None][:lacking]:
             self._budget.give_back(entry.stat)
@@ -319,8 +321,8 @@ class ProcessCollector:
         self._stats_kept -= entry.stat is not None
         self._budget.give_back(entry.io)
         self._budget.give_back(entry.stat)
-        self._budget.give_back(entry.schedstat)
-        entry.io = entry.stat = entry.schedstat = None
+        entry.io = entry.stat = None
+        self._sleep_check.forget(entry)
         key, pid = entry.key, entry.key.pid
         if self._entries.get(pid) is entry:  # otherwise a new process already has this PID
             del self._entries[pid]
@@ -372,7 +374,7 @@ class ProcessCollector:
         if adaptive is not None:
             adaptive.record_tick(self._seq, self._io_at_ns, selected, growth)
             self._partial = bool(adaptive.io_at)
-            self._sleep_check.enable(not self._partial, self._entries.values())
+            self._sleep_check.enable(not self._partial)
         return growth
 
     def _store_io(

@@ -37,7 +37,7 @@ FORBIDDEN = frozenset({errno.EACCES, errno.EPERM})
 class ProcessEntry:
     """A process that /proc lists.
 
-    io, stat, schedstat: the files of the process that are kept open; None when the file is not kept open. io_raw: the
+    io, stat: the files of the process that are kept open; None when the file is not kept open. io_raw: the
     content of io at the last read, or the error. stat_hash: the hash of stat at the last read; ``UNSEEN`` to parse the
     next line in any case. The line itself would take most of an entry's memory, and two different lines have the same
     64-bit hash less often than memory fails. asleep: whether the process has not run since its io and stat were last
@@ -57,7 +57,6 @@ class ProcessEntry:
         "io_raw",
         "key",
         "published",
-        "schedstat",
         "stat",
         "stat_hash",
         "uid",
@@ -69,7 +68,6 @@ class ProcessEntry:
         self.uid = uid
         self.io: KeptFile | None = None
         self.stat: KeptFile | None = None
-        self.schedstat: KeptFile | None = None
         self.io_raw: bytes | OSError = b""
         self.stat_hash = UNSEEN if info_may_predate_exec else hash(stat_raw)
         self.asleep = False

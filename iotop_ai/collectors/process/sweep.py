@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import errno
 from collections.abc import Iterable, Sequence
-from itertools import pairwise
+from itertools import compress, pairwise
+from operator import attrgetter, ne
 
 from iotop_ai.collectors.io.root import KeptFile, Root
 from iotop_ai.collectors.process.descriptors import (
@@ -28,6 +29,8 @@ READ_BATCH = 128
 Unchanged contents are freed while they are still in the CPU cache. The contents of all processes at once would need
 megabytes.
 """
+_IO_FD, _IO_RAW = attrgetter("io.fd"), attrgetter("io_raw")
+_STAT_FD, _STAT_HASH = attrgetter("stat.fd"), attrgetter("stat_hash")
 
 
 def io_weight(io: ProcessIo) -> int:
@@ -102,15 +105,15 @@ class IoSweep:
         only: the entries to read, in the order of their start times; None to read all that are not asleep.
         """
         changed: list[tuple[ProcessEntry, bytes | OSError]] = []
-        entries = [entry for entry in self._kept if not entry.asleep] if only is None else only
-        files = [(entry, entry.io) for entry in entries if entry.io is not None]
-        for start in range(0, len(files), READ_BATCH):
-            batch = files[start : start + READ_BATCH]
-            raws = read_kept([file.fd for _, file in batch], IO_SIZE)
-            changed += [(entry, raw) for (entry, _), raw in zip(batch, raws, strict=True) if raw != entry.io_raw]
-        without_fd = self._without_fd
-        if only is not None:
+        if only is None:
+            entries, without_fd = [entry for entry in self._kept if not entry.asleep], self._without_fd
+        else:
+            entries = [entry for entry in only if entry.io is not None]
             without_fd = [entry for entry in only if entry.io is None and not (entry.ended or entry.denied)]
+        for start in range(0, len(entries), READ_BATCH):
+            batch = entries[start : start + READ_BATCH]
+            raws = read_kept(list(map(_IO_FD, batch)), IO_SIZE)
+            changed += [(batch[i], raws[i]) for i in compress(range(len(raws)), map(ne, raws, map(_IO_RAW, batch)))]
         for entry in without_fd:
             raw = read_io_once(self._root, entry.key.pid)
             if raw != entry.io_raw:
@@ -171,20 +174,18 @@ class StatSweep:
     def changed(self, entries: Iterable[ProcessEntry]) -> list[tuple[ProcessEntry, bytes | OSError]]:
         """Return (entry, new stat or error) of those of these entries whose stat has changed."""
         out: list[tuple[ProcessEntry, bytes | OSError]] = []
-        files: list[tuple[ProcessEntry, int]] = []
+        kept: list[ProcessEntry] = []
         for entry in entries:
             if entry.stat is not None:
-                files.append((entry, entry.stat.fd))
+                kept.append(entry)
             elif hash(raw := read_stat_once(self._root, entry.key.pid)) != entry.stat_hash:
                 out.append((entry, raw))
-        for start in range(0, len(files), READ_BATCH):
-            batch = files[start : start + READ_BATCH]
-            raws = read_kept([fd for _, fd in batch], STAT_USUAL)
-            out += [
-                (entry, _whole_line(raw, fd))
-                for (entry, fd), raw in zip(batch, raws, strict=True)
-                if hash(raw) != entry.stat_hash
-            ]
+        for start in range(0, len(kept), READ_BATCH):
+            batch = kept[start : start + READ_BATCH]
+            fds = list(map(_STAT_FD, batch))
+            raws = read_kept(fds, STAT_USUAL)
+            new = compress(range(len(raws)), map(ne, map(hash, raws), map(_STAT_HASH, batch)))
+            out += [(batch[i], _whole_line(raws[i], fds[i])) for i in new]
         return out
 
     def read(self, entries: Iterable[ProcessEntry]) -> list[tuple[ProcessEntry, bytes | OSError]]:

@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,7 +14,7 @@ import pytest
 
 from iotop_ai.collectors.io.clock import Clock
 from iotop_ai.collectors.io.root import Root
-from iotop_ai.collectors.process import sweep
+from iotop_ai.collectors.process import asleep, sweep
 from iotop_ai.collectors.process.asleep import REREAD_TICKS, SleepCheck
 from iotop_ai.collectors.process.collector import COHORTS, ProcessCollector
 from iotop_ai.collectors.process.descriptors import ProcessEntry
@@ -114,6 +115,24 @@ def test_a_sleeping_process_is_not_read_until_it_runs(
         assert read_pids.count(child.pid) <= 1
     finally:
         ended(child)
+
+
+def test_the_schedstat_of_each_followed_process_is_read_once_a_tick(
+    collector: ProcessCollector, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ticks(collector, SETTLE)
+    read: list[int] = []
+    original = asleep.read_kept
+
+    def noting(fds: list[int], size: int) -> list[bytes | OSError]:
+        if len(fds) > 1:  # otherwise it is the probe of one process, which may have just run
+            read.extend(fds)
+        return original(fds, size)
+
+    monkeypatch.setattr(asleep, "read_kept", noting)
+    ticks(collector, 1)
+    assert len(read) > 10
+    assert max(Counter(read).values()) == 1
 
 
 def test_the_stat_of_a_sleeping_process_is_read_now_and_then(
@@ -218,7 +237,7 @@ def _followed(root: Root, stat: ProcessStat, limit: int = 100) -> bool:
         check.probe([entry], {entry.key: stat})
         check.confirm({entry.key: stat})
     followed = entry.asleep
-    check.clear([entry])
+    check.clear()
     entry.io.close()
     assert not entry.asleep
     assert budget.in_use == 1
