@@ -1,4 +1,6 @@
-"""Compares the sweep over processes with a C program that does the same reads: ``python -m tests.bench.collector``.
+"""Compares the sweep over processes with a C program: ``python -m tests.bench.collector``.
+
+The C program reads the io of each process and a fifth of the stats, as the collector does for processes that run.
 
 The flags are [--procs 10000], the number of sleeping processes, [--rounds 3] and [--ticks 8]. The two sides alternate,
 and each sweeps once a second in a separate process. The figures are the CPU time per sweep in ms: the minimum and the

@@ -1,4 +1,4 @@
-/* Does the reads of one sweep of the monitor in C, with descriptors that stay open: the least cost of an exact sweep.
+/* Reads all processes once a second in C, with descriptors that stay open, as our sweep does for processes that run.
 
    sweep TICKS: each second, reads /proc/loadavg, the io of every process and the stat of a fifth of them, compares
    each with its last content, and parses an io that has changed. Prints the CPU time of each sweep in microseconds. */

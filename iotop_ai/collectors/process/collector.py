@@ -439,8 +439,8 @@ class ProcessCollector:
             due = self._stat_sweep.due(0, 1)
         else:
             due = [entry for entry in self._stat_sweep.due(cohort, cohorts) if not self._is_unchanged(entry)]
-        # The first tick must be fast. With more processes, later ticks may read only a part of them.
-        if self._seq > 0 and len(due) < MIN_PROCESSES:
+        # The first tick must be fast. A full reading of so many processes may be followed by partial ones.
+        if self._seq > 0 and not (full and len(due) >= MIN_PROCESSES):
             self._sleep_check.probe(due, self._stat.now)
         changes = self._stat_sweep.changed(due)
         others = [entry for entry in wanted if not entry.ended]

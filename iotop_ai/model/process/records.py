@@ -161,7 +161,8 @@ class ProcessTable(NamedTuple):
     io_stale: the time of each older io record that is kept because its process could not be read in this sweep
     stat_at_ns: the time of this tick's sweep over stat, which reads cohort ``seq % cohorts`` and the processes whose io
         changed
-    stat_at: the time of the newest sweep over each cohort
+    stat_at: the time of the newest sweep over each cohort. A process that has not run since the sweep before is not
+        read again, since only its resident memory can have changed: that is then up to 20 sweeps old
     stat_out: the time of each stat record that was last read in another cohort's turn
     threads: the threads of multi-threaded processes whose io changed
     wchan: the main thread's wchan of processes in state D or whose io changed, if readable and not "0"

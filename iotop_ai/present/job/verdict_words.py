@@ -291,7 +291,7 @@ def _because_saving(a: Args) -> Spans:
             _plain(" meanwhile and reads little"),
         ]
     out = [_bad(word(a, "device")), _plain(" writes "), _strong(rate(number(a, "write_bytes_per_s")))]
-    return [*out, SEMI, _plain(f"blocked in {whole(a, 'seconds')} s of the last {whole(a, 'window_s')} s")]
+    return [*out, SEMI, _plain(f"blocked {whole(a, 'seconds')} of {whole(a, 'window_s')} s")]
 
 
 def _because_memory(a: Args) -> Spans:

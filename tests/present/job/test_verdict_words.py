@@ -93,7 +93,7 @@ def test_the_cause_of_a_hung_job_is_true_without_its_last_clause() -> None:
         (
             "checkpoint_write",
             "train.py waits for its checkpoint 48 % of the time",
-            "sda writes 24 MB/s; blocked in 5 s of the last 10 s",
+            "sda writes 24 MB/s; blocked 5 of 10 s",
             "save in the background (torch.distributed.checkpoint.async_save), or to a disk other than sda",
         ),
         (
