@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import ctypes
 import json
+import shutil
 import statistics
 import sys
 import tempfile
@@ -80,7 +81,7 @@ class Part(NamedTuple):
 
 IO = "rchar: 1000\nwchar: 2000\nsyscr: 10\nsyscw: 20\nread_bytes: 4096\nwrite_bytes: 8192\ncancelled_write_bytes: 0\n"
 STAT = (
-    "{pid} (sleep) S 1 {pid} {pid} 0 -1 4194304 120 0 0 0 3 2 0 0 20 0 1 0 {start} 8000000 250 18446744073709551615 "
+    "{pid} (sleep) S 1000 {pid} {pid} 0 -1 4194304 120 0 0 0 3 2 0 0 20 0 1 0 {start} 8000000 250 18446744073709551615 "
     "1 1 0 0 0 0 0 0 0 0 0 0 17 1 0 0 0 0 0 0 0 0 0 0 0 0 0\n"
 )
 
@@ -92,12 +93,16 @@ def idle_processes(count: int, folder: Path) -> Work:
         place = proc / str(pid)
         place.mkdir(parents=True)
         (place / "io").write_text(IO)
+        (place / "schedstat").write_text("717161 74170 5\n")
         (place / "stat").write_text(STAT.format(pid=pid, start=pid * 10))
         (place / "status").write_text(f"Name:\tsleep\nTgid:\t{pid}\nPid:\t{pid}\nUid:\t0\t0\t0\t0\n")
         (place / "cmdline").write_bytes(b"sleep\x00100000\x00")
         (place / "cgroup").write_text("0::/\n")
     (proc / "loadavg").write_text(f"0.00 0.00 0.00 1/{count} {999 + count}\n")
-    collector = ProcessCollector(Root(str(folder)), Clock(), fd_cap=2 * count + 50)
+    boot_id = Path("sys/kernel/random/boot_id")
+    (proc / boot_id.parent).mkdir(parents=True)
+    shutil.copy("/proc" / boot_id, proc / boot_id)
+    collector = ProcessCollector(Root(proc=str(proc)), Clock(), fd_cap=4 * count + 50)
     taken: list[Reading[ProcessTable]] = []
     rates: list[Rated[ProcessSample]] = []
     seconds = 0
