@@ -6,9 +6,8 @@ number of times at which the thread began to run; the second number grows each t
 sched_info_arrive). A process with one thread that has not run cannot have read, written, used CPU time, started a
 thread or changed its state.
 
-Two fields of a sleeping process can still change: its parent, when that ends, and its resident memory, when the kernel
-needs pages. Its stat is therefore read again when its parent is no longer listed, and in any case every
-``REREAD_TICKS`` ticks.
+Two fields of a sleeping process can still change: its parent, when the parent ends, and its resident memory, when the
+kernel needs pages. So its stat is read again if its parent is no longer listed, and once in ``REREAD_TICKS`` ticks.
 """
 
 from __future__ import annotations
