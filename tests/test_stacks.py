@@ -18,7 +18,7 @@ import pytest
 from iotop_ai.model.verdict_class import CLASS_SPECS
 from tests.rigs.nvml.c_library import machine
 from tests.scenarios.stacks.account import true_wait
-from tests.scenarios.stacks.case import CPU, DISK, HEALTHY, MIXED, Case
+from tests.scenarios.stacks.case import CPU, DISK, HEALTHY, MIXED, RANK, Case
 from tests.scenarios.stacks.cases import CASES
 from tests.scenarios.stacks.clock import COLLECTIVE, KINDS, LAYOUT, SAVE, STATES, STEP, WAIT, Clock, halves, read
 from tests.scenarios.stacks.data import fill_from_cache
@@ -180,6 +180,13 @@ def test_a_neighbour_may_be_named_if_there_is_one() -> None:
     assert outcome(CPU, states(wait=0.5), "noisy_neighbour", 0.3) == "acceptable"
     assert outcome(CPU, states(wait=0.5), "noisy_neighbour", 0.1) == "wrong"
     assert outcome(DISK, states(wait=0.5), "noisy_neighbour", 0.3) == "wrong"
+
+
+def test_a_verdict_that_names_the_slow_rank_is_right() -> None:
+    assert outcome(RANK, states(wait=0.2), "cpu_prep", text="rank 1 waits for data 19 % of the time") == "right"
+    assert outcome(RANK, states(wait=0.2), "cpu_prep", text="2 of 2 GPUs wait for data") == "acceptable"
+    assert outcome(RANK, states(wait=0.2), "storage_read", text="rank 1 waits for data") == "wrong"
+    assert outcome(RANK, states(wait=0.2), "imbalance") == "right"
 
 
 @pytest.mark.parametrize(("read_s", "verdict"), [(3.0, "storage_read"), (1.0, "cpu_prep")])

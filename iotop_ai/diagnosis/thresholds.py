@@ -122,6 +122,10 @@ class Thresholds(NamedTuple):
     lost_high: float = 0.20
     """A job's wait of at least this share of time is critical if the use of its GPUs is known. Source: TensorFlow's
     profiler (op_stats_to_input_pipeline_analysis.cc)."""
+    late_wait: float = 0.05
+    """A rank is late only if it waits for its own data for at least this share of the time."""
+    late_others: float = 0.34
+    """A rank is late only if each other rank waits for at most this part of its wait."""
     pressure: float = 0.1
     """The pressure that confirms a stall. The pressure of the whole machine is diluted by busy CPUs, so it only
     confirms."""

@@ -146,6 +146,11 @@ class Training:
     file_waits: float | None = None
     """The share of its time that it waits for files of a network mount; None if that is not counted separately."""
     pin_tid: int = 0
+    number: int | None = None
+    own_wait: float = 0.0
+    """The share of time in which its first rank waits for its own data."""
+    peers: tuple[tuple[Rank, float], ...] = ()
+    """Its further ranks, each with the share of time in which it waits for its own data."""
     loader: LoaderSettings | None = None
     """The settings of its DataLoader, if it reports its steps."""
 
@@ -156,9 +161,10 @@ class Training:
     @property
     def job(self) -> Job:
         workers = tuple(w.key for w in self.workers)
-        rank = Rank(self.task.key, workers, self.gpus, self.pin_tid, self.worker_kind)
+        first = Rank(self.task.key, workers, self.gpus, self.pin_tid, self.worker_kind, self.number)
+        ranks = (first, *(rank for rank, _ in self.peers))
         return Job(
-            self.task.key, "train.py", "alice", self.uid, (rank,), label=self.label,
+            self.task.key, "train.py", "alice", self.uid, ranks, label=self.label,
             framework=self.framework, evidence=self.evidence, hidden=self.hidden, notebook=self.notebook,
             readers=self.readers,
         )  # fmt: skip
@@ -367,7 +373,9 @@ def sample_of(machine: Machine, second: int) -> Sample:
         tasks = {j.task.key: TaskRates(j.main_disk, j.main_running, 0.0, 0.1, j.main_cpu_wait, j.grown) for j in found}
         times = {job.task.key: job.shares for job in found if seconds and job.time}
         files = {job.task.key: job.file_waits for job in found if job.task.key in times and job.file_waits is not None}
-        bare = bare._replace(jobs=rated(JobSample(rates, tasks, 0.005, times, files)))
+        waits = {j.task.key: j.own_wait for j in found if j.peers}
+        waits |= {rank.key: wait for j in found for rank, wait in j.peers}
+        bare = bare._replace(jobs=rated(JobSample(rates, tasks, 0.005, times, files, waits)))
     core = CoreRates(machine.cpu, machine.cpu, 0.0, 0.0, machine.steal)
     return bare._replace(
         block=rated({BlockKey(d.name, 0): d.rates for d in machine.disks}),

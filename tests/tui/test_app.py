@@ -385,7 +385,7 @@ async def test_a_second_without_changes_repaints_little() -> None:
 
 
 async def test_smart_queries_wait_while_a_device_is_saturated() -> None:
-    from iotop_ai.diagnosis.facts.saturation import any_device_saturated
+    from iotop_ai.model.block.saturation import any_device_saturated
 
     frame = made_frames()[-1]
     rates = frame.sample.block.value

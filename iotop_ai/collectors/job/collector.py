@@ -140,8 +140,8 @@ class JobCollector:
             # A job that is found again later was not watched in the meantime, so its times start afresh.
             times = {}
             self._times.forget()
-        files = self._times.file_waits()
-        newest = JobTable(self._jobs, sweeps, tasks, self._places, sampler.cpu_ns, times, files)
+        files, ranks = self._times.file_waits(), self._times.rank_waits()
+        newest = JobTable(self._jobs, sweeps, tasks, self._places, sampler.cpu_ns, times, files, ranks)
         # Without a job, repeat the old table with its old time, so that rules do not see a new sample.
         if newest.jobs or newest != self._newest:
             self._newest, self._at_ns = newest, self._clock.monotonic_ns()

@@ -20,7 +20,7 @@ from iotop_ai.model.job.programs import COMPILERS
 from iotop_ai.model.job.records import Job, JobPlace, Rank
 from iotop_ai.model.job.serving import may_rest
 from iotop_ai.model.job.task_states import TaskCounts
-from iotop_ai.model.job.time_account import Interval, Phase, account, account_with_peers, ranks_wait_in_turns
+from iotop_ai.model.job.time_account import Interval, Phase, account, account_with_peers, data_of, ranks_wait_in_turns
 from iotop_ai.model.job.time_shares import DATA, SHARES, TimeCounts, add_time
 from iotop_ai.model.process.rates import NO_IO
 from iotop_ai.model.process.records import ProcessIo, ProcessKey, ProcessSample, ProcessTable
@@ -78,6 +78,7 @@ class _State:
         "movement",
         "own_cores",
         "past",
+        "rank_ms",
         "ranks",
         "startup_over",
         "totals",
@@ -101,12 +102,15 @@ class _State:
         """(how long the main thread of each rank has run, time when that last grew), in nanoseconds."""
         self.compilers: dict[ProcessKey, tuple[int, int]] = {}
         """(CPU ticks, time when it last worked) of each compiler among the job's descendants."""
+        self.rank_ms: dict[ProcessKey, float] = {}
+        """How long each rank has waited for its own data so far, in ms; {} if the ranks may be independent."""
         self.past: dict[ProcessKey, deque[tuple[int, Totals]]] = {}
         """(time, totals) of each rank over the last 10 s, oldest first."""
 
     def keep(self, ranks: frozenset[ProcessKey]) -> None:
         """Keep the state of these ranks, and forget all other ranks."""
         self.ranks = ranks
+        self.rank_ms = {rank: ms for rank, ms in self.rank_ms.items() if rank in ranks}
         self.past = {rank: past for rank, past in self.past.items() if rank in ranks}
         self.own_cores = {rank: cores for rank, cores in self.own_cores.items() if rank in ranks}
         self.main_ran = {rank: ran for rank, ran in self.main_ran.items() if rank in ranks}
@@ -217,6 +221,10 @@ class TimeAccountant:
         """Return the milliseconds of file waits by job, as in the field ``file_waits`` of JobTable."""
         return {key: int(state.file_ms) for key, state in self._states.items() if state.file_ms is not None}
 
+    def rank_waits(self) -> dict[ProcessKey, int]:
+        """Return the milliseconds of waits by rank, as in the field ``rank_waits`` of JobTable."""
+        return {rank: int(ms) for state in self._states.values() for rank, ms in state.rank_ms.items()}
+
     def forget(self) -> None:
         """Forget all jobs, because no job runs now."""
         if self._states:
@@ -263,7 +271,11 @@ class TimeAccountant:
         # Ranks that step together also wait together, so the rank that loses most time decides.
         accounts = [(account(interval), interval) for interval in intervals]
         _, slowest = max(accounts, key=lambda one: _lost_share(one[0]))
-        shares_of = account_with_peers if _step_together(job) and ranks_wait_in_turns(accounts) else account
+        together = _step_together(job)
+        if together and len(accounts) == len(job.ranks) > 1:
+            for rank, (shares, _) in zip(job.ranks, accounts, strict=True):
+                state.rank_ms[rank.key] = state.rank_ms.get(rank.key, 0.0) + milliseconds * data_of(shares)
+        shares_of = account_with_peers if together and ranks_wait_in_turns(accounts) else account
         state.counts = add_time(state.counts, shares_of(slowest), milliseconds)
         if remote:
             # From a local filesystem, the same waits for files would count as data_disk.
@@ -354,8 +366,7 @@ def _without_own_reads(interval: Interval) -> Interval:
 
 def _data_share(interval: Interval) -> float:
     """Return the share of the interval in which the rank would wait for data if it trained."""
-    shares = account(interval._replace(phase=Phase.TRAINING))
-    return sum(shares[SHARES.index(name)] for name in DATA)
+    return data_of(account(interval._replace(phase=Phase.TRAINING)))
 
 
 def _job_pids(job: Job, tick: Tick) -> frozenset[int]:

@@ -17,6 +17,7 @@ from iotop_ai.diagnosis.facts.job_gpus import (
     possible_gpus,
 )
 from iotop_ai.diagnosis.facts.job_moved import JobSums
+from iotop_ai.diagnosis.facts.late_ranks import LateRanks, late_ranks
 from iotop_ai.diagnosis.facts.time_window import file_waits, handover, window_shares
 from iotop_ai.diagnosis.facts.window import Periods, Window, mean, recent_window
 from iotop_ai.diagnosis.memory.jobs import NOTHING as NO_JOB_MEMORY
@@ -115,6 +116,8 @@ class JobFacts(NamedTuple):
     for less than that window, it is higher."""
     held_gpus: frozenset[str] = frozenset()
     """The UUIDs of the GPUs that the job only holds, as TensorFlow and JAX hold all GPUs that they can see."""
+    late: LateRanks | None = None
+    """The ranks that wait for their data while the others wait for them; None if there are none, or when unknown."""
 
     @property
     def gpus(self) -> int:
@@ -334,11 +337,10 @@ def job_facts(
         loaders = len(job.workers)
         workers = loaders or int(memory.get(key, NO_JOB_MEMORY).newest_ticks > 0)
         time, long_time = (window_shares(w, key) for w in (window, long))
-        own_known = own_part_known(snapshot, job)
+        own_known, computing = own_part_known(snapshot, job), bool(loaders) and _loaders_compute(rates, limits)
         uuids = job_gpus(job, gpu, owner)
         used = uuids - (held := held_gpus(long, job, uuids, limits))
         busy, shares_gpu = gpu_busy(window, used, own_known, time)
-        computing = bool(loaders) and _loaders_compute(rates, limits)
         min_own_work = limits.gate if computing else 0.0
         possible = used or possible_gpus(job, gpu)
         possible_busy = busy if used else gpu_busy(window, possible, own_known, time)[0]
@@ -372,6 +374,7 @@ def job_facts(
                 wait.handover,
                 _long_gate(long, key, limits),
                 held,
+                late_ranks(long, job, limits),
             )
         )
     return tuple(out)

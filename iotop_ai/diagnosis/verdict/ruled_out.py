@@ -167,8 +167,11 @@ def _throttle(facts: Facts) -> RuledOut | None:
     return RuledOut("gpu_throttle", "clocks_free", (("share", max(shares)),))
 
 
-def _comm_wait(facts: Facts) -> RuledOut | None:
-    """Rule out comm_wait if several busy GPUs draw as much power as computing needs; else return None."""
+def _comm_wait(facts: Facts, lead: JobFacts | None) -> RuledOut | None:
+    """Rule out comm_wait if several busy GPUs draw as much power as computing needs; else, or if a rank of the leading
+    job is late, return None."""
+    if lead is not None and lead.late is not None:
+        return None
     power, busy = facts.gpu.power_ratio, facts.gpu.busy_ratio
     if facts.gpu.used < 2 or power is None or busy is None or busy < facts.limits.gpu_bound:
         return None
@@ -194,7 +197,7 @@ def ruled_out(facts: Facts, primary: Finding, active: frozenset[str], lead: JobF
     job = sampled_job(lead)
     waits = any(CLASS_SPECS[class_id].state is State.STARVED for class_id in active)
     waits_or_load = (_storage(facts), _cpu(facts)) if job is None else _job(job, facts.limits, waits)
-    every = (*waits_or_load, _gpu(facts, lead), _throttle(facts), _comm_wait(facts), _smart(facts))
+    every = (*waits_or_load, _gpu(facts, lead), _throttle(facts), _comm_wait(facts, lead), _smart(facts))
     left_out = active | {_class_about(primary)} | ({"cpu_prep"} if _cores_are_short(facts, job) else set())
     return tuple(r for r in every if r is not None and r.class_id not in left_out)
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from iotop_ai.diagnosis.facts.block import DeviceFacts
 from iotop_ai.diagnosis.facts.gather import Facts
-from iotop_ai.diagnosis.facts.saturation import SATURATED_AWAIT_MS, SATURATED_BUSY_RATIO
 from iotop_ai.diagnosis.facts.window import share
 from iotop_ai.diagnosis.thresholds import Thresholds
+from iotop_ai.model.block.saturation import SATURATED_AWAIT_MS, SATURATED_BUSY_RATIO
 from iotop_ai.model.finding import SlowDisk
 
 

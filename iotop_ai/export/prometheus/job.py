@@ -58,18 +58,20 @@ def _identity(job: Job) -> Labels:
 
 
 def _late_ranks(findings: Iterable[Finding], jobs: Mapping[ProcessKey, Job]) -> dict[ProcessKey, int]:
-    """For each job with an imbalance warning, the number of the late rank.
+    """The number of the first late rank of each job: of an imbalance warning, or of a wait for data.
 
     An imbalance of severity info means that a rank has less to do; then no rank is late.
     """
-    out = {}
+    out: dict[ProcessKey, int] = {}
     for finding in findings:
+        args = dict(finding.args)
+        pid = args.get("late_pid")
         if finding.class_id == "imbalance" and finding.severity is not Severity.INFO:
-            pid = dict(finding.args).get("pid")
-            for key, job in jobs.items():
-                for rank in job.ranks:
-                    if rank.key.pid == pid and rank.number is not None:
-                        out[key] = rank.number
+            pid = args.get("pid")
+        for key, job in jobs.items() if pid is not None else ():
+            for rank in job.ranks:
+                if rank.key.pid == pid and rank.number is not None:
+                    out.setdefault(key, rank.number)
     return out
 
 

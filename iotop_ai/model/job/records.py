@@ -197,6 +197,8 @@ class JobTable(NamedTuple):
     times: where each job's time went since it was first watched; {} in recordings without this field
     file_waits: for each job that reads from a network mount, how many milliseconds of its data_network (``times``) were
         waits for files of the mount rather than for sockets
+    rank_waits: for each rank of the jobs whose ranks step together, how many milliseconds it waited for its own data,
+        not for another rank; {} in recordings without this field
     """
 
     jobs: Mapping[ProcessKey, Job] = {}
@@ -206,6 +208,7 @@ class JobTable(NamedTuple):
     own_cpu_ns: int | None = None
     times: Mapping[ProcessKey, TimeCounts] = {}
     file_waits: Mapping[ProcessKey, int] = {}
+    rank_waits: Mapping[ProcessKey, int] = {}
 
     def job_of(self, key: ProcessKey) -> Job | None:
         """The training job that a process belongs to; None without one."""
@@ -227,7 +230,7 @@ def job_rates(before: JobTable | None, after: JobTable, seconds: float | None) -
     old = {} if before is None else before.times
     times = {key: shares for key in after.times if (shares := time_shares(old.get(key), after.times[key])) is not None}
     own_cpu = None if cpu_ns is None or not seconds else cpu_ns / 1e9 / seconds
-    return JobSample(jobs, tasks, own_cpu, times, _file_waits(before, after, times))
+    return JobSample(jobs, tasks, own_cpu, times, _file_waits(before, after, times), _rank_waits(before, after, times))
 
 
 def _file_waits(
@@ -237,6 +240,21 @@ def _file_waits(
     old = {} if before is None else before.file_waits
     waited_ms = {key: delta(old.get(key), now) for key, now in after.file_waits.items() if key in times}
     return {key: min(1.0, ms / times[key].whole_ms) for key, ms in waited_ms.items() if ms is not None}
+
+
+def _rank_waits(
+    before: JobTable | None, after: JobTable, times: Mapping[ProcessKey, TimeShares]
+) -> dict[ProcessKey, float]:
+    """The share of the interval that each rank spent waiting for its own data."""
+    old = {} if before is None else before.rank_waits
+    out = {}
+    if old and after.rank_waits:
+        for key, shares in times.items():
+            for rank in after.jobs[key].ranks if key in after.jobs else ():
+                waited_ms = delta(old.get(rank.key), after.rank_waits.get(rank.key))
+                if waited_ms is not None:
+                    out[rank.key] = min(1.0, waited_ms / shares.whole_ms)
+    return out
 
 
 def _tasks_rates(

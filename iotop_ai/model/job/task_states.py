@@ -339,6 +339,8 @@ class JobSample(NamedTuple):
     own_cpu_ratio: the CPU time of the sampling itself, as a share of one core
     times: where each job's time went, by the job's key; a job whose time was not counted is left out
     file_waits: for each job that reads from a network mount, the share of time spent waiting for files of the mount
+    rank_waits: for each rank of the jobs whose ranks step together, the share of time in which it waited for its own
+        data
     """
 
     jobs: Mapping[ProcessKey, JobRates]
@@ -346,3 +348,4 @@ class JobSample(NamedTuple):
     own_cpu_ratio: float | None = None
     times: Mapping[ProcessKey, TimeShares] = {}
     file_waits: Mapping[ProcessKey, float] = {}
+    rank_waits: Mapping[ProcessKey, float] = {}

@@ -129,7 +129,7 @@ def ranks_wait_in_turns(accounts: Sequence[tuple[tuple[float, ...], Interval]]) 
     """
     if len(accounts) < 2 or any(one.phase is not Phase.TRAINING or main_saves(one) for _, one in accounts):
         return False
-    return sum(_data_of(shares) for shares, _ in accounts) >= LEAST_OWN_WAIT * len(accounts)
+    return sum(data_of(shares) for shares, _ in accounts) >= LEAST_OWN_WAIT * len(accounts)
 
 
 def account_with_peers(interval: Interval) -> tuple[float, ...]:
@@ -145,7 +145,7 @@ def account_with_peers(interval: Interval) -> tuple[float, ...]:
     own_looks = looks.waits.whole + looks.main_disk + looks.main_net
     if not looks.peer_waits.whole or not own_looks:
         return shares
-    waits = looks.peer_waits.whole / looks.looks * min(1.0, _data_of(shares) * looks.looks / own_looks)
+    waits = looks.peer_waits.whole / looks.looks * min(1.0, data_of(shares) * looks.looks / own_looks)
     out, moved = list(shares), 0.0
     for name in ("collective", "compute", "unexplained"):
         part = min(out[_INDEX[name]], waits - moved)
@@ -157,7 +157,8 @@ def account_with_peers(interval: Interval) -> tuple[float, ...]:
     return tuple(out)
 
 
-def _data_of(shares: tuple[float, ...]) -> float:
+def data_of(shares: tuple[float, ...]) -> float:
+    """The part of these shares that is a wait for data."""
     return sum(shares[_INDEX[name]] for name in _DATA_KINDS)
 
 

@@ -44,13 +44,20 @@ _PARTS = {"data_disk": "the disk", "data_network": "the network", "data_cpu": "C
 
 
 def waits_for_data(a: Args) -> Spans:
-    """The loss as a headline: "8 of 8 GPUs wait for data 78 % of the time", "train.py waits ..." without GPUs.
+    """The loss as a headline: "8 of 8 GPUs wait for data 78 % of the time", "train.py waits ..." without GPUs,
+    "rank 5 waits for data 19 % of the time, the other 7 ranks for it".
 
     A program that prepares a dataset does not wait for data: "prep.py prepares data, its slowest part is CPU 97 %".
     """
     if part := word(a, "slowest_part"):
         begin = [_strong(word(a, "job") or "the job"), _plain(" prepares data"), COMMA, _plain("its slowest part is ")]
         return [*begin, _strong(f"{_PARTS.get(part, part)} {percent(a, 'slowest_ratio')}"), _plain(" of the time")]
+    if word(a, "late"):
+        several, alone = number(a, "late_count") != 1, number(a, "others_count") == 1
+        begin = [_strong(word(a, "late")), _plain(f" wait{'' if several else 's'} for data ")]
+        others = "the other rank" if alone else f"the other {whole(a, 'others_count')} ranks"
+        begin += [_strong(percent(a, "lost")), _plain(" of the time"), COMMA]
+        return [*begin, _plain(f"{others} for {'them' if several else 'it'}")]
     if number(a, "gpus"):
         gpus, wait = gpus_wait(a)
         return [_strong(gpus), _plain(f" {wait} for data "), _strong(percent(a, "lost")), _plain(" of the time")]

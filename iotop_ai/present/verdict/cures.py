@@ -24,6 +24,7 @@ from iotop_ai.present.verdict.advice import (
     whole,
     word,
 )
+from iotop_ai.present.verdict.rank_cures import ask_peers, compare_ranks, help_late
 from iotop_ai.present.verdict.stack_words import (
     COMPILE_ADVICE,
     COMPILE_CACHE,
@@ -253,32 +254,8 @@ def _reseat(a: Args) -> str:
     return f"reseat {word(a, 'worst')}, check riser and BIOS: {full_link if less else 'its link repeats packets'}"
 
 
-def _ask_peers(a: Args) -> str:
-    local = "" if number(a, "pid") is None else f"; here run py-spy dump --pid {whole(a, 'pid')}"
-    return f"run iotop-ai why on the hosts of its other ranks; then read NCCL's log (NCCL_DEBUG=INFO){local}"
-
-
 def _dump(pid: str, name: str) -> str:
     return f"run py-spy dump --pid {pid} to see what {name or 'the process'} waits for"
-
-
-_CLOCK_COMMANDS = {"AMD": "amd-smi metric or rocm-smi", "Intel": "xpu-smi or intel_gpu_top"}
-"""The commands that show why a GPU's clock is low, by the maker of the GPU."""
-
-
-def _help_late(a: Args) -> str:
-    pid = "" if number(a, "pid") is None else f" (pid {whole(a, 'pid')})"
-    gpu = f"{word(a, 'late') or 'the late GPU'}{pid}"
-    command = _CLOCK_COMMANDS.get(word(a, "maker"), "nvidia-smi -q -d PERFORMANCE")
-    remedies = {
-        "blocked": f"use a faster disk or more workers for the rank on {gpu}",
-        "computes": f"use more workers or lighter samples for the rank on {gpu}",
-        "longer": f"make shards and batches equal: the rank on {gpu} has more to compute",
-        "clock": f"find out why {gpu} runs at a lower clock: heat, power limit, {command}",
-    }
-    if word(a, "how") == "less":
-        return f"share the work more evenly: {gpu} could do more"
-    return remedies.get(word(a, "why"), f"look at the rank on {gpu}: its data, its shard, its clock")
 
 
 def _end_sharer(a: Args) -> str:
@@ -394,9 +371,10 @@ _ADVICE: dict[str, Callable[[Args], str]] = {
     "drain_gpu": lambda a: f"drain the jobs on {word(a, 'gpu')} and its peers, then reset it",
     "debug_kernel": lambda a: "rerun with CUDA_LAUNCH_BLOCKING=1 or compute-sanitizer: the program faulted",
     "use_gpu": _use_gpu,
-    "ask_peers": _ask_peers,
+    "ask_peers": ask_peers,
     "wider_network": lambda a: "use fewer or smaller exchanges: gradient accumulation, bf16 gradients, InfiniBand",
-    "help_late": _help_late,
+    "help_late": help_late,
+    "compare_ranks": compare_ranks,
     "copy_data": _copy_data,
     "pack_files": pack_files,
     "needed_rate": _needed_rate,

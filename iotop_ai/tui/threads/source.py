@@ -9,7 +9,7 @@ from typing import Protocol
 
 from textual.message import Message
 
-from iotop_ai.diagnosis.facts.saturation import any_device_saturated
+from iotop_ai.model.block.saturation import any_device_saturated
 from iotop_ai.model.errors import UnknownError
 from iotop_ai.model.frame import Frame
 from iotop_ai.store.source import Source

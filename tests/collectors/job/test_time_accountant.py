@@ -93,6 +93,24 @@ def test_the_rank_that_loses_most_decides() -> None:
     assert machine.grown() == {"compute": 1000}, "the only sampled rank did not decide"
 
 
+def test_the_wait_of_each_rank_is_counted_if_the_ranks_step_together() -> None:
+    ranks = (Rank(TRAINER, (), (GPU,), number=0), Rank(PEER, (), (SECOND_GPU,), number=1))
+    machine = Machine(job_of(*ranks))
+    machine.busy = {GPU: 100, SECOND_GPU: 40}
+    machine.looks = {TRAINER: RUNS, PEER: WAITS}
+    machine.next()
+    machine.next()
+    assert machine.accountant.rank_waits() == {TRAINER: 0, PEER: 1200}
+    del machine.looks[TRAINER]
+    machine.next()
+    assert machine.accountant.rank_waits() == {TRAINER: 0, PEER: 1200}  # one rank was not looked at
+    independent = Machine(job_of(*(rank._replace(number=None) for rank in ranks)))
+    independent.looks = {TRAINER: RUNS, PEER: WAITS}
+    independent.next()
+    independent.next()
+    assert independent.accountant.rank_waits() == {}
+
+
 @pytest.mark.parametrize(
     ("numbers", "launcher", "own"),
     [((0, 1), None, False), ((None, None), OTHER, False), ((None, None), None, True), ((0, None), None, True)],

@@ -168,6 +168,7 @@ def test_bytes_of_an_idle_parents_child_are_not_counted_again_when_the_child_is_
         before = [tick(collector) for _ in range(RECENT_TICKS + 3)][-1]
         key = key_of(before, parent.pid)
         assert key is not None
+        assert any(stat.ppid == parent.pid for stat in before.stat.values()), "the child is not listed"
         if in_turn:
             while before.io_time(key) != before.io_at_ns:
                 before = tick(collector)
@@ -175,16 +176,20 @@ def test_bytes_of_an_idle_parents_child_are_not_counted_again_when_the_child_is_
         parent.stdin.write(b"go\n")
         parent.stdin.flush()
         assert parent.stdout.readline() == b"reaped\n"
-        written, last = 0.0, Rated(ProcessSample({}), 1, 1.0, renewed=True)
+        written, last, seen = 0.0, Rated(ProcessSample({}), 1, 1.0, renewed=True), []
         for _ in range(IO_COHORTS + 1):
             after = tick(collector)
             pair = [Reading(table, Status.OK, at_ns=table.io_at_ns) for table in (before, after)]
             last = process_rates(pair[0], pair[1], last)
             rates = (last.value.rates if last.value else {}).get(key)
             written += 0.0 if rates is None else (rates.write_bytes_per_s or 0.0) * (rates.io_s or 0.0)
+            children = [pid for pid, stat in after.stat.items() if stat.ppid == parent.pid]
+            age_ms = (after.io_at_ns - after.io_time(key)) // 10**6
+            debts = last.value.debts if last.value else ()
+            seen.append((children, age_ms, after.io[key].write_bytes, after.stat[key].cminflt, written, debts))
             before = after
         assert after.io[key].write_bytes >= SIZE
-        assert written == 0
+        assert written == 0, "\n".join(map(str, seen))
     finally:
         parent.kill()
         parent.wait()

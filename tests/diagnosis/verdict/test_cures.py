@@ -32,6 +32,7 @@ from tests.diagnosis.build import (
     Task,
     play,
 )
+from tests.diagnosis.facts.test_late_ranks import late
 from tests.diagnosis.gpu_scenes import DETAIL, FED, GPU_ASIDE, GPU_SCENES, ON_CPU, SPINNING, rates
 from tests.diagnosis.host_scenes import (
     CROWDED,
@@ -141,6 +142,7 @@ CASES: dict[str, tuple[Play, Play]] = {
     "use_gpu": (ON_CPU, FED),
     "ask_peers": (SPINNING, GPU_SCENES["comm_wait network"]),
     "wider_network": (GPU_SCENES["comm_wait network"], SPINNING),
+    "compare_ranks": (late(0.4, 0.02), late(0.4, 0.35)),
     "help_late": (GPU_SCENES["imbalance"], FED),
     "copy_data": (COPY, replace(COPY, usage={"/data": USED_1TB["/data"]})),
     "keep_in_memory": (ROOMY, replace(ROOMY, available_bytes=11 * GIB)),

@@ -165,6 +165,8 @@ def test_the_ranks_of_a_job_are_one_series_and_the_late_rank_is_named() -> None:
     ]
     of_second = {f'{{pid="{second.key.pid}",script="train.py"}}': 13.0}
     assert values(shown(*imbalances), "iotop_job_late_rank") == of_second
+    waits = Finding("cpu_prep", Severity.WARNING, 0.9, "", (("late_pid", float(second.ranks[1].key.pid)),))
+    assert values(shown(waits), "iotop_job_late_rank") == of_second
     # this rank has less to do, and the others do not wait for it
     assert not values(shown(imbalances[2]), "iotop_job_late_rank")
 

@@ -172,6 +172,16 @@ def test_waits_for_files_are_a_share_of_the_interval() -> None:
     assert job_rates(None, after, None).file_waits == {}
 
 
+def test_waits_of_ranks_are_shares_of_the_interval() -> None:
+    one, two = ProcessKey(10, 1), ProcessKey(11, 2)
+    jobs = {one: Job(one, "train.py", "alice", 1000, (Rank(one), Rank(two)))}
+    before = JobTable(jobs, times={one: TimeCounts(compute=500)}, rank_waits={one: 100, two: 100})
+    after = JobTable(jobs, times={one: TimeCounts(compute=1500)}, rank_waits={one: 100, two: 300})
+    assert job_rates(before, after, 1.0).rank_waits == {one: 0.0, two: 0.2}
+    assert job_rates(None, after, None).rank_waits == {}
+    assert job_rates(before, after._replace(rank_waits={}), 1.0).rank_waits == {}
+
+
 WAIT_STATES = st.integers(0, 5)
 
 

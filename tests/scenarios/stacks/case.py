@@ -17,7 +17,8 @@ class Cause(NamedTuple):
     """The reason why a job loses time. label: the right class. also: classes that are acceptable.
 
     lost: the state in which it loses the time; "" for a healthy job. parts: the shares of the account that may be the
-    largest lost one; the first of them is the right one.
+    largest lost one; the first of them is the right one. words: a class in ``also`` is right too if the verdict's text
+    has these words; "" for none.
     """
 
     name: str
@@ -25,6 +26,7 @@ class Cause(NamedTuple):
     also: tuple[str, ...]
     lost: str
     parts: tuple[str, ...]
+    words: str = ""
 
 
 DISK = Cause("slow disk", "storage_read", ("small_random", "loader_serial"), "wait", ("data_disk",))
@@ -40,7 +42,10 @@ MIXED_CPU = MIXED._replace(
 )  # fmt: skip
 """The same, if the loaders spend more time on decoding than on reading."""
 HOST = Cause("launch-bound main", "host_bound", (), "host", ("host",))
-RANK = Cause("one slow rank of two", "imbalance", ("cpu_prep", "comm_wait"), "wait", ("data_cpu", "collective"))
+RANK = Cause(
+    "one slow rank of two", "imbalance", ("cpu_prep", "comm_wait"), "wait", ("data_cpu", "collective"),
+    "rank 1 waits for data",
+)  # fmt: skip
 RESPAWN = Cause("workers restarted each epoch", "worker_respawn", (), "wait", ("data_cpu", "host"))
 SAVE = Cause("synchronous checkpoint", "checkpoint_write", (), "save", ("checkpoint",))
 HEALTHY = Cause("healthy", "gpu_bound", ("healthy",), "", ())

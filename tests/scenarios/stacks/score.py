@@ -34,15 +34,18 @@ def lost_share(cause: Cause, truth: Mapping[str, Any]) -> float:
     return float(truth["shares"][cause.lost or "wait"])
 
 
-def outcome(cause: Cause, truth: Mapping[str, Any], verdict: str, others: float = 0.0) -> str:
-    """Return whether the verdict is right, acceptable, wrong or unknown. others: other programs' share of CPU time."""
+def outcome(cause: Cause, truth: Mapping[str, Any], verdict: str, others: float = 0.0, text: str = "") -> str:
+    """Return whether the verdict is right, acceptable, wrong or unknown.
+
+    others: other programs' share of CPU time. text: the verdict's text.
+    """
     lost = lost_share(cause, truth)
     if verdict == "unknown":
         return UNKNOWN
     if not cause.lost or lost < LITTLE:
         blamed = (cause.label, *cause.also) if cause.lost else ()
         return RIGHT if verdict in FINE else ACCEPTABLE if verdict in blamed else WRONG
-    if verdict == cause.label:
+    if verdict == cause.label or (cause.words and verdict in cause.also and cause.words in text):
         return RIGHT
     crowd = ("noisy_neighbour",) if others >= CROWDED and "data_cpu" in cause.parts else ()
     fine = (*cause.also, *crowd, *(FINE if lost < SMALL else ()))
@@ -120,7 +123,8 @@ def scored(records: Sequence[Record], causes: Mapping[str, Cause]) -> list[Score
         truth, account = record["truth"], record["account"]
         cause = true_cause(causes[record["name"]], truth)
         account_result = account_outcome(cause, truth, account) if account else ""
-        out.append(Scored(record, cause, outcome(cause, truth, record["verdict"], record["others"]), account_result))
+        result = outcome(cause, truth, record["verdict"], record["others"], record.get("text", ""))
+        out.append(Scored(record, cause, result, account_result))
     return out
 
 

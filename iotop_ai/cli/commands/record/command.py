@@ -26,10 +26,10 @@ from iotop_ai.cli.stderr import print_notice
 from iotop_ai.collectors.io.clock import Clock
 from iotop_ai.collectors.io.marks_socket import check_socket_variable
 from iotop_ai.diagnosis.burst import Burst
-from iotop_ai.diagnosis.facts.saturation import any_device_saturated
 from iotop_ai.diagnosis.facts.steps import StepComparison
 from iotop_ai.export.json.status import status_object
 from iotop_ai.export.text.run_summary import RunSummary
+from iotop_ai.model.block.saturation import any_device_saturated
 from iotop_ai.model.errors import DEBUG_VARIABLE, InputError, IotopError
 from iotop_ai.model.frame import Frame
 from iotop_ai.model.job.exits import how_it_ended

@@ -18,10 +18,10 @@ from iotop_ai.cli.start.logging import quiet_log
 from iotop_ai.cli.stderr import print_notice
 from iotop_ai.collectors.io.clock import Clock
 from iotop_ai.collectors.io.root import Root
-from iotop_ai.diagnosis.facts.saturation import any_device_saturated
 from iotop_ai.export.prometheus.server import MetricsServer, ScrapeText, own_names
 from iotop_ai.export.prometheus.textfile import Textfile
 from iotop_ai.export.verdict_socket import VerdictServer
+from iotop_ai.model.block.saturation import any_device_saturated
 from iotop_ai.model.clean import clean
 from iotop_ai.model.errors import InputError
 from iotop_ai.model.frame import Frame

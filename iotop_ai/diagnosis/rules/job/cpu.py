@@ -11,6 +11,7 @@ from iotop_ai.diagnosis.rules.job.common import (
     cause_level,
     job_args,
     job_claim,
+    late_advice,
     loss_over_gate,
     lost_share,
     reads_slow_disk,
@@ -150,7 +151,7 @@ def _cpu_claim(
         job.subject,
         args,
         stall_evidence(facts, job, *evidence),
-        advice=job_worker_advice(facts, job),
+        advice=(*late_advice(facts, job), *job_worker_advice(facts, job)),
         lost_ratio=lost_share(job),
     )
     return job_claim(facts, job, finding, level)

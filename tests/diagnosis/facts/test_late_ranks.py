@@ -1,0 +1,103 @@
+"""Ranks that wait for their own data while the other ranks wait for them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from iotop_ai.diagnosis.facts.late_ranks import late_ranks
+from iotop_ai.diagnosis.facts.window import Window
+from iotop_ai.diagnosis.thresholds import LIMITS
+from iotop_ai.model.job.records import Job, Rank
+from iotop_ai.model.job.task_states import JobSample, TaskRates
+from iotop_ai.model.process.records import ProcessKey
+from iotop_ai.model.reading import Rated
+from iotop_ai.model.sample import OwnRates, Sample
+from iotop_ai.present.verdict.plain_text import ruled_out_text, verdict_block
+from tests.diagnosis.build import JOB_PREPARING, Machine, Task, classes, play, verdict_of
+from tests.diagnosis.job_scenes import with_job
+
+
+def late(own: float, *others: float, machine: Machine = JOB_PREPARING, numbered: bool = True) -> Machine:
+    """A machine whose job has a rank that waits ``own`` of the time for its data, and others that wait less."""
+    peers = tuple(
+        (Rank(Task(900 + i, "python").key, number=i + 1 if numbered else None), wait) for i, wait in enumerate(others)
+    )
+    return with_job(machine, own_wait=own, peers=peers, number=0 if numbered else None)
+
+
+def first_line(machine: Machine) -> str:
+    return verdict_block(play((machine, 15))[-1])[0]
+
+
+def test_the_verdict_names_the_late_rank_and_its_loaders() -> None:
+    machine = late(0.8, 0.02, 0.1, 0.0)
+    assert classes(verdict_of(machine))[0] == "cpu_prep"
+    assert "rank 0 waits for data 80 % of the time, the other 3 ranks for it" in first_line(machine)
+
+
+def test_another_rank_is_not_ruled_out_as_the_cause_of_a_late_rank() -> None:
+    def ruled_out(machine: Machine) -> str:
+        return ruled_out_text(play((machine, 15))[-1].verdict)
+
+    busy = replace(with_job(JOB_PREPARING, stall=0.12), gpus=(0.92, 0.92), power=600.0)
+    assert "another rank" in ruled_out(late(0.1, 0.1, machine=busy))
+    assert "another rank" not in ruled_out(late(0.1, 0.0, machine=busy))
+
+
+def test_several_late_ranks_and_ranks_without_numbers_are_named() -> None:
+    assert "ranks 0-1 wait for data 80 % of the time, the other 2 ranks for them" in first_line(
+        late(0.8, 0.6, 0.0, 0.0)
+    )
+    assert "the rank with pid 50 waits for data" in first_line(late(0.8, 0.0, numbered=False))
+    assert ", the other rank for it" in first_line(late(0.8, 0.0))
+
+
+@pytest.mark.parametrize(
+    "waits",
+    [
+        pytest.param((0.8, 0.4), id="the other waits half as long"),
+        pytest.param((0.04, 0.0), id="it hardly waits"),
+        pytest.param((0.8, 0.8, 0.0), id="most ranks wait"),
+        pytest.param((0.8, 0.3, 0.0), id="one of the others waits a while"),
+    ],
+)
+def test_no_rank_is_late_if_others_wait_too(waits: tuple[float, ...]) -> None:
+    assert "rank" not in first_line(late(*waits))
+
+
+def test_a_healthy_job_has_no_late_rank() -> None:
+    machine = with_job(late(0.2, 0.0), stall=0.0)
+    assert not any("rank" in line for line in verdict_block(play((machine, 15))[-1]))
+
+
+FIRST, SECOND, LOADER = (ProcessKey(pid, 1) for pid in (1, 2, 3))
+JOB = Job(FIRST, "train.py", "alice", 1000, (Rank(FIRST, number=0), Rank(SECOND, (LOADER,), number=1)))
+
+
+def window(*waits: dict[ProcessKey, float]) -> Window:
+    """A window with a sample of these waits a second. Its loader computes 90 % of the time."""
+    task = TaskRates(0.05, 0.9, 0.0, 0.9, 0.03)
+    samples = [
+        Sample(i, i, 1.0, False, OwnRates(0.01, None, 0.0, 0.0))._replace(
+            jobs=Rated(JobSample({}, {LOADER: task}, rank_waits=one), i, 1.0, renewed=True)
+        )
+        for i, one in enumerate(waits)
+    ]
+    return Window(tuple(samples), float(len(samples)), 1)
+
+
+def test_the_waits_are_means_and_the_loaders_those_of_the_late_rank() -> None:
+    found = late_ranks(window({FIRST: 0.0, SECOND: 0.1}, {FIRST: 0.02, SECOND: 0.3}), JOB, LIMITS)
+    assert found is not None
+    assert [rank.number for rank in found.ranks] == [1]
+    assert (found.others, found.workers) == (1, (LOADER,))
+    assert (found.wait, found.others_wait) == pytest.approx((0.2, 0.01))
+    assert (found.cpu, found.cpu_wait, found.disk, found.idle) == pytest.approx((0.9, 0.03, 0.05, 0.02))
+
+
+def test_nothing_is_known_without_the_wait_of_each_rank() -> None:
+    assert late_ranks(window({SECOND: 0.3}), JOB, LIMITS) is None
+    assert late_ranks(window({}), JOB, LIMITS) is None
+    assert late_ranks(window(), JOB, LIMITS) is None
