@@ -77,9 +77,9 @@ the data. At each tick its samples are assigned to the shares:
   >= 10 % of the time in the mean, and none saves a checkpoint, the samples in which only another rank waits for data
   are data too: ranks that step together wait for the last batch, and each may be the last. Ranks that are independent
   of each other then seem to lose more than they do.
-- A rank of ranks that step together is named as the late one where, over 60 s, it waits for its own data in >= {late_wait} %
-  of the time, and each other rank for at most a third of that; so are several such ranks, if they are at most half of
-  all. The figures of the loaders are then those of the late ranks.
+- Of ranks that step together, those are late that wait for their own data in >= {late_wait} % of 60 s, while each
+  other rank waits for at most a third of that; at most half of the ranks can be late. The verdict names the late ranks
+  and gives the figures of their loaders.
 - Busy GPUs are collective instead of compute where the job has two or more, all are >= 90 % busy and draw < 25 % of
   their power limit (40 % with idle tensor cores), and its loaders rest. A GPU is transfer where its PCIe link is
   >= 80 % full and it idles for other reasons than data.

@@ -166,13 +166,18 @@ def _blocked(a: Args) -> Spans:
     if not number(a, "workers"):
         return [_strong(word(a, "job") or "the trainer"), _plain(f" itself blocked {percent(a, 'blocked')}")]
     if _in_other_threads(a, "disk_share", number(a, "blocked") or 0.0, _SAME_BLOCKED):
-        who = f"threads or children of {whole(a, 'workers')} {_workers(a)} blocked"
+        who = f"threads or children of {_workers(a)} blocked"
         return [_strong(who), _plain(f" {percent(a, 'disk_share')} of the wait")]
-    return [_strong(f"{whole(a, 'workers')} {_workers(a)} blocked"), _plain(f" {percent(a, 'blocked')}")]
+    return [_strong(f"{_workers(a)} blocked"), _plain(f" {percent(a, 'blocked')}")]
 
 
 def _workers(a: Args) -> str:
-    return "worker" if number(a, "workers") == 1 else "workers"
+    """The workers that the figures are about: "8 workers", and of late ranks "its worker", "their 8 workers"."""
+    one = number(a, "workers") == 1
+    if not word(a, "late"):
+        return f"{whole(a, 'workers')} worker{'s' * (not one)}"
+    own = "its" if number(a, "late_count") == 1 else "their"
+    return f"{own} worker" if one else f"{own} {whole(a, 'workers')} workers"
 
 
 def _await(a: Args) -> Spans:
@@ -237,7 +242,7 @@ def _because_cpu(a: Args) -> Spans:
         out += [COMMA, _plain(f"blocked {percent(a, 'blocked')}"), *_idle_cores(a)]
         little = number(a, "little_read")
         return out if little is None else [*out, SEMI, _plain(f"it reads {rate(little)}: it may be Python instead")]
-    workers, wait = f"{whole(a, 'workers')} {_workers(a)}", number(a, "cpu_wait")
+    workers, wait = _workers(a), number(a, "cpu_wait")
     if _in_other_threads(a, "run_share", (number(a, "cpu") or 0.0) + (wait or 0.0), _SAME_CPU):
         return _threads_compute(a, f"threads or children of {workers}")
     out = [_bad(workers), _plain(f" compute{'s' if number(a, 'workers') == 1 else ''} at ")]
@@ -263,7 +268,7 @@ def _idle_cores(a: Args) -> Spans:
 
 def _because_stream(a: Args) -> Spans:
     count = number(a, "workers")
-    clients = f"{whole(a, 'workers')} {_workers(a)}" if count else "its clients"
+    clients = _workers(a) if count else "its clients"
     out = [
         _bad(clients),
         _plain(" waits in sockets " if count == 1 else " wait in sockets "),
@@ -278,7 +283,7 @@ def _because_stream(a: Args) -> Spans:
 def _because_healthy(a: Args) -> Spans:
     if not number(a, "workers"):
         return [_plain("it loads its data itself: blocked "), _strong(percent(a, "blocked"))]
-    out = [_plain(f"{whole(a, 'workers')} {_workers(a)} idle "), _strong(percent(a, "idle"))]
+    out = [_plain(f"{_workers(a)} idle "), _strong(percent(a, "idle"))]
     return [*out, COMMA, _plain(f"run {percent(a, 'cpu')}"), COMMA, _plain(f"blocked {percent(a, 'blocked')}")]
 
 
@@ -319,7 +324,7 @@ def _because_memory(a: Args) -> Spans:
 
 def _because_shm(a: Args) -> Spans:
     out = [_plain("its size is "), _strong(amount(a, "total"))]
-    return [*out, COMMA, _plain(f"{whole(a, 'workers')} {_workers(a)} hand their batches over in it")]
+    return [*out, COMMA, _plain(f"{_workers(a)} hand their batches over in it")]
 
 
 def _because_full(a: Args) -> Spans:

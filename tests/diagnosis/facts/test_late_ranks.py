@@ -27,14 +27,21 @@ def late(own: float, *others: float, machine: Machine = JOB_PREPARING, numbered:
     return with_job(machine, own_wait=own, peers=peers, number=0 if numbered else None)
 
 
+def lines(machine: Machine) -> list[str]:
+    return verdict_block(play((machine, 15))[-1])
+
+
 def first_line(machine: Machine) -> str:
-    return verdict_block(play((machine, 15))[-1])[0]
+    return lines(machine)[0]
 
 
 def test_the_verdict_names_the_late_rank_and_its_loaders() -> None:
     machine = late(0.8, 0.02, 0.1, 0.0)
     assert classes(verdict_of(machine))[0] == "cpu_prep"
     assert "rank 0 waits for data 80 % of the time, the other 3 ranks for it" in first_line(machine)
+    assert "its 8 workers" in lines(machine)[1]
+    assert "their 8 workers" in lines(late(0.8, 0.8, 0.0, 0.0))[1]
+    assert "because   8 workers" in lines(JOB_PREPARING)[1]
 
 
 def test_another_rank_is_not_ruled_out_as_the_cause_of_a_late_rank() -> None:
