@@ -144,9 +144,10 @@ def _find_settlement(
     single pass, a debt without an heir would take the bytes of a younger child: on random process trees, this doubled
     the number of bytes that were counted twice.)
 
-    A debt that fits no process waits for one more table, because its heir may have been read before the wait(). The
-    heir's growth of cminflt then covers both intervals, because stat is read after io: cminflt may already include a
-    wait() that the io does not. The heir of a process whose I/O is not exactly known is ``marked``.
+    A debt that fits no process, or whose parent was not read for ``after``, waits for one more table: its heir may have
+    been read before the wait(). The heir's growth of cminflt then covers both intervals, because stat is read after
+    io: cminflt may already include a wait() that the io does not. The heir of a process whose I/O is not exactly known
+    is ``marked``.
     """
     vanished = sorted(removed(after.stat, before.stat))
     heirs = _Heirs(before, after, earlier)
@@ -182,7 +183,7 @@ def _find_settlement(
     for debt in inexact:
         if debt.key not in before.io:
             heir = next(
-                (k for k in _ancestors(debt, parents) if heirs.unclaimed_faults.get(k, -1) >= debt.faults), None
+                (k for k in _possible_heirs(debt, parents) if heirs.unclaimed_faults.get(k, -1) >= debt.faults), None
             )
             if heir is not None:
                 heirs.claim_faults(heir, debt.faults)
@@ -191,17 +192,17 @@ def _find_settlement(
 
 
 def _equal_ancestor(debt: Debt, heirs: _Heirs, parents: _Parents | None) -> ProcessKey | None:
-    return next((key for key in _ancestors(debt, parents) if heirs.equals(key, debt)), None)
+    return next((key for key in _possible_heirs(debt, parents) if heirs.equals(key, debt)), None)
 
 
 def _covering_ancestor(debt: Debt, heirs: _Heirs, parents: _Parents | None) -> ProcessKey | None:
-    return next((key for key in _ancestors(debt, parents) if heirs.fits(key, debt)), None)
+    return next((key for key in _possible_heirs(debt, parents) if heirs.fits(key, debt)), None)
 
 
 def _only_other_heir(debt: Debt, heirs: _Heirs, parents: _Parents | None) -> ProcessKey | None:
     # Only an ancestor inherits. If all ancestors are known and none fits, the parent ignores SIGCHLD, and a process
     # whose growth fits did that I/O itself. Otherwise the heir may be an unknown ancestor, which started earlier.
-    if _knows_all_ancestors(debt, parents):
+    if _knows_all_ancestors(debt, parents) or _is_parent_unread(debt, parents):
         return None
     fitting = [key for key in heirs.unclaimed_io if key.start_ticks <= debt.key.start_ticks and heirs.fits(key, debt)]
     return fitting[0] if len(fitting) == 1 else None
@@ -213,7 +214,7 @@ class _Parents:
     def __init__(
         self, before: ProcessTable, after: ProcessTable, gone: Iterable[ProcessKey], waiting: Iterable[Debt]
     ) -> None:
-        self._stat = after.stat
+        self._after = after
         self._alive = dict(zip(map(_PID, after.stat), after.stat, strict=True))
         self._gone: dict[int, list[tuple[ProcessKey, int]]] = {}
         for key, ppid in {
@@ -222,11 +223,15 @@ class _Parents:
         }.items():
             self._gone.setdefault(key.pid, []).append((key, ppid))
 
+    def was_read(self, key: ProcessKey) -> bool:
+        """Whether the newest sweep read the io of the process, or the process has vanished or cannot be read."""
+        return key not in self._after.io or self._after.io_time(key) == self._after.io_at_ns
+
     def get(self, pid: int) -> list[tuple[ProcessKey, int]]:
         """The processes that have or had this pid, as (key, ppid)."""
         key = self._alive.get(pid)
         gone = self._gone.get(pid, [])
-        return gone if key is None else [*gone, (key, self._stat[key].ppid)]
+        return gone if key is None else [*gone, (key, self._after.stat[key].ppid)]
 
 
 _PID = itemgetter(ProcessKey._fields.index("pid"))
@@ -243,6 +248,20 @@ def _ancestors(debt: Debt, parents: _Parents | None) -> Iterator[ProcessKey]:
             return
         child, ppid = max(owners, key=lambda owner: owner[0].start_ticks)
         yield child
+
+
+def _possible_heirs(debt: Debt, parents: _Parents | None) -> Iterable[ProcessKey]:
+    """The ancestors that may have inherited, nearest first; () if the growth of the parent is not known yet."""
+    return () if _is_parent_unread(debt, parents) else _ancestors(debt, parents)
+
+
+def _is_parent_unread(debt: Debt, parents: _Parents | None) -> bool:
+    """Whether the parent is alive and was not read in the newest sweep.
+
+    It may then have inherited. An older ancestor that grew by more would only seem to be the heir.
+    """
+    parent = next(_ancestors(debt, parents), None)
+    return parents is not None and parent is not None and not parents.was_read(parent)
 
 
 def _knows_all_ancestors(debt: Debt, parents: _Parents | None) -> bool:

@@ -155,10 +155,15 @@ sys.stdin.buffer.raw.readline()
 """
 
 
-@pytest.mark.parametrize("in_turn", [False, True], ids=["", "in its turn"])
+RIVAL = "import os, sys; input(); os.write(os.open(sys.argv[1], os.O_WRONLY | os.O_CREAT), bytes(int(sys.argv[2])))"
+
+
+@pytest.mark.parametrize("when", ["", "in its turn", "as an older ancestor grows"])
 def test_bytes_of_an_idle_parents_child_are_not_counted_again_when_the_child_is_reaped(
-    tmp_path: Path, collector: ProcessCollector, in_turn: bool
+    tmp_path: Path, collector: ProcessCollector, when: str
 ) -> None:
+    rival = [sys.executable, "-c", RIVAL, str(tmp_path / "rival"), str(4 * SIZE)]
+    grows = subprocess.Popen(rival, stdin=subprocess.PIPE) if when.startswith("as") else None
     command = [sys.executable, "-c", PARENT, str(tmp_path / "file"), str(SIZE)]
     parent = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     assert parent.stdin
@@ -169,13 +174,15 @@ def test_bytes_of_an_idle_parents_child_are_not_counted_again_when_the_child_is_
         key = key_of(before, parent.pid)
         assert key is not None
         assert any(stat.ppid == parent.pid for stat in before.stat.values()), "the child is not listed"
-        if in_turn:
+        if when == "in its turn":
             while before.io_time(key) != before.io_at_ns:
                 before = tick(collector)
             before = [tick(collector) for _ in range(IO_COHORTS - 1)][-1]
         parent.stdin.write(b"go\n")
         parent.stdin.flush()
         assert parent.stdout.readline() == b"reaped\n"
+        if grows is not None:
+            grows.communicate(b"\n")  # this process inherits bytes of which the collector does not know
         written, last, seen = 0.0, Rated(ProcessSample({}), 1, 1.0, renewed=True), []
         for _ in range(IO_COHORTS + 1):
             after = tick(collector)

@@ -228,6 +228,20 @@ def test_a_child_and_a_grandchild_may_vanish_together() -> None:
     assert rated.value.rates[A].read_bytes_per_s == 100.0
 
 
+def test_a_living_parent_that_was_not_read_yet_keeps_its_childs_bytes_from_an_older_ancestor() -> None:
+    """Only some processes are read in each tick. B reaps C and is read in the next tick, while A has grown by more."""
+    tree = {A: stat(), B: stat(ppid=10), C: stat(ppid=11)}
+    before = table(1, {A: io(0), B: io(0), C: io(1000)}, tree)
+    after = table(2, {A: io(5000), B: io(0)}, {A: stat(cminflt=400), B: stat(ppid=10)}, io_stale={B: S})
+    later = table(3, {A: io(5000), B: io(1000)}, {A: stat(cminflt=400), B: stat(ppid=10, cminflt=100)})
+    between = rates_of(before, after)
+    assert between.value.rates[A].read_bytes_per_s == 5000.0
+    assert [debt.key for debt in between.value.debts] == [C]
+    assert rates_of(before, after, later).value.rates.get(B) is None
+    orphan = later._replace(io={A: io(6000)}, stat={A: stat(cminflt=600)})
+    assert rates_of(before, after, orphan).value.rates.get(A) is None
+
+
 number = st.integers(0, 10**6)
 records = st.builds(ProcessIo, *[number] * 7)
 stats = st.builds(
