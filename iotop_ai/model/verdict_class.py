@@ -74,8 +74,16 @@ class ClassSpec(NamedTuple):
 
 # Template ids of advice that several classes share.
 _THREADS = ("parallel_calls", "more_threads", "faster_simulation", "ray_tasks", "more_processes")
-_READERS = ("more_readers", "more_reads_at_once", *_THREADS)
-_WORKERS = ("more_workers", "worker_options", "one_worker", "cheaper_transforms", "raise_quota", *_THREADS)
+_READERS = ("compare_ranks", "more_readers", "more_reads_at_once", *_THREADS)
+_WORKERS = (
+    "compare_ranks",
+    "more_workers",
+    "worker_options",
+    "one_worker",
+    "cheaper_transforms",
+    "raise_quota",
+    *_THREADS,
+)
 
 _BY_PRECEDENCE = (
     ClassSpec(
@@ -118,13 +126,19 @@ _BY_PRECEDENCE = (
     ClassSpec(
         class_id="io_limit",
         state=State.STARVED,
-        advice=("raise_limit",),
+        advice=("compare_ranks", "raise_limit"),
         rival=True,
         confirm_s=5.0,
         freezes_baseline=True,
         names_disk=True,
     ),
-    ClassSpec(class_id="cache_thrash", state=State.STARVED, advice=("more_cache",), rival=True, freezes_baseline=True),
+    ClassSpec(
+        class_id="cache_thrash",
+        state=State.STARVED,
+        advice=("compare_ranks", "more_cache"),
+        rival=True,
+        freezes_baseline=True,
+    ),
     ClassSpec(
         class_id="noisy_neighbour",
         state=State.STARVED,

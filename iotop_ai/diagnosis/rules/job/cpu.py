@@ -189,7 +189,11 @@ def job_streams_from_far(facts: Facts) -> tuple[Claim, ...]:
             Evidence(f"jobs.{job.subject}.waits_in_sockets_ratio", job.net, "ratio", limits.decider),
             Evidence("network.received_bytes_per_s", received, "B/s"),
         )
-        advice = (Advice("more_connections", args), *job_worker_advice(facts, job, io=True))
+        advice = (
+            *late_advice(facts, job),
+            Advice("more_connections", args),
+            *job_worker_advice(facts, job, io=True),
+        )
         finding = Finding(
             "object_stream",
             Severity.WARNING,
