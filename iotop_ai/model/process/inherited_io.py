@@ -144,10 +144,10 @@ def _find_settlement(
     single pass, a debt without an heir would take the bytes of a younger child: on random process trees, this doubled
     the number of bytes that were counted twice.)
 
-    A debt that fits no process, or whose parent was not read for ``after``, waits for one more table: its heir may have
-    been read before the wait(). The heir's growth of cminflt then covers both intervals, because stat is read after
-    io: cminflt may already include a wait() that the io does not. The heir of a process whose I/O is not exactly known
-    is ``marked``.
+    A debt that fits no process, or whose nearest living ancestor was not read again, waits for one more table: its heir
+    may have been read before the wait(). The heir's growth of cminflt then covers both intervals, because stat is read
+    after io: cminflt may already include a wait() that the io does not. The heir of a process whose I/O is not exactly
+    known is ``marked``.
     """
     vanished = sorted(removed(after.stat, before.stat))
     heirs = _Heirs(before, after, earlier)
@@ -202,7 +202,7 @@ def _covering_ancestor(debt: Debt, heirs: _Heirs, parents: _Parents | None) -> P
 def _only_other_heir(debt: Debt, heirs: _Heirs, parents: _Parents | None) -> ProcessKey | None:
     # Only an ancestor inherits. If all ancestors are known and none fits, the parent ignores SIGCHLD, and a process
     # whose growth fits did that I/O itself. Otherwise the heir may be an unknown ancestor, which started earlier.
-    if _knows_all_ancestors(debt, parents) or _is_parent_unread(debt, parents):
+    if _knows_all_ancestors(debt, parents) or _is_heir_unread(debt, parents):
         return None
     fitting = [key for key in heirs.unclaimed_io if key.start_ticks <= debt.key.start_ticks and heirs.fits(key, debt)]
     return fitting[0] if len(fitting) == 1 else None
@@ -214,7 +214,7 @@ class _Parents:
     def __init__(
         self, before: ProcessTable, after: ProcessTable, gone: Iterable[ProcessKey], waiting: Iterable[Debt]
     ) -> None:
-        self._after = after
+        self._before, self._after = before, after
         self._alive = dict(zip(map(_PID, after.stat), after.stat, strict=True))
         self._gone: dict[int, list[tuple[ProcessKey, int]]] = {}
         for key, ppid in {
@@ -223,9 +223,13 @@ class _Parents:
         }.items():
             self._gone.setdefault(key.pid, []).append((key, ppid))
 
+    def is_listed(self, key: ProcessKey) -> bool:
+        """Whether the newer table has the process."""
+        return key in self._after.stat
+
     def was_read(self, key: ProcessKey) -> bool:
-        """Whether the newest sweep read the io of the process, or the process has vanished or cannot be read."""
-        return key not in self._after.io or self._after.io_time(key) == self._after.io_at_ns
+        """Whether the io of the process was read since the older table; also if it cannot be read."""
+        return key not in self._after.io or self._after.io_time(key) != self._before.io_time(key)
 
     def get(self, pid: int) -> list[tuple[ProcessKey, int]]:
         """The processes that have or had this pid, as (key, ppid)."""
@@ -251,17 +255,19 @@ def _ancestors(debt: Debt, parents: _Parents | None) -> Iterator[ProcessKey]:
 
 
 def _possible_heirs(debt: Debt, parents: _Parents | None) -> Iterable[ProcessKey]:
-    """The ancestors that may have inherited, nearest first; () if the growth of the parent is not known yet."""
-    return () if _is_parent_unread(debt, parents) else _ancestors(debt, parents)
+    """The ancestors that may have inherited, nearest first; () if the nearest one was not read yet."""
+    return () if _is_heir_unread(debt, parents) else _ancestors(debt, parents)
 
 
-def _is_parent_unread(debt: Debt, parents: _Parents | None) -> bool:
-    """Whether the parent is alive and was not read in the newest sweep.
+def _is_heir_unread(debt: Debt, parents: _Parents | None) -> bool:
+    """Whether the nearest living ancestor was not read between the two tables.
 
-    It may then have inherited. An older ancestor that grew by more would only seem to be the heir.
+    It may have inherited since it was read. An older ancestor that grew by more would only seem to be the heir.
     """
-    parent = next(_ancestors(debt, parents), None)
-    return parents is not None and parent is not None and not parents.was_read(parent)
+    if parents is None:
+        return False
+    nearest = next((key for key in _ancestors(debt, parents) if parents.is_listed(key)), None)
+    return nearest is not None and not parents.was_read(nearest)
 
 
 def _knows_all_ancestors(debt: Debt, parents: _Parents | None) -> bool:

@@ -242,6 +242,26 @@ def test_a_living_parent_that_was_not_read_yet_keeps_its_childs_bytes_from_an_ol
     assert rates_of(before, after, orphan).value.rates.get(A) is None
 
 
+def test_bytes_that_a_living_grandparent_may_inherit_wait_for_it_too() -> None:
+    """C and its parent B end in one tick; A, the parent of B, was not read."""
+    older = ProcessKey(9, 50)
+    tree = {older: stat(), A: stat(ppid=9), B: stat(ppid=10), C: stat(ppid=11)}
+    before = table(1, {older: io(0), A: io(0), B: io(100), C: io(1000)}, tree)
+    grown = {older: stat(cminflt=900), A: stat(ppid=9)}
+    after = table(2, {older: io(5000), A: io(0)}, grown, io_stale={A: S})
+    later = table(3, {older: io(5000), A: io(1100)}, grown | {A: stat(ppid=9, cminflt=200)})
+    assert rates_of(before, after).value.rates[older].read_bytes_per_s == 5000.0
+    assert rates_of(before, after, later).value.rates.get(A) is None
+
+
+def test_between_tables_far_apart_a_parent_counts_as_read_if_it_was_read_since_the_first() -> None:
+    """The sums since a point in time, and long recordings, compare tables that are minutes apart."""
+    before = table(1, {A: io(0), B: io(1000)}, {A: stat(), B: stat(ppid=10)})
+    after = table(181, {A: io(1000)}, {A: stat(cminflt=100)}, io_stale={A: 173 * S})
+    assert settle(before, after, None).taken == {A: io(1000)}
+    assert settle(before, after._replace(io_stale={A: S}), None).taken == {}
+
+
 number = st.integers(0, 10**6)
 records = st.builds(ProcessIo, *[number] * 7)
 stats = st.builds(
