@@ -3,21 +3,22 @@
 On a usual machine, most processes sleep for minutes. /proc/PID/schedstat shows it, and the kernel formats it in two
 thirds of the time of io, and in less than half of that of stat. It has the CPU time of the main thread and the
 number of times at which the thread began to run; the second number grows each time (kernel/sched/stats.h,
-sched_info_arrive). A process with one thread that has not run cannot have read, written, used CPU time, started a
-thread or changed its state.
+sched_info_arrive). A process with one thread that has not run cannot have read, written, used CPU time or started a
+thread.
 
-Two fields of a sleeping process can still change: its parent, when the parent ends, and its resident memory, when the
-kernel needs pages. So its stat is read again if its parent is no longer listed, and once in ``REREAD_TICKS`` ticks.
+A few fields of a sleeping process can still change: its parent, when the parent ends; its resident memory, when the
+kernel needs pages; its state, when the freezer of cgroup v1 stops it. So its stat is read again if its parent is no
+longer listed, and once in ``REREAD_TICKS`` ticks.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from itertools import compress
 from operator import eq, not_
 
 from iotop_ai.collectors.io.root import KeptFile, Root
-from iotop_ai.collectors.process.descriptors import ProcessEntry, read_kept
+from iotop_ai.collectors.process.descriptors import IO_SIZE, ProcessEntry, read_kept
 from iotop_ai.collectors.process.sweep import READ_BATCH, DescriptorBudget
 from iotop_ai.model.process.records import ProcessKey, ProcessStat
 
@@ -48,6 +49,8 @@ class SleepCheck:
         self._budget = budget
         self.enabled = root.owns_devices
         """Whether processes are followed. In a saved copy of /proc, the files need not fit together."""
+        self.reapers: set[int] = set()
+        """The PIDs of the processes whose stat shows in this tick that they have reaped a child."""
         self._files: dict[ProcessEntry, KeptFile] = {}
         self._probed: list[tuple[ProcessEntry, bytes]] = []
         self._read_next: list[tuple[ProcessEntry, bytes]] = []
@@ -76,20 +79,42 @@ class SleepCheck:
             if isinstance(raw, bytes) and raw != _NOT_COUNTED:
                 self._probed.append((entry, raw))
 
-    def confirm(self, stat: Mapping[ProcessKey, ProcessStat]) -> None:
-        """Keep those of the probed entries whose stat, read after the probe, shows one sleeping thread."""
+    def confirm(self, stat: Mapping[ProcessKey, ProcessStat], failed: Container[ProcessKey]) -> None:
+        """Keep those of the probed entries whose stat, read after the probe, shows one sleeping thread.
+
+        failed: the entries whose stat could not be read now, among others.
+        """
         self._probed = [
-            (entry, raw) for entry, raw in self._probed if not entry.ended and _sleeps_alone(stat[entry.key])
+            (entry, raw)
+            for entry, raw in self._probed
+            if not entry.ended and entry.key not in failed and _sleeps_alone(stat[entry.key])
         ]
+
+    def reaped(self, stat: Mapping[ProcessKey, ProcessStat]) -> list[ProcessEntry]:
+        """Return the followed entries that have been reaped by one of the ``reapers``.
+
+        Their schedstat was read before the io of their parent. If the parent reaped them in between, their bytes are
+        already in its io, and they must not stay in the table.
+        """
+        if not self.reapers:
+            return []
+        children = [
+            (entry, entry.io.fd)
+            for entry, _ in self._followed
+            if entry.io is not None and stat[entry.key].ppid in self.reapers
+        ]
+        raws = read_kept([fd for _, fd in children], IO_SIZE)
+        return [entry for (entry, _), raw in zip(children, raws, strict=True) if isinstance(raw, OSError)]
 
     def update(self) -> None:
         """Read the schedstat of the followed entries, and set ``asleep`` of each."""
         for entry, raw in self._read_next:
-            if entry in self._files:
+            if entry in self._files and isinstance(entry.io_raw, bytes):
                 entry.asleep = True
                 self._followed.append((entry, self._files[entry]))
                 self._raws.append(raw)
         self._read_next, self._probed = self._probed, []
+        self.reapers.clear()
         same: list[bool] = []
         for start in range(0, len(self._followed), READ_BATCH):
             # The file of an entry that has ended is closed: its descriptor is -1, and the read fails.

@@ -184,11 +184,8 @@ class ProcessCollector:
         known_exits.take()
         exits = {key: known_exits.codes[key.pid] for key in self._exited if key.pid in known_exits.codes}
         known_exits.codes = {pid: code for pid, code in known_exits.codes.items() if pid in entries}
-        for pid, code in known_exits.codes.items():
-            key = entries[pid].key
-            if self._stat.now[key].has_ended():
-                exits[key] = code
-        return exits
+        zombies = [pid for pid in known_exits.codes if self._stat.now[entries[pid].key].has_ended()]
+        return exits | {entries[pid].key: known_exits.codes[pid] for pid in zombies}
 
     def _admit_new(self) -> list[ProcessEntry]:
         """Start following the new processes; return them, oldest first."""
@@ -432,13 +429,10 @@ class ProcessCollector:
     def _read_stat(self, wanted: list[ProcessEntry]) -> int:
         """Read the stat of the processes due in this tick and of ``wanted``; return the time of these reads."""
         cohorts = ADAPTIVE_COHORTS if self._partial else COHORTS
-        if len(self._stat_at) < cohorts:
-            self._stat_at = self._stat_at * (cohorts // len(self._stat_at))
+        self._stat_at *= max(1, cohorts // len(self._stat_at))
         cohort, full = self._seq % cohorts, self._seq < FULL_TICKS or len(self._stat_at) > cohorts
-        if full:
-            due = self._stat_sweep.due(0, 1)
-        else:
-            due = [entry for entry in self._stat_sweep.due(cohort, cohorts) if not self._is_unchanged(entry)]
+        turn, turns = (0, 1) if full else (cohort, cohorts)
+        due = [entry for entry in self._stat_sweep.due(turn, turns) if full or not self._is_unchanged(entry)]
         # The first tick must be fast. A full reading of so many processes may be followed by partial ones.
         if self._seq > 0 and not (full and len(due) >= MIN_PROCESSES):
             self._sleep_check.probe(due, self._stat.now)
@@ -455,12 +449,16 @@ class ProcessCollector:
         older = {key: self._stat_out.pop(key) for key in out}
         for entry, raw in changes:
             if not self._store_result(entry, raw) and not entry.ended:
-                key = entry.key
-                self._stat_out[key] = older.get(key, before[key.pid % cohorts]) if entry.published else at
+                earlier = older.get(entry.key, before[entry.key.pid % cohorts])
+                self._stat_out[entry.key] = earlier if entry.published else at
         for entry, raw in results:
             if self._store_result(entry, raw) or not (entry.denied or entry.published or entry.ended):
                 self._stat_out[entry.key] = at
-        self._sleep_check.confirm(self._stat.now)
+        self._sleep_check.confirm(self._stat.now, self._stat_out)
+        if reaped := self._sleep_check.reaped(self._stat.now):
+            for entry in reaped:
+                self._end(entry)
+            self._io_sweep.drop()
         return at
 
     def _is_unchanged(self, entry: ProcessEntry) -> bool:
@@ -489,8 +487,10 @@ class ProcessCollector:
         parsed = parse_stat(raw)
         if parsed.start_ticks != entry.key.start_ticks:
             return False
-        if parsed.record != self._stat.now[entry.key]:
+        if parsed.record != (before := self._stat.now[entry.key]):
             self._stat.put(entry.key, parsed.record)
+            if parsed.record.cminflt != before.cminflt:
+                self._sleep_check.reapers.add(entry.key.pid)
             if parsed.record.has_ended() and not entry.denied:
                 self._known_exits.codes[entry.key.pid] = exit_code(parsed.exit_status)
         if entry.published and (entry.info_may_predate_exec or parsed.comm != entry.comm):

@@ -1,5 +1,6 @@
 """Processes that have not run are not read again, and everything that they then do is seen in the next tick."""
 
+import errno
 import os
 import shutil
 import signal
@@ -226,16 +227,18 @@ def _machine(tmp_path: Path, schedstat: str) -> Root:
     return Root(proc=str(folder))
 
 
-def _followed(root: Root, stat: ProcessStat, limit: int = 100) -> bool:
+def _followed(
+    root: Root, stat: ProcessStat, limit: int = 100, *, stat_failed: bool = False, io: bytes | OSError = b"rchar: 1"
+) -> bool:
     budget = DescriptorBudget(limit)
     check = SleepCheck(root, budget)
     entry = ProcessEntry(ProcessKey(7, 1), b"x", 0, b"", info_may_predate_exec=False)
-    entry.io = root.keep("proc/7/io", 64)
+    entry.io, entry.io_raw = root.keep("proc/7/io", 64), io
     budget.in_use = 1
     for _ in range(3):
         check.update()
         check.probe([entry], {entry.key: stat})
-        check.confirm({entry.key: stat})
+        check.confirm({entry.key: stat}, {entry.key} if stat_failed else ())
     followed = entry.asleep
     check.clear()
     entry.io.close()
@@ -262,6 +265,13 @@ def test_only_a_process_with_one_sleeping_thread_is_followed(
 ) -> None:
     stat = SLEEPER._replace(**change)
     assert _followed(_machine(tmp_path, schedstat), stat) is followed
+
+
+def test_a_process_whose_last_reading_failed_is_not_followed(tmp_path: Path) -> None:
+    root = _machine(tmp_path, "5 6 7\n")
+    assert _followed(root, SLEEPER)
+    assert not _followed(root, SLEEPER, stat_failed=True)
+    assert not _followed(root, SLEEPER, io=OSError(errno.ENOMEM, ""))
 
 
 def test_a_kernel_without_schedstat_and_a_full_budget_follow_no_process(tmp_path: Path) -> None:

@@ -8,12 +8,15 @@ import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from iotop_ai.collectors.io.clock import Clock
 from iotop_ai.collectors.io.root import KeptFile, Root
 from iotop_ai.collectors.process.collector import COHORTS, ProcessCollector
+from iotop_ai.collectors.process.descriptors import ProcessEntry
+from iotop_ai.collectors.process.sweep import IoSweep
 from iotop_ai.model.process.rates import process_rates
 from iotop_ai.model.process.records import ProcessKey, ProcessSample
 from iotop_ai.model.reading import Rated, Reading, Status
@@ -281,6 +284,27 @@ def test_a_child_may_be_reaped_during_the_sweep(disk: Path, moment: str) -> None
         assert stage.megabytes() == near({"child": 20})
     finally:
         stage.close()
+
+
+def test_a_sleeping_child_may_be_reaped_during_the_sweep(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A sleeping process is not read. Its schedstat is read before the io of its parent, which then has its bytes."""
+    stage.play("top: fork child; child: write 20")
+    for _ in range(2 * COHORTS):
+        stage.tick()
+    assert stage.collector._entries[stage.pids["child"]].asleep
+    sweep = IoSweep.run
+
+    def interrupted(*args: Any) -> list[tuple[ProcessEntry, bytes | OSError]]:
+        monkeypatch.undo()
+        stage.play("child: exit; top: wait")
+        return sweep(*args)
+
+    stage.order("top", "nothing")  # otherwise the parent is asleep too, and not read
+    monkeypatch.setattr(IoSweep, "run", interrupted)
+    stage.tick()
+    assert stage.pids["child"] not in [key.pid for key in stage.before.value.stat]
+    stage.play("tick; tick")
+    assert stage.megabytes() == near({"child": 20})
 
 
 def test_the_reaper_of_an_unreadable_child_is_marked(disk: Path) -> None:
