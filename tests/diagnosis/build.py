@@ -371,6 +371,11 @@ def sample_of(machine: Machine, second: int) -> Sample:
     if found:
         rates = {job.task.key: r for job in found if seconds and (r := job.rates(second)) is not None}
         tasks = {j.task.key: TaskRates(j.main_disk, j.main_running, 0.0, 0.1, j.main_cpu_wait, j.grown) for j in found}
+        tasks |= {
+            worker.key: TaskRates(j.worker_disk, j.worker_cpu, 0.0, j.worker_cpu, j.worker_cpu_wait)
+            for j in found
+            for worker in j.workers
+        }
         times = {job.task.key: job.shares for job in found if seconds and job.time}
         files = {job.task.key: job.file_waits for job in found if job.task.key in times and job.file_waits is not None}
         waits = {j.task.key: j.own_wait for j in found if j.peers}

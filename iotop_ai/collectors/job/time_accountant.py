@@ -60,6 +60,8 @@ _NO_PLACE = JobPlace()
 _UNSEEN = TaskCounts()
 _ENDED_STATES, _WORKING_STATES = ("Z", "X"), ("R", "D")
 """The states of a process that has ended, and of a compiler that works."""
+_NUMBERING_LAUNCHERS = frozenset({"launcher", "mpi"})
+"""The evidence of launchers whose ranks belong to one training."""
 _LOST_FOR_OTHERS = tuple(SHARES.index(name) for name in (*DATA, "host", "checkpoint", "stopped"))
 """The shares of time in which the other ranks of the job have to wait too."""
 
@@ -103,7 +105,7 @@ class _State:
         self.compilers: dict[ProcessKey, tuple[int, int]] = {}
         """(CPU ticks, time when it last worked) of each compiler among the job's descendants."""
         self.rank_ms: dict[ProcessKey, float] = {}
-        """How long each rank has waited for its own data so far, in ms; {} if the ranks may be independent."""
+        """How long each rank has waited for its own data so far, in ms; only of ranks that step together."""
         self.past: dict[ProcessKey, deque[tuple[int, Totals]]] = {}
         """(time, totals) of each rank over the last 10 s, oldest first."""
 
@@ -271,11 +273,10 @@ class TimeAccountant:
         # Ranks that step together also wait together, so the rank that loses most time decides.
         accounts = [(account(interval), interval) for interval in intervals]
         _, slowest = max(accounts, key=lambda one: _lost_share(one[0]))
-        together = _step_together(job)
-        if together and len(accounts) == len(job.ranks) > 1:
+        if _have_own_numbers(job) and len(accounts) == len(job.ranks) > 1:
             for rank, (shares, _) in zip(job.ranks, accounts, strict=True):
                 state.rank_ms[rank.key] = state.rank_ms.get(rank.key, 0.0) + milliseconds * data_of(shares)
-        shares_of = account_with_peers if together and ranks_wait_in_turns(accounts) else account
+        shares_of = account_with_peers if _step_together(job) and ranks_wait_in_turns(accounts) else account
         state.counts = add_time(state.counts, shares_of(slowest), milliseconds)
         if remote:
             # From a local filesystem, the same waits for files would count as data_disk.
@@ -351,6 +352,15 @@ def _step_together(job: Job) -> bool:
     """
     started = all(rank.key != job.key for rank in job.ranks)
     return started or all(rank.number is not None for rank in job.ranks)
+
+
+def _have_own_numbers(job: Job) -> bool:
+    """Whether the job's ranks surely step together: a launcher, or a group on several machines, has numbered them.
+
+    Slurm also numbers independent programs, and Ray starts independent trials below one program.
+    """
+    is_launched = bool(job.group) or not _NUMBERING_LAUNCHERS.isdisjoint(job.evidence)
+    return is_launched and "ray" not in job.evidence and all(rank.number is not None for rank in job.ranks)
 
 
 def _lost_share(shares: tuple[float, ...]) -> float:

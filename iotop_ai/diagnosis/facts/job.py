@@ -374,7 +374,7 @@ def job_facts(
                 wait.handover,
                 _long_gate(long, key, limits),
                 held,
-                late_ranks(long, job, limits),
+                late_ranks(window, long, job, wait.stall, limits),
             )
         )
     return tuple(out)

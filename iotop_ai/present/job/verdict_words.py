@@ -56,8 +56,9 @@ def waits_for_data(a: Args) -> Spans:
         several, alone = number(a, "late_count") != 1, number(a, "others_count") == 1
         begin = [_strong(word(a, "late")), _plain(f" wait{'' if several else 's'} for data ")]
         others = "the other rank" if alone else f"the other {whole(a, 'others_count')} ranks"
-        begin += [_strong(percent(a, "lost")), _plain(" of the time"), COMMA]
-        return [*begin, _plain(f"{others} for {'them' if several else 'it'}")]
+        begin += [_strong(percent(a, "late_wait")), _plain(" of the time"), COMMA]
+        here = " here" if number(a, "elsewhere") else ""
+        return [*begin, _plain(f"{others}{here} for {'them' if several else 'it'}")]
     if number(a, "gpus"):
         gpus, wait = gpus_wait(a)
         return [_strong(gpus), _plain(f" {wait} for data "), _strong(percent(a, "lost")), _plain(" of the time")]
@@ -174,7 +175,7 @@ def _blocked(a: Args) -> Spans:
 def _workers(a: Args) -> str:
     """The workers that the figures are about: "8 workers", and of late ranks "its worker", "their 8 workers"."""
     one = number(a, "workers") == 1
-    if not word(a, "late"):
+    if not number(a, "own_workers"):
         return f"{whole(a, 'workers')} worker{'s' * (not one)}"
     own = "its" if number(a, "late_count") == 1 else "their"
     return f"{own} worker" if one else f"{own} {whole(a, 'workers')} workers"

@@ -129,7 +129,10 @@ def _processes(frame: Frame, primary: Finding, args: Args) -> tuple[frozenset[in
         job = _job(frame)
         if job is None:
             return _same_program(frame, args.get("pid")), "cpu"
-        members = job.workers if primary.class_id == "cpu_prep" and job.workers else [rank.key for rank in job.ranks]
+        late = str(args.get("late_pids") or "").split()
+        ranks = [rank for rank in job.ranks if not late or str(rank.key.pid) in late]
+        workers = [worker for rank in ranks for worker in rank.workers]
+        members = workers if primary.class_id == "cpu_prep" and workers else [rank.key for rank in ranks]
         return frozenset(key.pid for key in members), "cpu"
     if primary.class_id == "noisy_neighbour":
         others = _same_program(frame, args.get("other_pid"))

@@ -19,6 +19,8 @@ _WORDS = {
     "waits_in_disk_ratio": "of the wait: workers blocked",
     "waits_in_running_ratio": "of the wait: workers computing",
     "waits_in_sockets_ratio": "of the wait: workers in sockets",
+    "late_ranks_wait_ratio": "late ranks without data",
+    "other_ranks_wait_ratio": "other ranks without data",
     "worker_idle_ratio": "workers idle",
     "worker_cpu_ratio": "workers on a CPU",
     "worker_cpu_wait_ratio": "workers waiting for a core",

@@ -301,7 +301,7 @@ def headline_naming_job(finding: Finding, *, with_pid: bool) -> Spans:
         return headline_of(finding)
     name = f"{job} {pid:.0f}" if with_pid else job
     named = headline_of(finding._replace(args=tuple({**a, "job": name}.items())))
-    if not number(a, "gpus") or name in text_of(named):
+    if (not number(a, "gpus") and not word(a, "late")) or name in text_of(named):
         return named
     return [_strong(name), _plain(": "), *named]
 

@@ -95,20 +95,22 @@ def test_the_rank_that_loses_most_decides() -> None:
 
 def test_the_wait_of_each_rank_is_counted_if_the_ranks_step_together() -> None:
     ranks = (Rank(TRAINER, (), (GPU,), number=0), Rank(PEER, (), (SECOND_GPU,), number=1))
-    machine = Machine(job_of(*ranks))
-    machine.busy = {GPU: 100, SECOND_GPU: 40}
-    machine.looks = {TRAINER: RUNS, PEER: WAITS}
-    machine.next()
-    machine.next()
-    assert machine.accountant.rank_waits() == {TRAINER: 0, PEER: 1200}
-    del machine.looks[TRAINER]
-    machine.next()
-    assert machine.accountant.rank_waits() == {TRAINER: 0, PEER: 1200}  # one rank was not looked at
-    independent = Machine(job_of(*(rank._replace(number=None) for rank in ranks)))
-    independent.looks = {TRAINER: RUNS, PEER: WAITS}
-    independent.next()
-    independent.next()
-    assert independent.accountant.rank_waits() == {}
+    launched = job_of(*ranks)._replace(evidence=("gpu", "launcher"))
+
+    def waits(job: Job, *looks: dict[ProcessKey, LookCounts]) -> dict[ProcessKey, int]:
+        machine = Machine(job)
+        machine.busy = {GPU: 100, SECOND_GPU: 40}
+        for machine.looks in looks:
+            machine.next()
+        return machine.accountant.rank_waits()
+
+    both = {TRAINER: RUNS, PEER: WAITS}
+    assert waits(launched, both, both) == {TRAINER: 0, PEER: 1200}
+    assert waits(launched, both, {PEER: WAITS}) == {TRAINER: 0, PEER: 600}  # one rank was not looked at
+    unnumbered = launched._replace(ranks=tuple(rank._replace(number=None) for rank in ranks))
+    for evidence in (("gpu", "slurm"), ("gpu", "launcher", "ray")):
+        assert waits(launched._replace(evidence=evidence), both) == {}
+    assert waits(unnumbered, both) == {}
 
 
 @pytest.mark.parametrize(

@@ -5,18 +5,20 @@ from __future__ import annotations
 from iotop_ai.diagnosis.facts.block import DeviceFacts
 from iotop_ai.diagnosis.facts.gather import Args, Claim, Facts
 from iotop_ai.diagnosis.facts.job import JobFacts
-from iotop_ai.diagnosis.facts.late_ranks import LateRanks
 from iotop_ai.diagnosis.facts.time_window import largest_other
 from iotop_ai.diagnosis.facts.window import share
-from iotop_ai.model.finding import Advice, Evidence, Finding, Severity
-from iotop_ai.model.job.rank_numbers import number_ranges
+from iotop_ai.diagnosis.rules.job.late import about_late_ranks
+from iotop_ai.model.finding import Evidence, Finding, Severity
 from iotop_ai.model.job.time_shares import DATA
+from iotop_ai.model.verdict_class import RIVALS
 
 WITHOUT_GPU = 0.75
 BLIND = 0.55
 WEAK = 0.6
 UNCLEAR = 0.6
 """The upper limits of the confidence; ``caps`` chooses among them."""
+_NAMES_RANKS = RIVALS - {"worker_respawn", "noisy_neighbour"}
+"""The classes of a wait for data that only some ranks may have."""
 UNEXPLAINED = 0.25
 """Above this share of unexplained time, a verdict is not sure."""
 
@@ -98,13 +100,8 @@ def caps(job: JobFacts, part: float, sure_part: float) -> list[float]:
 
 
 def job_args(facts: Facts, job: JobFacts) -> Args:
-    """Names, counts and shares of the job, for the sentences. With late ranks, the loaders are those of these ranks."""
-    gpus, late = job.gpus if job.gpu_busy is not None else 0, _late(facts, job)
-    if late is not None and late.workers:
-        workers, cpu, cpu_wait, disk, idle = len(late.workers), late.cpu, late.cpu_wait, late.disk, late.idle
-    else:
-        workers, cpu, cpu_wait = job.workers, job.worker_cpu, job.worker_cpu_wait
-        disk, idle = job.worker_disk, job.worker_idle
+    """Names, counts and shares of the job, for the sentences."""
+    gpus = job.gpus if job.gpu_busy is not None else 0
     return (
         ("job", job.job.name),
         ("job_pid", float(job.job.key.pid)),
@@ -113,47 +110,21 @@ def job_args(facts: Facts, job: JobFacts) -> Args:
         ("ranks", float(len(job.job.ranks))),
         ("tasks", float(job.workers or len(job.job.ranks))),
         ("tasks_all", float(job.workers or len(job.job.ranks))),
-        ("workers", float(workers)),
+        ("workers", float(job.workers)),
         ("threads", float(not job.workers and job.loads_off_main_thread)),
         ("stall", job.stall),
         ("lost", lost_share(job)),
         ("disk_share", job.disk),
         ("run_share", job.running),
-        ("cpu", cpu if job.workers else job.main_running_ratio),
-        ("cpu_wait", cpu_wait),
-        ("blocked", disk if job.workers else job.main_disk_ratio),
-        ("idle", idle),
+        ("cpu", job.worker_cpu if job.workers else job.main_running_ratio),
+        ("cpu_wait", job.worker_cpu_wait),
+        ("blocked", job.worker_disk if job.workers else job.main_disk_ratio),
+        ("idle", job.worker_idle),
         ("gpus", float(gpus)),
         ("gpus_all", float(facts.gpu.total)),
         ("gpu_busy", job.gpu_busy),
-        *_late_args(late),
         *_prepared_part(job),
     )
-
-
-def _late(facts: Facts, job: JobFacts) -> LateRanks | None:
-    """The late ranks of a job that loses time; None without a loss."""
-    return job.late if loss_over_gate(facts, job) >= facts.limits.leave_level else None
-
-
-def _late_args(late: LateRanks | None) -> Args:
-    """The name of the late ranks, their count, the pid of the first, and the count of the others; () without any."""
-    if late is None:
-        return ()
-    numbers, several = number_ranges(rank.number for rank in late.ranks), len(late.ranks) > 1
-    pids = ", ".join(str(rank.key.pid) for rank in late.ranks)
-    return (
-        ("late", f"rank{'s' * several} {numbers}" if numbers else f"the rank{'s' * several} with pid {pids}"),
-        ("late_count", float(len(late.ranks))),
-        ("late_pid", float(late.ranks[0].key.pid)),
-        ("others_count", float(late.others)),
-    )
-
-
-def late_advice(facts: Facts, job: JobFacts) -> tuple[Advice, ...]:
-    """The advice to compare the late ranks with the others; () without late ranks."""
-    late = _late(facts, job)
-    return () if late is None else (Advice("compare_ranks", _late_args(late)),)
 
 
 def _prepared_part(job: JobFacts) -> Args:
@@ -245,5 +216,7 @@ def stall_evidence(facts: Facts, job: JobFacts, *more: Evidence) -> tuple[Eviden
 
 def job_claim(facts: Facts, job: JobFacts, finding: Finding, level: float) -> Claim:
     """A claim that rests on means over the job's window: the level decides, not a share of the samples."""
+    if finding.class_id in _NAMES_RANKS:
+        finding = about_late_ranks(finding, job)
     samples = len(job.window.samples)
     return Claim(finding, 1.0, samples, job.window.needed, level)

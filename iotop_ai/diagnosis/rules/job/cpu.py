@@ -11,7 +11,6 @@ from iotop_ai.diagnosis.rules.job.common import (
     cause_level,
     job_args,
     job_claim,
-    late_advice,
     loss_over_gate,
     lost_share,
     reads_slow_disk,
@@ -151,7 +150,7 @@ def _cpu_claim(
         job.subject,
         args,
         stall_evidence(facts, job, *evidence),
-        advice=(*late_advice(facts, job), *job_worker_advice(facts, job)),
+        advice=job_worker_advice(facts, job),
         lost_ratio=lost_share(job),
     )
     return job_claim(facts, job, finding, level)
@@ -189,11 +188,7 @@ def job_streams_from_far(facts: Facts) -> tuple[Claim, ...]:
             Evidence(f"jobs.{job.subject}.waits_in_sockets_ratio", job.net, "ratio", limits.decider),
             Evidence("network.received_bytes_per_s", received, "B/s"),
         )
-        advice = (
-            *late_advice(facts, job),
-            Advice("more_connections", args),
-            *job_worker_advice(facts, job, io=True),
-        )
+        advice = (Advice("more_connections", args), *job_worker_advice(facts, job, io=True))
         finding = Finding(
             "object_stream",
             Severity.WARNING,

@@ -14,7 +14,6 @@ from iotop_ai.diagnosis.rules.job.common import (
     device_args,
     job_args,
     job_claim,
-    late_advice,
     loss_over_gate,
     lost_share,
     reads_slow_disk,
@@ -95,7 +94,7 @@ def wait_finding(
         job.subject,
         (*job_args(facts, job), *device_args(facts, wait.device), *args),
         stall_evidence(facts, job, *_device_evidence(facts, wait.device), *evidence),
-        advice=(*late_advice(facts, job), *advice),
+        advice=advice,
         lost_ratio=lost_share(job),
     )
 
