@@ -59,7 +59,8 @@ def _pool_cells(table: PoolTable) -> int:
 
 
 def _job_cells(table: JobTable) -> int:
-    return len(table.tasks) * _TASK + (len(table.jobs) + len(table.times)) * _JOB
+    jobs = (len(table.jobs) + len(table.times)) * _JOB
+    return jobs + len(table.tasks) * _TASK + len(table.rank_waits) * _ENTRY
 
 
 _COUNTS: tuple[tuple[str, Callable[[Any], int]], ...] = (
