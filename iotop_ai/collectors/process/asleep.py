@@ -57,7 +57,8 @@ class SleepCheck:
         """The entries of step 1 and of step 2, with their schedstat of step 1."""
         self._followed: list[tuple[ProcessEntry, KeptFile]] = []
         self._raws: list[bytes] = []
-        """The entries of step 3 with their files, and their schedstat of step 1."""
+        self._ppids: list[int] = []
+        """The entries of step 3 with their files, their schedstat of step 1, and the PIDs of their parents."""
 
     def probe(self, entries: Iterable[ProcessEntry], stat: Mapping[ProcessKey, ProcessStat]) -> None:
         """Read the schedstat of the entries that may be asleep, before their stat is read. stat: their last records."""
@@ -90,29 +91,25 @@ class SleepCheck:
             if not entry.ended and entry.key not in failed and _sleeps_alone(stat[entry.key])
         ]
 
-    def reaped(self, stat: Mapping[ProcessKey, ProcessStat]) -> list[ProcessEntry]:
+    def reaped(self) -> list[ProcessEntry]:
         """Return the followed entries that have been reaped by one of the ``reapers``.
 
         Their schedstat was read before the io of their parent. If the parent reaped them in between, their bytes are
         already in its io, and they must not stay in the table.
         """
-        if not self.reapers:
-            return []
-        children = [
-            (entry, entry.io.fd)
-            for entry, _ in self._followed
-            if entry.io is not None and stat[entry.key].ppid in self.reapers
-        ]
+        followed = compress(self._followed, map(self.reapers.__contains__, self._ppids)) if self.reapers else ()
+        children = [(entry, entry.io.fd) for entry, _ in followed if entry.io is not None]
         raws = read_kept([fd for _, fd in children], IO_SIZE)
         return [entry for (entry, _), raw in zip(children, raws, strict=True) if isinstance(raw, OSError)]
 
-    def update(self) -> None:
-        """Read the schedstat of the followed entries, and set ``asleep`` of each."""
+    def update(self, stat: Mapping[ProcessKey, ProcessStat]) -> None:
+        """Read the schedstat of the followed entries, and set ``asleep`` of each. stat: their last records."""
         for entry, raw in self._read_next:
             if entry in self._files and isinstance(entry.io_raw, bytes):
                 entry.asleep = True
                 self._followed.append((entry, self._files[entry]))
                 self._raws.append(raw)
+                self._ppids.append(stat[entry.key].ppid)
         self._read_next, self._probed = self._probed, []
         self.reapers.clear()
         same: list[bool] = []
@@ -124,7 +121,7 @@ class SleepCheck:
             for entry, _ in compress(self._followed, map(not_, same)):
                 entry.asleep = False
             self._followed = list(compress(self._followed, same))
-            self._raws = list(compress(self._raws, same))
+            self._raws, self._ppids = list(compress(self._raws, same)), list(compress(self._ppids, same))
 
     def enable(self, enabled: bool) -> None:
         """Switch the check on or off."""
@@ -141,7 +138,7 @@ class SleepCheck:
         for entry, file in self._files.items():
             entry.asleep = False
             self._budget.give_back(file)
-        self._files, self._followed, self._raws, self._probed, self._read_next = {}, [], [], [], []
+        self._files, self._followed, self._raws, self._ppids, self._probed, self._read_next = {}, [], [], [], [], []
 
 
 def _sleeps_alone(stat: ProcessStat) -> bool:

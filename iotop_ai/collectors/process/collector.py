@@ -350,7 +350,7 @@ class ProcessCollector:
             due = self._stat_sweep.due(self._seq % ADAPTIVE_COHORTS, ADAPTIVE_COHORTS) if self._partial else []
             selected = adaptive.select(self._seq, due, (*admitted, *others))
         growth: dict[ProcessEntry, int] = {}
-        self._sleep_check.update()
+        self._sleep_check.update(self._stat.now)
         growth_bytes = self._store_io(self._io_sweep.run(selected), previous_ns, stale, growth)
         if adaptive is not None and selected is not None:
             # A parent read now may have inherited bytes of a child that just exited, so count that child as exited too.
@@ -455,7 +455,7 @@ class ProcessCollector:
             if self._store_result(entry, raw) or not (entry.denied or entry.published or entry.ended):
                 self._stat_out[entry.key] = at
         self._sleep_check.confirm(self._stat.now, self._stat_out)
-        if reaped := self._sleep_check.reaped(self._stat.now):
+        if reaped := self._sleep_check.reaped():
             for entry in reaped:
                 self._end(entry)
             self._io_sweep.drop()

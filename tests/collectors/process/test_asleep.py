@@ -236,7 +236,7 @@ def _followed(
     entry.io, entry.io_raw = root.keep("proc/7/io", 64), io
     budget.in_use = 1
     for _ in range(3):
-        check.update()
+        check.update({entry.key: stat})
         check.probe([entry], {entry.key: stat})
         check.confirm({entry.key: stat}, {entry.key} if stat_failed else ())
     followed = entry.asleep
