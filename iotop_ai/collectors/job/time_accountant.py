@@ -355,12 +355,15 @@ def _step_together(job: Job) -> bool:
 
 
 def _have_own_numbers(job: Job) -> bool:
-    """Whether the job's ranks surely step together: a launcher, or a group on several machines, has numbered them.
+    """Whether the job's ranks surely step together: they have numbers of a launcher, of a group on several machines, or
+    of the first of them, which started the others (PyTorch Lightning).
 
     Slurm also numbers independent programs, and Ray starts independent trials below one program.
     """
     is_launched = bool(job.group) or not _NUMBERING_LAUNCHERS.isdisjoint(job.evidence)
-    return is_launched and "ray" not in job.evidence and all(rank.number is not None for rank in job.ranks)
+    starts_itself = "slurm" not in job.evidence and any(rank.key == job.key for rank in job.ranks)
+    is_numbered = "ray" not in job.evidence and all(rank.number is not None for rank in job.ranks)
+    return is_numbered and (is_launched or starts_itself)
 
 
 def _lost_share(shares: tuple[float, ...]) -> float:

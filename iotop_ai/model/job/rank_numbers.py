@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from iotop_ai.lazy.regex import pattern
 from iotop_ai.model.job.inspection import RankIds
@@ -18,6 +18,8 @@ _RANGES = pattern(r"\d{1,9}(-\d{1,9})?(,\d{1,9}(-\d{1,9})?){0,7}")
 def with_rank_numbers(ranks: Iterable[Rank], ids: Mapping[ProcessKey, RankIds]) -> list[Rank]:
     """The ranks of one job with their numbers. Ranks that share a number get none: they inherited it from a parent."""
     all_ranks = list(ranks)
+    if on_one_machine := _numbers_on_one_machine(all_ranks, ids):
+        return [rank._replace(number=on_one_machine[rank.key]) for rank in all_ranks]
     count: dict[int, int] = {}
     for rank in all_ranks:
         number = _number(ids[rank.key])
@@ -27,6 +29,20 @@ def with_rank_numbers(ranks: Iterable[Rank], ids: Mapping[ProcessKey, RankIds]) 
         rank._replace(number=number) if (number := _number(ids[rank.key])) is not None and count[number] == 1 else rank
         for rank in all_ranks
     ]
+
+
+def _numbers_on_one_machine(ranks: Sequence[Rank], ids: Mapping[ProcessKey, RankIds]) -> dict[ProcessKey, int]:
+    """The numbers of ranks that know only their number on this machine, if all ranks are here; otherwise {}.
+
+    Rank 0 may know none: PyTorch Lightning starts the further ranks from it.
+    """
+    local = {rank.key: number for rank in ranks if ids[rank.key].local and (number := ids[rank.key].rank) is not None}
+    sizes = {ids[key].size for key in local}
+    unknown = [rank.key for rank in ranks if ids[rank.key].rank is None]
+    if sizes != {len(ranks)} or len(local) + len(unknown) < len(ranks) or len(unknown) > 1:
+        return {}
+    numbers = local | dict.fromkeys(unknown, 0)
+    return numbers if sorted(numbers.values()) == list(range(len(ranks))) else {}
 
 
 def _number(ids: RankIds) -> int | None:

@@ -185,10 +185,10 @@ def test_further_ranks_of_lightning_are_not_workers_of_the_first() -> None:
     """Lightning starts its own command line again with LOCAL_RANK set, while its first process has no such variable."""
     m = Machine()
     first, second = m.add(10, "python", 1), m.add(11, "python", 10)
-    inspections = {first: TORCH, second: ids(master="127.0.0.1:40123", rank=1, size=2)}
+    inspections = {first: TORCH, second: ids(master="127.0.0.1:40123", rank=1, size=2, local=True)}
     (job,) = m.jobs(inspections)
     assert [(r.key.pid, r.workers) for r in job.ranks] == [(10, ()), (11, ())]
-    assert [rank.number for rank in job.ranks] == [None, 1]
+    assert [rank.number for rank in job.ranks] == [0, 1]
     forked = {first: ids(rank=0, size=2), second: ids(rank=0, size=2)}
     (job,) = m.jobs(forked)
     assert [(r.key.pid, pids(r.workers)) for r in job.ranks] == [(10, [11])]
