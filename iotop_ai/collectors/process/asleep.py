@@ -18,7 +18,7 @@ from itertools import compress
 from operator import eq, not_
 
 from iotop_ai.collectors.io.root import KeptFile, Root
-from iotop_ai.collectors.process.descriptors import IO_SIZE, ProcessEntry, read_kept
+from iotop_ai.collectors.process.descriptors import ENDED, IO_SIZE, ProcessEntry, read_kept
 from iotop_ai.collectors.process.sweep import READ_BATCH, DescriptorBudget
 from iotop_ai.model.process.records import ProcessKey, ProcessStat
 
@@ -100,7 +100,11 @@ class SleepCheck:
         followed = compress(self._followed, map(self.reapers.__contains__, self._ppids)) if self.reapers else ()
         children = [(entry, entry.io.fd) for entry, _ in followed if entry.io is not None]
         raws = read_kept([fd for _, fd in children], IO_SIZE)
-        return [entry for (entry, _), raw in zip(children, raws, strict=True) if isinstance(raw, OSError)]
+        return [
+            entry
+            for (entry, _), raw in zip(children, raws, strict=True)
+            if isinstance(raw, OSError) and raw.errno in ENDED
+        ]
 
     def update(self, stat: Mapping[ProcessKey, ProcessStat]) -> None:
         """Read the schedstat of the followed entries, and set ``asleep`` of each. stat: their last records."""

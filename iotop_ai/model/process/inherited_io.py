@@ -192,7 +192,7 @@ def _find_settlement(
 
 
 def _equal_ancestor(debt: Debt, heirs: _Heirs, parents: _Parents | None) -> ProcessKey | None:
-    return next((key for key in _possible_heirs(debt, parents) if heirs.equals(key, debt)), None)
+    return next((key for key in _ancestors(debt, parents) if heirs.equals(key, debt)), None)
 
 
 def _covering_ancestor(debt: Debt, heirs: _Heirs, parents: _Parents | None) -> ProcessKey | None:

@@ -254,10 +254,18 @@ def test_bytes_that_a_living_grandparent_may_inherit_wait_for_it_too() -> None:
     assert rates_of(before, after, later).value.rates.get(A) is None
 
 
+def test_the_reaper_of_an_orphan_is_found_by_its_equal_growth_though_a_living_ancestor_was_not_read() -> None:
+    init = ProcessKey(1, 0)
+    tree = {init: stat(ppid=0), A: stat(), B: stat(ppid=10), C: stat(ppid=11)}
+    before = table(1, {init: io(0), A: io(0), B: io(0), C: io(1000)}, tree)
+    after = table(2, {init: io(1000), A: io(0)}, {init: stat(ppid=0, cminflt=100), A: stat()}, io_stale={A: S})
+    assert settle(before, after, None).taken == {init: io(1000)}
+
+
 def test_between_tables_far_apart_a_parent_counts_as_read_if_it_was_read_since_the_first() -> None:
     """The sums since a point in time, and long recordings, compare tables that are minutes apart."""
     before = table(1, {A: io(0), B: io(1000)}, {A: stat(), B: stat(ppid=10)})
-    after = table(181, {A: io(1000)}, {A: stat(cminflt=100)}, io_stale={A: 173 * S})
+    after = table(181, {A: io(1100)}, {A: stat(cminflt=130)}, io_stale={A: 173 * S})
     assert settle(before, after, None).taken == {A: io(1000)}
     assert settle(before, after._replace(io_stale={A: S}), None).taken == {}
 
