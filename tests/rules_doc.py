@@ -77,11 +77,12 @@ the data. At each tick its samples are assigned to the shares:
   >= 10 % of the time in the mean, and none saves a checkpoint, the samples in which only another rank waits for data
   are data too: ranks that step together wait for the last batch, and each may be the last. Ranks that are independent
   of each other then seem to lose more than they do.
-- Of the ranks that a launcher or MPI started and numbered, one is late if over 60 s it waits for its own data in
-  >= {late_wait} % of the time, and each other rank for at most a third of that; several are late if each waits for at
-  least half as long as the one that waits longest, and they are at most half of all. The verdict names the late ranks,
-  with their own wait and the figures of their loaders, if over 10 s they wait for >= 70 % of the time in which the job
-  waits. On a machine with more than 10 ranks that have loaders, not all are watched at once, and none is named.
+- Ranks surely step together if all have numbers, from a launcher, MPI or a group on several machines, or because the
+  first of them started the others; Ray's do not count. Of such ranks, one is late if over 60 s it waits for its own
+  data in >= {late_wait} % of the time, and each other rank for at most a third of that; several are late if each waits
+  for at least half as long as the one that waits longest, and they are at most half of all. The verdict names the late
+  ranks, with their own wait and the figures of their loaders, if over 10 s they wait for >= 70 % of the time in which
+  the job waits. None is named if not all ranks are watched at once (32 tasks, shared by the jobs).
 - Busy GPUs are collective instead of compute where the job has two or more, all are >= 90 % busy and draw < 25 % of
   their power limit (40 % with idle tensor cores), and its loaders rest. A GPU is transfer where its PCIe link is
   >= 80 % full and it idles for other reasons than data.

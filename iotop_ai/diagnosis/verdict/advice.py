@@ -239,8 +239,8 @@ def job_worker_advice(facts: Facts, job: JobFacts, *, io: bool = False) -> tuple
         if then > now:
             return (Advice("more_readers", (*numbers, ("then", float(then)))),)
         return (Advice("more_reads_at_once", (("queue", None),)),)
-    waits = (job.worker_cpu_wait, None if job.late is None else job.late.cpu_wait)
-    workers_wait = max(wait or 0.0 for wait in waits) >= facts.limits.cores_short
+    late_wait = job.late.cpu_wait if job.late is not None and job.late.workers else None
+    workers_wait = max(job.worker_cpu_wait or 0.0, late_wait or 0.0) >= facts.limits.cores_short
     most = _workers_for(facts, cores, ranks)
     usable = Cores(cores, job_idle_cores(facts, job), *most, ranks, workers_wait, _others_share(facts, job))
     more = _more_workers(now, usable)

@@ -151,6 +151,8 @@ def finding_over_time(total: FindingTotal) -> Finding:
     # Without a job and GPUs, the sentence shows the loss as the time for which the processes are blocked.
     names = _LOSS_ARGS if args.get("job") or args.get("gpus") else (*_LOSS_ARGS, "blocked")
     values: dict[str, float] = {name: lost_ratio for name in names if args.get(name) == finding.lost_ratio}
+    if isinstance(wait := args.get("late_wait"), float) and finding.lost_ratio:
+        values["late_wait"] = min(1.0, wait * lost_ratio / finding.lost_ratio)
     if args.get("window_s") is not None:  # "blocked 4 of 10 s"
         values |= {"seconds": total.lost_ns / 1e9, "window_s": total.active_ns / 1e9}
     return finding._replace(

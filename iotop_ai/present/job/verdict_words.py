@@ -173,12 +173,17 @@ def _blocked(a: Args) -> Spans:
 
 
 def _workers(a: Args) -> str:
-    """The workers that the figures are about: "8 workers", and of late ranks "its worker", "their 8 workers"."""
+    """The workers that the figures are about: "8 workers", and of late ranks "its worker" or "their 8 workers". If the
+    late ranks have none, they are "the others' 8 workers".
+    """
     one = number(a, "workers") == 1
+    count = f"{whole(a, 'workers')} worker{'s' * (not one)}"
+    if not word(a, "late"):
+        return count
     if not number(a, "own_workers"):
-        return f"{whole(a, 'workers')} worker{'s' * (not one)}"
+        return f"the others' {count}"
     own = "its" if number(a, "late_count") == 1 else "their"
-    return f"{own} worker" if one else f"{own} {whole(a, 'workers')} workers"
+    return f"{own} worker" if one else f"{own} {count}"
 
 
 def _await(a: Args) -> Spans:

@@ -9,14 +9,17 @@ import pytest
 from iotop_ai.diagnosis.facts.late_ranks import LateRanks, late_ranks
 from iotop_ai.diagnosis.facts.window import Window
 from iotop_ai.diagnosis.thresholds import LIMITS
+from iotop_ai.diagnosis.verdict.totals import finding_over_time
+from iotop_ai.model.finding import Finding
 from iotop_ai.model.job.records import Job, Rank
 from iotop_ai.model.job.task_states import JobSample, TaskRates
 from iotop_ai.model.process.records import ProcessKey
 from iotop_ai.model.reading import Rated
 from iotop_ai.model.sample import OwnRates, Sample
-from iotop_ai.present.verdict.headline import headline_naming_job, text_of
+from iotop_ai.model.verdict_totals import FindingTotal
+from iotop_ai.present.verdict.headline import headline_naming_job, headline_of, text_of
 from iotop_ai.present.verdict.plain_text import ruled_out_text, verdict_block
-from tests.diagnosis.build import JOB_PREPARING, Machine, Task, classes, play, verdict_of
+from tests.diagnosis.build import JOB_PREPARING, Machine, S, Task, classes, play, verdict_of
 from tests.diagnosis.host_scenes import SHARED
 from tests.diagnosis.job_scenes import with_job
 
@@ -56,7 +59,14 @@ def test_workers_of_the_others_are_not_called_those_of_a_late_rank_without_worke
     machine = late(0.01, 0.8)
     lone = replace(machine, job=replace(machine.job, peers=((machine.job.peers[0][0]._replace(workers=()), 0.8),)))
     assert "rank 1 waits for data 80 %" in first_line(lone)
-    assert "because   8 workers" in lines(lone)[1]
+    assert "because   the others' 8 workers" in lines(lone)[1]
+
+
+def replace_lost(finding: Finding, of: float) -> Finding:
+    """The finding over a run in which it lost this part of what it loses now."""
+    assert finding.lost_ratio is not None
+    lost_ns = int(of * finding.lost_ratio * 60 * S)
+    return finding_over_time(FindingTotal(finding, 60 * S, lost_ns, 60 * S, lost_ns))
 
 
 def test_the_ranks_are_compared_if_others_load_data_too() -> None:
@@ -65,6 +75,19 @@ def test_the_ranks_are_compared_if_others_load_data_too() -> None:
 
     assert cures(late(0.8, 0.0))[0] == "compare_ranks"
     assert "compare_ranks" not in cures(late(0.8, 0.0, workers=False))
+
+
+def test_ranks_on_other_machines_are_not_meant() -> None:
+    peers = tuple((rank._replace(number=9), wait) for rank, wait in late(0.8, 0.0).job.peers)
+    assert "rank 8 waits for data 80 % of the time, the other rank here for it" in first_line(
+        with_job(late(0.8, 0.0), number=8, peers=peers)
+    )
+
+
+def test_over_a_whole_run_the_sentence_has_the_share_of_the_run() -> None:
+    frame = play((late(0.8, 0.0), 20))[-1]
+    found = replace_lost(frame.verdict.primary, of=0.5)
+    assert text_of(headline_of(found)).startswith("rank 0 waits for data 40 % of the time")
 
 
 def test_a_neighbours_finding_does_not_name_ranks() -> None:

@@ -17,6 +17,7 @@ def about_late_ranks(finding: Finding, job: JobFacts) -> Finding:
     if late is None:
         return finding
     numbers, several = number_ranges(rank.number for rank in late.ranks), len(late.ranks) > 1
+    highest = max(rank.number or 0 for rank in job.job.ranks)
     changed: dict[str, float | str | None] = {
         "late": f"rank{'s' * several} {numbers}" if numbers else f"{len(late.ranks)} of {len(job.job.ranks)} ranks",
         "late_count": float(len(late.ranks)),
@@ -24,11 +25,12 @@ def about_late_ranks(finding: Finding, job: JobFacts) -> Finding:
         "late_pids": " ".join(str(rank.key.pid) for rank in late.ranks),
         "late_wait": late.wait,
         "others_count": float(len(late.others)),
-        "elsewhere": float(bool(job.job.group)),
+        "own_workers": float(late.workers > 0),
+        "elsewhere": float(bool(job.job.group) or highest >= len(job.job.ranks)),
     }
     if late.cpu is not None and (late.workers or not job.workers):
         changed |= {"workers": float(late.workers), "cpu": late.cpu, "cpu_wait": late.cpu_wait}
-        changed |= {"blocked": late.disk, "idle": late.idle, "own_workers": float(late.workers > 0)}
+        changed |= {"blocked": late.disk, "idle": late.idle}
     args: Args = (*(pair for pair in finding.args if pair[0] not in changed), *changed.items())
     name = f"jobs.{job.subject}"
     evidence = (
