@@ -142,7 +142,7 @@ CASES: dict[str, tuple[Play, Play]] = {
     "use_gpu": (ON_CPU, FED),
     "ask_peers": (SPINNING, GPU_SCENES["comm_wait network"]),
     "wider_network": (GPU_SCENES["comm_wait network"], SPINNING),
-    "compare_ranks": (late(0.4, 0.02), late(0.4, 0.35)),
+    "compare_ranks": (late(0.8, 0.02), late(0.8, 0.7)),
     "help_late": (GPU_SCENES["imbalance"], FED),
     "copy_data": (COPY, replace(COPY, usage={"/data": USED_1TB["/data"]})),
     "keep_in_memory": (ROOMY, replace(ROOMY, available_bytes=11 * GIB)),
