@@ -6,9 +6,9 @@ number of times at which the thread began to run; the second number grows each t
 sched_info_arrive). A process with one thread that has not run cannot have read, written, used CPU time or started a
 thread.
 
-A few fields of a sleeping process can still change: its parent, when the parent ends; its resident memory, when the
-kernel needs pages; its state, when the freezer of cgroup v1 stops it. So its stat is read again if its parent is no
-longer listed, and once in ``REREAD_TICKS`` ticks.
+Three fields of a sleeping process can still change. Its parent changes when the parent ends, its resident memory when
+the kernel needs pages, and its state when the freezer of cgroup v1 stops it. Its stat is read again after its parent
+has ended, and once in ``REREAD_TICKS`` ticks.
 """
 
 from __future__ import annotations
